@@ -1,0 +1,193 @@
+import { BACKSLASH, DOT, LOWER_E, MINUS, NINE, PLUS, QUOTE, ZERO } from './bytes.ts';
+
+/** The bytes are not one JSON text. The message names the offset only: the input may be somebody's prompt. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+  /** Offset in bytes from the start of the buffer that the cursor was given. */
+  readonly offset: number;
+
+  constructor(offset: number) {
+    super(`invalid JSON at byte ${offset}`);
+    this.offset = offset;
+  }
+}
+
+/** What {@link JsonLexer.nextByte} returns at the end of the text: no byte has this value. */
+export const NOTHING = -1;
+
+/** Strings up to this length are scanned bytewise: for them a DataView costs more than it saves. */
+const SHORT_STRING_BYTES = 64;
+
+/**
+ * The words of JSON, in place: white space, strings, numbers and literals. It knows no nesting; that is
+ * `JsonCursor`'s. Every method throws {@link JsonSyntaxError} where the bytes are not JSON.
+ */
+export class JsonLexer {
+  /** Offset of the next byte to be read. */
+  position = 0;
+  /** Whether the string that {@link scanString} went over last has escapes. */
+  hasEscapes = false;
+
+  #bytes: Buffer;
+  #end = 0;
+  #view: DataView | undefined;
+
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.#bytes = bytes;
+    this.reset(bytes, start, end);
+  }
+
+  /** Starts over on another text, behind its byte order mark if it has one. */
+  reset(bytes: Buffer, start: number, end: number): void {
+    if (bytes !== this.#bytes) this.#view = undefined;
+    this.#bytes = bytes;
+    this.#end = end;
+    const hasMark =
+      end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
+    this.position = hasMark ? start + 3 : start;
+  }
+
+  /** Goes over white space to the next byte, which is returned but not consumed; {@link NOTHING} at the end. */
+  nextByte(): number {
+    const bytes = this.#bytes;
+    let at = this.position;
+    while (at < this.#end) {
+      const byte = bytes[at] as number;
+      if (byte > 0x20 || (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09)) {
+        this.position = at;
+        return byte;
+      }
+      at++;
+    }
+    this.position = at;
+    return NOTHING;
+  }
+
+  /** Goes over white space and consumes this byte. */
+  expect(byte: number): void {
+    if (this.nextByte() !== byte) throw new JsonSyntaxError(this.position);
+    this.position++;
+  }
+
+  /** Consumes `true`, `false` or `null`, given as bytes. */
+  readLiteral(literal: Buffer): void {
+    const start = this.position;
+    for (let i = 0; i < literal.length; i++) {
+      if (start + i >= this.#end || this.#bytes[start + i] !== literal[i]) {
+        throw new JsonSyntaxError(start + i);
+      }
+    }
+    this.position = start + literal.length;
+  }
+
+  /** Goes over a string from behind its opening quote, and returns the offset of the closing one. */
+  scanString(): number {
+    const bytes = this.#bytes;
+    const end = this.#end;
+    let at = this.position;
+    let wordsFrom = at + SHORT_STRING_BYTES;
+    this.hasEscapes = false;
+    while (at < end) {
+      if (at >= wordsFrom) {
+        at = this.#skipPlainWords(at);
+        // What stopped the words is within the next four bytes, or the input is about to end.
+        wordsFrom = at + 4;
+        if (at >= end) break;
+      }
+      const byte = bytes[at] as number;
+      if (byte === QUOTE) {
+        this.position = at + 1;
+        return at;
+      }
+      if (byte < 0x20) throw new JsonSyntaxError(at);
+      if (byte === BACKSLASH) {
+        this.hasEscapes = true;
+        at = this.#skipEscape(at);
+      } else {
+        at++;
+      }
+    }
+    throw new JsonSyntaxError(end);
+  }
+
+  /** Goes over four bytes at a time while none of them is a quote, a backslash or a control character. */
+  #skipPlainWords(from: number): number {
+    this.#view ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    const view = this.#view;
+    const last = this.#end - 4;
+    let at = from;
+    while (at <= last) {
+      const word = view.getInt32(at, true);
+      const quote = word ^ 0x22222222;
+      const backslash = word ^ 0x5c5c5c5c;
+      // "Determine if a word has a zero byte", "… a byte less than n" (Anderson, Bit Twiddling Hacks). As a
+      // question about the whole word both are exact.
+      const found =
+        ((quote - 0x01010101) & ~quote) |
+        ((backslash - 0x01010101) & ~backslash) |
+        ((word - 0x20202020) & ~word);
+      if ((found & 0x80808080) !== 0) return at;
+      at += 4;
+    }
+    return at;
+  }
+
+  #skipEscape(at: number): number {
+    const bytes = this.#bytes;
+    const escaped = at + 1 < this.#end ? bytes[at + 1] : NOTHING;
+    switch (escaped) {
+      case QUOTE:
+      case BACKSLASH:
+      case 0x2f: // /
+      case 0x62: // b
+      case 0x66: // f
+      case 0x6e: // n
+      case 0x72: // r
+      case 0x74: // t
+        return at + 2;
+      case 0x75: // u
+        for (let digit = at + 2; digit < at + 6; digit++) {
+          if (digit >= this.#end || !isHexDigit(bytes[digit] as number)) throw new JsonSyntaxError(digit);
+        }
+        return at + 6;
+      default:
+        throw new JsonSyntaxError(at + 1);
+    }
+  }
+
+  /** Goes over a number, and returns whether it has neither fraction nor exponent. */
+  scanNumber(): boolean {
+    const bytes = this.#bytes;
+    const at =
+      this.position < this.#end && bytes[this.position] === MINUS ? this.position + 1 : this.position;
+    const integerEnd = this.#scanDigits(at);
+    if (bytes[at] === ZERO && integerEnd > at + 1) throw new JsonSyntaxError(at + 1);
+    let end = integerEnd;
+    if (end < this.#end && bytes[end] === DOT) end = this.#scanDigits(end + 1);
+    if (end < this.#end && ((bytes[end] as number) | 0x20) === LOWER_E) {
+      const sign = end + 1 < this.#end ? bytes[end + 1] : NOTHING;
+      end = this.#scanDigits(sign === MINUS || sign === PLUS ? end + 2 : end + 1);
+    }
+    this.position = end;
+    return end === integerEnd;
+  }
+
+  /** Goes over one digit or more. */
+  #scanDigits(from: number): number {
+    const bytes = this.#bytes;
+    let at = from;
+    while (at < this.#end && isDigit(bytes[at] as number)) at++;
+    if (at === from) throw new JsonSyntaxError(from);
+    return at;
+  }
+}
+
+/** Whether the byte is an ASCII digit. */
+export function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte <= NINE;
+}
+
+function isHexDigit(byte: number): boolean {
+  const letter = byte | 0x20;
+  return isDigit(byte) || (letter >= 0x61 && letter <= 0x66);
+}
