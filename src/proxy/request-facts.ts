@@ -1,0 +1,203 @@
+import type { RecordedEndpoint } from '#otel/request-record.ts';
+import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../json/cursor.ts';
+import { Failure } from './failure.ts';
+
+/** Where a value of a top-level `stream_options` stands in the body, and of what kind it is. */
+export interface StreamOptionsSpan extends Span {
+  readonly kind: JsonKind;
+}
+
+/** What a request says about stream options; of duplicate members the last one counts, as in every engine. */
+export interface StreamOptions {
+  /** The value of every top-level `stream_options`, in the order of the body. */
+  readonly spans: readonly StreamOptionsSpan[];
+  /** Whether the last one is an object. */
+  readonly isObject: boolean;
+  /** Its `include_usage`; a value that is neither boolean nor null counts as false. */
+  readonly includeUsage: true | false | null | 'absent';
+  /** Whether its `continuous_usage_stats` is true (vLLM, SGLang). */
+  readonly continuousUsageStats: boolean;
+}
+
+/** What the gateway needs to know of a request body. It holds offsets into the body, no text but the model. */
+export interface RequestFacts {
+  /** The whole model name. */
+  readonly model: string;
+  /** Whether `stream` is true; any other value is no request for a stream. */
+  readonly stream: boolean;
+  /** `max_completion_tokens`, else `max_tokens`; undefined if neither is a non-negative integer. */
+  readonly maxTokens: number | undefined;
+  /** How many choices were asked for; undefined if `n` is no non-negative integer. */
+  readonly n: number | undefined;
+  readonly streamOptions: StreamOptions;
+  /** Offset of the body's closing brace. A member stands before it: the model. */
+  readonly closingBrace: number;
+  /** The value that holds the request's text: `messages`, `prompt` or `input`, by the endpoint. */
+  readonly text: Span | undefined;
+  /** The value of `tools`. */
+  readonly tools: Span | undefined;
+}
+
+const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
+  '/v1/chat/completions': 'messages',
+  '/v1/completions': 'prompt',
+  '/v1/embeddings': 'input',
+};
+
+/**
+ * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
+ *
+ * @throws {Failure} `invalid_json` if the body is not one JSON object (or repeats `stream_options` hundreds of
+ *   times), `missing_model` if `model` is absent or
+ *   no string
+ */
+export function readRequestFacts(body: Buffer, endpoint: RecordedEndpoint): RequestFacts {
+  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint]).read();
+  if (facts === undefined) throw new Failure('missing_model');
+  return facts;
+}
+
+/**
+ * A body may repeat `stream_options`, and `include_usage` in it, this often in all. Each one is a place to be
+ * remembered and changed; a body of 32 MiB has room for over a million, which would take gigabytes.
+ */
+const MAX_USAGE_MEMBERS = 256;
+
+/** One pass over one body: a class because its switch fills a dozen variables. */
+class FactsReader {
+  readonly #cursor: JsonCursor;
+  readonly #textMember: string;
+  #model: string | undefined;
+  #stream = false;
+  #maxTokens: number | undefined;
+  #maxCompletionTokens: number | undefined;
+  #n: number | undefined;
+  readonly #streamOptionsSpans: StreamOptionsSpan[] = [];
+  #streamOptions: StreamOptions = {
+    spans: this.#streamOptionsSpans,
+    isObject: false,
+    includeUsage: 'absent',
+    continuousUsageStats: false,
+  };
+  #usageMemberCount = 0;
+  #text: Span | undefined;
+  #tools: Span | undefined;
+
+  constructor(body: Buffer, textMember: string) {
+    this.#cursor = new JsonCursor(body);
+    this.#textMember = textMember;
+  }
+
+  /** Undefined if the body is an object that names no model. */
+  read(): RequestFacts | undefined {
+    const closingBrace = this.#readBody();
+    if (this.#model === undefined) return undefined;
+    return {
+      model: this.#model,
+      stream: this.#stream,
+      maxTokens: this.#maxCompletionTokens ?? this.#maxTokens,
+      n: this.#n,
+      streamOptions: this.#streamOptions,
+      closingBrace,
+      text: this.#text,
+      tools: this.#tools,
+    };
+  }
+
+  #readBody(): number {
+    const cursor = this.#cursor;
+    try {
+      cursor.beginObject();
+      while (cursor.nextKey()) this.#readMember(cursor.key());
+      const closingBrace = cursor.position - 1;
+      cursor.end();
+      return closingBrace;
+    } catch (error) {
+      // The cause tells the offset of the error and nothing of the text.
+      if (error instanceof JsonSyntaxError) throw new Failure('invalid_json', error);
+      throw error;
+    }
+  }
+
+  #readMember(key: string): void {
+    const cursor = this.#cursor;
+    switch (key) {
+      case 'model':
+        this.#model = readIf(cursor, 'string', () => cursor.readString());
+        return;
+      case 'stream':
+        this.#stream = readIf(cursor, 'true', () => cursor.readBoolean()) ?? false;
+        return;
+      case 'max_completion_tokens':
+        this.#maxCompletionTokens = readCount(cursor);
+        return;
+      case 'max_tokens':
+        this.#maxTokens = readCount(cursor);
+        return;
+      case 'n':
+        this.#n = readCount(cursor);
+        return;
+      case 'stream_options':
+        this.#countUsageMember();
+        this.#readStreamOptions();
+        return;
+      case 'tools':
+        this.#tools = skipToSpan(cursor);
+        return;
+      case this.#textMember:
+        this.#text = skipToSpan(cursor);
+        return;
+      default:
+        cursor.skip();
+    }
+  }
+
+  #readStreamOptions(): void {
+    const cursor = this.#cursor;
+    const kind = cursor.peek();
+    const start = cursor.position;
+    let includeUsage: StreamOptions['includeUsage'] = 'absent';
+    let continuousUsageStats = false;
+    if (kind === 'object') {
+      cursor.beginObject();
+      while (cursor.nextKey()) {
+        const key = cursor.key();
+        const valueKind = cursor.peek();
+        cursor.skip();
+        if (key === 'include_usage') {
+          this.#countUsageMember();
+          includeUsage = valueKind === 'null' ? null : valueKind === 'true';
+        } else if (key === 'continuous_usage_stats') {
+          continuousUsageStats = valueKind === 'true';
+        }
+      }
+    } else {
+      cursor.skip();
+    }
+    const spans = this.#streamOptionsSpans;
+    spans.push({ start, end: cursor.valueEnd, kind });
+    this.#streamOptions = { spans, isObject: kind === 'object', includeUsage, continuousUsageStats };
+  }
+
+  #countUsageMember(): void {
+    if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
+  }
+}
+
+function skipToSpan(cursor: JsonCursor): Span {
+  cursor.skip();
+  return { start: cursor.valueStart, end: cursor.valueEnd };
+}
+
+/** The next value if it is of this kind; else it is skipped. */
+function readIf<T>(cursor: JsonCursor, kind: JsonKind, read: () => T): T | undefined {
+  if (cursor.peek() === kind) return read();
+  cursor.skip();
+  return undefined;
+}
+
+function readCount(cursor: JsonCursor): number | undefined {
+  const value = readIf(cursor, 'number', () => cursor.readNumber());
+  // Adding zero makes a plain 0 of -0.
+  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
+}
