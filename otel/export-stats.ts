@@ -1,0 +1,24 @@
+/**
+ * Where the records went. Always: recorded + restored = exported + dropped + rejected + queued + spooled + lost.
+ * All are counts of records but `failedCalls`, which counts export calls.
+ */
+export interface ExportStats {
+  /** Records that ended in this process. */
+  readonly recorded: number;
+  /** Records the collector (or the file) has taken. */
+  readonly exported: number;
+  /** Records dropped because the queue was full. */
+  readonly dropped: number;
+  /** Records refused for good, whole batches or by partial success. */
+  readonly rejected: number;
+  /** Records waiting, those of the batch under way included: at most the queue's capacity. */
+  readonly queued: number;
+  /** Export calls that failed: each attempt, and each refusal for good. */
+  readonly failedCalls: number;
+  /** Records of an earlier run that were read back into the queue. */
+  readonly restored: number;
+  /** Records put aside at shutdown, for the next start. */
+  readonly spooled: number;
+  /** Records of a worker that died before they ended. */
+  readonly lost: number;
+}
