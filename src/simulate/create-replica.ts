@@ -8,7 +8,7 @@ import { vllmDialect } from './dialect-vllm.ts';
 import { sendJson } from './exchange.ts';
 import type { Failure } from './failure.ts';
 import { PrefixCache } from './prefix-cache.ts';
-import { type Engine, type Outcome, serveRequest } from './serve-request.ts';
+import { type Outcome, type ReplicaParts, serveRequest } from './serve-request.ts';
 import {
   DEFAULT_SETTINGS,
   defaultCollaborators,
@@ -58,7 +58,7 @@ export function createSimulatedReplica(
   const settings = { ...DEFAULT_SETTINGS, ...partialSettings };
   const collaborators = { ...defaultCollaborators(settings.seed), ...partialCollaborators };
   const dialect = DIALECTS[settings.engine];
-  const engine: Engine = {
+  const parts: ReplicaParts = {
     settings,
     collaborators,
     dialect,
@@ -78,7 +78,7 @@ export function createSimulatedReplica(
     counts.received += 1;
     open.add(outcome);
     try {
-      await serveRequest({ endpoint, request, response, outcome }, engine);
+      await serveRequest({ endpoint, request, response, outcome }, parts);
     } finally {
       open.delete(outcome);
       const ending = outcome.ending === 'client_gone' && isClosing ? 'closed' : outcome.ending;

@@ -17,7 +17,7 @@ import type {
 } from './settings.ts';
 
 /** The lasting parts of a replica. */
-export interface Engine {
+export interface ReplicaParts {
   readonly settings: SimulatedReplicaSettings;
   readonly collaborators: SimulatedReplicaCollaborators;
   readonly dialect: Dialect;
@@ -41,25 +41,25 @@ export interface Exchange {
 }
 
 /** Answers the request and fills its outcome; rejects only where the connection failed. */
-export async function serveRequest(exchange: Exchange, engine: Engine): Promise<void> {
+export async function serveRequest(exchange: Exchange, parts: ReplicaParts): Promise<void> {
   const { request, response, outcome } = exchange;
   const requestId = request.headers['x-request-id'];
   if (typeof requestId === 'string') response.setHeader('x-request-id', requestId);
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const body = parseJsonObject(await readBody(request, engine.settings.maxBodyBytes));
+    const body = parseJsonObject(await readBody(request, parts.settings.maxBodyBytes));
     outcome.ending =
       exchange.endpoint === '/v1/embeddings'
-        ? await answerEmbeddings(body, exchange, engine, gone.signal)
-        : await answerGeneration(body, exchange, engine, gone.signal);
+        ? await answerEmbeddings(body, exchange, parts, gone.signal)
+        : await answerGeneration(body, exchange, parts, gone.signal);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const { failure } = error;
-    const wire = engine.dialect.error(failure, engine.settings);
+    const wire = parts.dialect.error(failure, parts.settings);
     const closing = failure.code === 'too_large' ? { connection: 'close' } : {};
     outcome.ending = 'refused';
-    const delivery = { response, dialect: engine.dialect, now: engine.collaborators.now };
+    const delivery = { response, dialect: parts.dialect, now: parts.collaborators.now };
     await sendJson(delivery, wire.status, wire.body, { ...wire.headers, ...closing });
   }
 }
@@ -67,7 +67,7 @@ export async function serveRequest(exchange: Exchange, engine: Engine): Promise<
 async function answerGeneration(
   body: JsonObject,
   { endpoint, response, outcome }: Exchange,
-  { settings, collaborators, dialect, cache }: Engine,
+  { settings, collaborators, dialect, cache }: ReplicaParts,
   signal: AbortSignal,
 ): Promise<ServedRequest['ending']> {
   const request = endpoint === '/v1/completions' ? readCompletionRequest(body) : readChatRequest(body);
@@ -107,7 +107,7 @@ async function answerGeneration(
 async function answerEmbeddings(
   body: JsonObject,
   { response, outcome }: Exchange,
-  { settings, collaborators, dialect }: Engine,
+  { settings, collaborators, dialect }: ReplicaParts,
   signal: AbortSignal,
 ): Promise<ServedRequest['ending']> {
   const { model: asked, inputs, base64, dimensions } = readEmbeddingsRequest(body);

@@ -1,0 +1,148 @@
+import { parseArgs } from 'node:util';
+import { createSimulatedReplica } from '../simulate/create-replica.ts';
+import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
+import type { CommandContext } from './context.ts';
+
+const USAGE = `Usage: gateway simulate [options]
+
+Serves one simulated inference replica until it is interrupted.
+
+  --port N          port to listen on; 0 takes a free one (default 0)
+  --host HOST       address to listen on (default 127.0.0.1)
+  --model NAME      model to serve; may be repeated (default demo)
+  --engine ENGINE   whose wire format to speak: ${SIMULATED_ENGINES.join(', ')} (default vllm)
+  --ttft DURATION   mean time to the first token, for example 80ms (default 80ms)
+  --gap DURATION    mean gap between tokens; 0ms is one burst (default 20ms)
+  --tokens N        tokens of an answer that nothing cuts short (default 32)
+  --error-rate R    share of requests that fail, 0 to 1 (default 0)
+  --name NAME       what the replica calls itself (default simulated)
+  --seed N          seed of its chance (default 1)
+`;
+
+/** Exit codes as in the rest of the command: 0 when told to stop, 1 when it could not start, 2 for bad options. */
+export async function simulate({ args, stdout, stderr, untilSignal }: CommandContext): Promise<number> {
+  const options = parseOptions(args);
+  if (options === 'help') {
+    stdout.write(USAGE);
+    return 0;
+  }
+  if ('problem' in options) {
+    stderr.write(`gateway simulate: ${options.problem}\n`);
+    return 2;
+  }
+  const replica = createSimulatedReplica(options);
+  let url: string;
+  try {
+    ({ url } = await replica.start());
+  } catch (error) {
+    const at = `${options.host}:${options.port}`;
+    stderr.write(`gateway simulate: cannot listen on ${at}: ${toListenProblem(error)}\n`);
+    return 1;
+  }
+  const { name, models, engine } = options;
+  stdout.write(`Replica ${name} (simulated ${engine}) serves ${models.join(', ')} on ${url}\n`);
+  await untilSignal;
+  await replica.close();
+  return 0;
+}
+
+/** A system error of listen() in words. */
+export function toListenProblem(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'EADDRINUSE':
+      return 'the port is in use';
+    case 'EACCES':
+      return 'permission denied';
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return 'this machine has no such address';
+    default:
+      return typeof code === 'string' ? code : 'unknown error';
+  }
+}
+
+const option = { type: 'string' } as const;
+
+const OPTIONS = {
+  port: option,
+  host: option,
+  model: { ...option, multiple: true },
+  engine: option,
+  ttft: option,
+  gap: option,
+  tokens: option,
+  'error-rate': option,
+  name: option,
+  seed: option,
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+function parseOptions(
+  args: readonly string[],
+): SimulatedReplicaSettings | 'help' | { readonly problem: string } {
+  let values: ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+  try {
+    ({ values } = parseArgs({ args: [...args], options: OPTIONS }));
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : 'invalid options' };
+  }
+  if (values.help) return 'help';
+  const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
+  if (engine === undefined) return { problem: `--engine is one of ${SIMULATED_ENGINES.join(', ')}` };
+  const numbers: Partial<Record<(typeof NUMBER_OPTIONS)[number]['setting'], number>> = {};
+  for (const { name, setting, parse, expected } of NUMBER_OPTIONS) {
+    const text = values[name];
+    if (text === undefined) continue;
+    const value = parse(text);
+    if (value === null) return { problem: `--${name} is ${expected}` };
+    numbers[setting] = value;
+  }
+  return {
+    ...DEFAULT_SETTINGS,
+    ...numbers,
+    engine,
+    host: values.host ?? DEFAULT_SETTINGS.host,
+    name: values.name ?? DEFAULT_SETTINGS.name,
+    models: values.model ?? DEFAULT_SETTINGS.models,
+  };
+}
+
+const NUMBER_OPTIONS = [
+  { name: 'port', setting: 'port', parse: integer(0, 65_535), expected: 'a port from 0 to 65535' },
+  { name: 'ttft', setting: 'ttftMs', parse: durationMs, expected: 'a duration such as 80ms or 1.5s' },
+  { name: 'gap', setting: 'gapMs', parse: durationMs, expected: 'a duration such as 20ms or 0ms' },
+  {
+    name: 'tokens',
+    setting: 'tokens',
+    parse: integer(1, 1_000_000),
+    expected: 'an integer from 1 to 1000000',
+  },
+  { name: 'error-rate', setting: 'errorRate', parse: share, expected: 'a number from 0 to 1' },
+  {
+    name: 'seed',
+    setting: 'seed',
+    parse: integer(0, 2 ** 32 - 1),
+    expected: 'an integer from 0 to 4294967295',
+  },
+] as const;
+
+function integer(least: number, most: number): (text: string) => number | null {
+  return (text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    return value >= least && value <= most ? value : null;
+  };
+}
+
+function share(text: string): number | null {
+  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  return value >= 0 && value <= 1 ? value : null;
+}
+
+/** `80ms`, `1.5s`, or `0`, up to a day. */
+function durationMs(text: string): number | null {
+  const match = /^(\d+(?:\.\d+)?)(ms|s)$/.exec(text);
+  if (match === null) return text === '0' ? 0 : null;
+  const ms = Number(match[1]) * (match[2] === 's' ? 1000 : 1);
+  return ms <= 86_400_000 ? ms : null;
+}
