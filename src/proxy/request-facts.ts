@@ -47,9 +47,8 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object (or repeats `stream_options` hundreds of
- *   times), `missing_model` if `model` is absent or
- *   no string
+ * @throws {Failure} `invalid_json` if the body is not one JSON object, or repeats `stream_options` hundreds of
+ *   times; `missing_model` if `model` is absent or no string
  */
 export function readRequestFacts(body: Buffer, endpoint: RecordedEndpoint): RequestFacts {
   const facts = new FactsReader(body, TEXT_MEMBERS[endpoint]).read();

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isUsageAsked, spliceIncludeUsage } from '../../src/proxy/include-usage.ts';
+import { readRequestFacts } from '../../src/proxy/request-facts.ts';
+
+function splice(text: string): string {
+  const body = Buffer.from(text);
+  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, '/v1/chat/completions'))).toString();
+}
+
+/** What the client wrote, and what the replica must get for it. */
+interface Change {
+  readonly from: string;
+  readonly to: string;
+}
+
+const same = (text: string): Change => ({ from: text, to: text });
+const space = fc.constantFrom('', ' ', '\n', '\r\n\t');
+const anyValue = fc.oneof(
+  fc.json({ maxDepth: 2 }),
+  fc.constantFrom('12345678901234567890', '1.0', '-0.0e+7', '"\\u0041\\/"', '{"a":1,"a":2}'),
+  fc.constantFrom('{"stream_options":null}', '[{"stream_options":{"include_usage":false}}]', '"}"'),
+);
+
+/** Joins members into an object, with white space between all words; `added` goes right before the brace. */
+function toObject(spaces: readonly string[], members: readonly Change[], added: string): Change {
+  const at = (index: number) => spaces[index % spaces.length] ?? '';
+  const join = (pick: (change: Change) => string, last: string) =>
+    `{${at(0)}${members.map((member, i) => pick(member) + at(i)).join(`,${at(1)}`)}${at(2)}${last}}`;
+  return { from: join(({ from }) => from, ''), to: join(({ to }) => to, added) };
+}
+
+const spaces = fc.array(space, { minLength: 3, maxLength: 5 });
+
+const optionsObject = fc
+  .tuple(
+    spaces,
+    fc.array(
+      fc.oneof(
+        fc
+          .tuple(fc.constantFrom('"include_usage"', '"include\\u005fusage"'), anyValue, space)
+          .map(([key, value, gap]) => ({
+            asks: true,
+            from: `${key}:${gap}${value}`,
+            to: `${key}:${gap}true`,
+          })),
+        fc.tuple(fc.constantFrom('"continuous_usage_stats"', '"x"'), anyValue).map(([key, value]) => ({
+          asks: false,
+          ...same(`${key}:${value}`),
+        })),
+      ),
+      { maxLength: 4 },
+    ),
+  )
+  .map(([gaps, members]) => {
+    const added = members.length > 0 ? ',"include_usage":true' : '"include_usage":true';
+    return toObject(gaps, members, members.some(({ asks }) => asks) ? '' : added);
+  });
+
+const optionsValue = fc.oneof(
+  optionsObject,
+  fc.constant({ from: 'null', to: '{"include_usage":true}' }),
+  fc.constantFrom('7', 'true', '"include_usage"', '[]', '[{"include_usage":false}]').map(same),
+);
+
+const body = fc
+  .tuple(
+    spaces,
+    fc.array(fc.tuple(fc.constantFrom('messages', 'x', 'include_usage', 'é'), anyValue), { maxLength: 4 }),
+    fc.array(
+      fc.tuple(fc.constantFrom('"stream_options"', '"stream_\\u006fptions"'), space, optionsValue, fc.nat()),
+      {
+        maxLength: 3,
+      },
+    ),
+    fc.nat(),
+  )
+  .map(([gaps, others, options, modelAt]) => {
+    const members = others.map(([key, value]) => same(`"${key}":${value}`));
+    members.splice(modelAt % (members.length + 1), 0, same('"model":"m"'));
+    for (const [key, gap, value, place] of options) {
+      members.splice(place % (members.length + 1), 0, {
+        from: `${key}${gap}:${gap}${value.from}`,
+        to: `${key}${gap}:${gap}${value.to}`,
+      });
+    }
+    return toObject(gaps, members, options.length === 0 ? ',"stream_options":{"include_usage":true}' : '');
+  });
+
+describe('the include_usage splice', () => {
+  it('changes every top-level stream_options and no other byte', () => {
+    fc.assert(
+      fc.property(body, ({ from, to }) => {
+        expect(splice(from)).toBe(to);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("sends the client's JSON plus include_usage", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })),
+        fc.option(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 1 })), { nil: undefined }),
+        (others, options) => {
+          const client = {
+            ...others,
+            model: 'm',
+            ...(options === undefined ? {} : { stream_options: options }),
+          };
+          const text = JSON.stringify(client, null, 2);
+          expect(JSON.parse(splice(text))).toStrictEqual({
+            ...(JSON.parse(text) as object),
+            stream_options: { ...(JSON.parse(text) as typeof client).stream_options, include_usage: true },
+          });
+        },
+      ),
+    );
+  });
+
+  it.each([
+    ['{"model":"m"}', '{"model":"m","stream_options":{"include_usage":true}}'],
+    ['{"model":"m"}\n', '{"model":"m","stream_options":{"include_usage":true}}\n'],
+    ['{"stream_options":{},"model":"m"}', '{"stream_options":{"include_usage":true},"model":"m"}'],
+    ['{"stream_options":null,"model":"m"}', '{"stream_options":{"include_usage":true},"model":"m"}'],
+    ['{"model":"m","stream_options":[]}', '{"model":"m","stream_options":[]}'],
+    [
+      '{"model":"m","stream_options":{"include_usage":false,"a":1,"include_usage":null}}',
+      '{"model":"m","stream_options":{"include_usage":true,"a":1,"include_usage":true}}',
+    ],
+  ])('makes of %s what the replica gets', (from, to) => {
+    expect(splice(from)).toBe(to);
+  });
+
+  it('copies nothing of a large body', () => {
+    const large = Buffer.from(`{"model":"m","messages":"${'x'.repeat(1 << 20)}"}`);
+    const pieces = spliceIncludeUsage(large, readRequestFacts(large, '/v1/chat/completions'));
+    expect(pieces[0]?.buffer).toBe(large.buffer);
+    expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).toBe(
+      large.length + ',"stream_options":{"include_usage":true}'.length,
+    );
+  });
+});
+
+describe('whether the client asked for usage', () => {
+  it.each([
+    ['', false, false],
+    [',"stream_options":null', false, false],
+    [',"stream_options":{}', false, true],
+    [',"stream_options":{"continuous_usage_stats":true}', false, true],
+    [',"stream_options":{"include_usage":true}', true, true],
+    [',"stream_options":{"include_usage":false}', false, false],
+    [',"stream_options":{"include_usage":null}', false, false],
+  ])('%j: elsewhere %s, on vLLM %s', (member, elsewhere, onVllm) => {
+    const facts = readRequestFacts(Buffer.from(`{"model":"m"${member}}`), '/v1/chat/completions');
+    expect(isUsageAsked(facts, 'vllm')).toBe(onVllm);
+    for (const engine of ['openai', 'sglang', 'llamacpp', 'tgi', 'ollama'] as const) {
+      expect(isUsageAsked(facts, engine)).toBe(elsewhere);
+    }
+  });
+});
