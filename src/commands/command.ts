@@ -1,0 +1,37 @@
+import type { Environment } from '../config/environment.ts';
+
+/** Where a command writes: standard output and standard error, or a test's collector. */
+export interface TextSink {
+  write(text: string): unknown;
+  /** Whether a person looks at it. */
+  readonly isTTY?: boolean;
+}
+
+/** The signals that concern a running gateway, as src/main.ts hears them. */
+export interface Signals {
+  /** Aborts with the first SIGINT or SIGTERM: begin to shut down. Later ones are not the command's business. */
+  readonly shutdown: AbortSignal;
+  /** Calls back for each SIGHUP, from now on. */
+  onHangup(listener: () => void): void;
+}
+
+/** What src/main.ts hands to a sub-command. */
+export interface Invocation {
+  /** What follows the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
+  readonly args: readonly string[];
+  readonly env: Environment;
+  readonly stdout: TextSink;
+  readonly stderr: TextSink;
+  readonly signals: Signals;
+}
+
+/** A sub-command: does its work and tells the exit code. Throws a UsageError, ConfigError or StartError. */
+export type Command = (invocation: Invocation) => Promise<number>;
+
+/** The command line is wrong: exit code 2. `message` is one line. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}

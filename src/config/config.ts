@@ -1,0 +1,76 @@
+import type { ConfigFile } from './schema.ts';
+
+type DeepReadonly<T> = T extends (infer Item)[]
+  ? readonly DeepReadonly<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
+    : T;
+
+/** The effective configuration: everything present, units in the names, header names in lower case. */
+export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
+
+/**
+ * One configured replica. `url` is origin and path prefix without a trailing slash; `gpuModel` and
+ * `gpuCount` are null if not configured; `apiKey` is secret.
+ */
+export type ReplicaConfig = Config['replicas'][number];
+
+/** An inference engine whose wire habits the gateway knows. */
+export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
+
+/** Renames the file's keys to the gateway's own, with units. */
+export function toConfig(file: ConfigFile) {
+  const { gateway, headers, timeouts, limits, shutdown } = file;
+  return {
+    gateway: { listen: gateway.listen, adminListen: gateway.admin_listen, workers: gateway.workers },
+    headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
+    stateDir: file.state_dir,
+    replicas: file.replicas.map(toReplicaConfig),
+    export: toExportConfig(file.export),
+    trace: file.trace,
+    prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },
+    timeouts: {
+      connectMs: timeouts.connect,
+      firstByteMs: timeouts.first_byte,
+      idleMs: timeouts.idle,
+      clientHeadersMs: timeouts.client_headers,
+      clientBodyMs: timeouts.client_body,
+      keepAliveMs: timeouts.keep_alive,
+      upstreamKeepAliveMs: timeouts.upstream_keep_alive,
+    },
+    limits: {
+      bodyBytes: limits.body,
+      bufferedBytes: limits.buffered,
+      headersBytes: limits.headers,
+      eventBytes: limits.event,
+      connections: limits.connections,
+    },
+    shutdown: { delayMs: shutdown.delay, graceMs: shutdown.grace, flushMs: shutdown.flush },
+    log: file.log,
+  };
+}
+
+function toReplicaConfig(replica: ConfigFile['replicas'][number]) {
+  const { name, url, models, engine } = replica;
+  return {
+    name,
+    url,
+    host: replica.host ?? new URL(url).hostname,
+    gpuModel: replica.gpu_model,
+    gpuCount: replica.gpu_count,
+    models,
+    engine,
+    ...(replica.api_key === undefined ? {} : { apiKey: replica.api_key }),
+  };
+}
+
+function toExportConfig({ to, endpoint, queue_size, batch_size, interval, retry }: ConfigFile['export']) {
+  return {
+    to,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    queueSize: queue_size,
+    batchSize: batch_size,
+    intervalMs: interval,
+    retry: { initialMs: retry.initial, maxMs: retry.max },
+  };
+}

@@ -1,0 +1,190 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Scalar,
+  stringify,
+} from 'yaml';
+import { z } from 'zod';
+import { type Config, toConfig } from './config.ts';
+import { ConfigError, type ConfigProblem } from './config-error.ts';
+import { type Environment, expandVariables } from './environment.ts';
+import { type ConfigFile, configSchema } from './schema.ts';
+import { type Complaint, validate } from './validate.ts';
+
+/** Where a configuration text comes from: its file (relative paths start there) and the variables it may name. */
+export interface ConfigSource {
+  readonly path: string;
+  readonly env: Environment;
+}
+
+/** Reads a configuration file. Throws a ConfigError with everything wrong in it, or the file system's error. */
+export async function loadConfig(path: string, env: Environment): Promise<Config> {
+  return parseConfig(await readFile(path, 'utf8'), { path, env });
+}
+
+/** YAML text → the effective configuration. Throws a ConfigError with everything wrong in it. */
+export function parseConfig(text: string, source: ConfigSource): Config {
+  return toConfig(parseConfigFile(text, source));
+}
+
+/** YAML text → the file's own keys with all defaults filled in. Throws a ConfigError with everything wrong in it. */
+export function parseConfigFile(text: string, { path, env }: ConfigSource): ConfigFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+  });
+  const lineOf = (offset: number) => lines.linePos(offset).line;
+  const syntax = [...document.errors, ...document.warnings].map(({ code, message, pos: [offset] }) => ({
+    line: lineOf(offset),
+    keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
+    text: code === 'DUPLICATE_KEY' ? 'the same key twice' : toSyntaxText(message, lineTextAt(text, offset)),
+  }));
+  if (syntax.some(({ keyPath }) => keyPath === '')) throw new ConfigError(path, syntax);
+
+  const places = findPlaces(document.contents, lineOf);
+  const variables = expandAll(places, env);
+  let data: unknown;
+  try {
+    data = document.toJS({ maxAliasCount: 100 }) ?? {};
+  } catch {
+    // An alias of nothing, or a few that multiply without end: the library's words may quote the file.
+    const aliases = [...places].filter(([, { node }]) => isAlias(node));
+    const wrong = 'found an alias that cannot be resolved';
+    throw new ConfigError(
+      path,
+      aliases.map(([keyPath, { line }]) => ({ line, keyPath, text: wrong })),
+    );
+  }
+  const result = validate(data);
+  const complaints = 'complaints' in result ? result.complaints : [];
+  const told = new Set(variables.map(({ keyPath }) => keyPath));
+  const problems = complaints
+    .map((complaint) => toProblem(complaint, places))
+    .filter(({ keyPath }) => !told.has(keyPath));
+  if ('complaints' in result || syntax.length + variables.length > 0) {
+    throw new ConfigError(path, [...syntax, ...variables, ...problems]);
+  }
+  return fillFromSurroundings(result.file, dirname(resolve(path)));
+}
+
+/** The file that has the same effect with every default written out; secrets are masked. */
+export function printConfigFile(file: ConfigFile): string {
+  const { replicas, ...rest } = z.encode(configSchema, file);
+  const masked = replicas.map((replica) => ('api_key' in replica ? { ...replica, api_key: MASK } : replica));
+  return stringify({ ...rest, replicas: masked }, { lineWidth: 0 });
+}
+
+const MASK = '***';
+
+/** The two defaults that depend on more than the schema. */
+function fillFromSurroundings(file: ConfigFile, directory: string): ConfigFile {
+  const replicas = file.replicas.map((replica) => ({ host: new URL(replica.url).hostname, ...replica }));
+  return { ...file, state_dir: resolve(directory, file.state_dir), replicas };
+}
+
+/** One value of the file. `original` is its text before variables were expanded: safe to show. */
+interface Place {
+  readonly line: number;
+  readonly node: unknown;
+  original?: string;
+}
+
+/** Every value by its key path. What stands behind an alias is found at its anchor only. */
+function findPlaces(root: Node | null, lineOf: (offset: number) => number): Map<string, Place> {
+  const places = new Map<string, Place>();
+  const visit = (node: unknown, path: readonly PropertyKey[], offset: number) => {
+    places.set(toKeyPath(path), { line: lineOf(offset), node });
+    if (isMap<Scalar, Node | null>(node)) {
+      for (const { key, value } of node.items) {
+        visit(value, [...path, String(key.value)], key.range?.[0] ?? offset);
+      }
+    }
+    if (isSeq<Node>(node)) {
+      for (const [index, item] of node.items.entries())
+        visit(item, [...path, index], item.range?.[0] ?? offset);
+    }
+  };
+  visit(root, [], root?.range?.[0] ?? 0);
+  return places;
+}
+
+/** Expands variables in the text values of the document, in place; keys are left alone. */
+function expandAll(places: ReadonlyMap<string, Place>, env: Environment): ConfigProblem[] {
+  return [...places].flatMap(([keyPath, place]) => {
+    const { node, line } = place;
+    if (!isScalar(node) || typeof node.value !== 'string' || !node.value.includes('${')) return [];
+    const { text, problems } = expandVariables(node.value, env);
+    place.original = node.value;
+    node.value = text;
+    return problems.map((problem) => ({ line, keyPath, text: problem }));
+  });
+}
+
+function toProblem(complaint: Complaint, places: ReadonlyMap<string, Place>): ConfigProblem {
+  const keyPath = toKeyPath(complaint.path);
+  const place = places.get(keyPath);
+  const line = place?.line ?? lineOfNearest(complaint.path, places);
+  if ('wrong' in complaint) return { line, keyPath, text: complaint.wrong };
+  const isSecret = complaint.path.at(-1) === 'api_key';
+  return { line, keyPath, text: `found ${describe(place, isSecret)}, expected ${complaint.expected}` };
+}
+
+function lineOfNearest(path: readonly PropertyKey[], places: ReadonlyMap<string, Place>): number {
+  for (let length = path.length - 1; length >= 0; length -= 1) {
+    const place = places.get(toKeyPath(path.slice(0, length)));
+    if (place !== undefined) return place.line;
+  }
+  return 1;
+}
+
+/** A value in words that hold no secret: variables unexpanded, keys masked, credentials cut from URLs. */
+function describe(place: Place | undefined, isSecret: boolean): string {
+  if (place === undefined) return 'nothing';
+  const { node, original } = place;
+  if (isMap(node)) return 'keys with values';
+  if (isSeq(node)) return node.items.length === 0 ? 'an empty list' : 'a list';
+  if (isAlias(node)) return 'an alias';
+  const value = isScalar(node) ? (original ?? node.value) : null;
+  if (value === null) return 'nothing';
+  if (isSecret && original === undefined && value !== '') return MASK;
+  if (typeof value !== 'string') return String(value);
+  const shown = value.replace(/\/\/[^/]*@/, `//${MASK}@`);
+  return JSON.stringify(shown.length > 100 ? `${shown.slice(0, 100)}…` : shown);
+}
+
+/** `['replicas', 0, 'url']` → `replicas[0].url` */
+function toKeyPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((step) => {
+      if (typeof step === 'number') return `[${step}]`;
+      const key = String(step);
+      return `.${/^[\w-]+$/.test(key) ? key : JSON.stringify(key)}`;
+    })
+    .join('')
+    .replace(/^\./, '');
+}
+
+function keyAt(text: string, offset: number): string {
+  return /^["']?([\w.-]+)/.exec(text.slice(offset, offset + 100))?.[1] ?? 'a key';
+}
+
+function lineTextAt(text: string, offset: number): string {
+  const end = text.indexOf('\n', offset);
+  return text.slice(text.lastIndexOf('\n', offset - 1) + 1, end === -1 ? undefined : end);
+}
+
+/** The parser's messages may quote the file, and so a secret: only their own words are kept. */
+function toSyntaxText(message: string, lineText: string): string {
+  const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
+  const hint = /[{[].*\$\{/.test(lineText) ? `; inside { } and [ ], a \${NAME} must be in quotes` : '';
+  return `not valid YAML: ${ownWords}${hint}`;
+}

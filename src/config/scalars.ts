@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import {
+  type ListenAddress,
+  parseBaseUrl,
+  parseDuration,
+  parseListenAddress,
+  parseSize,
+  printDuration,
+  printListenAddress,
+  printSize,
+} from './values.ts';
+
+/*
+ * The kinds of value that the configuration file knows. Each is a codec: decoding reads the file, encoding
+ * prints the effective configuration. Its `title` says what is expected; it is the text of error messages
+ * and the "Value" column of the reference. Patterns let `${VARIABLE}` pass for the sake of editors: the
+ * loader expands it before the value comes here.
+ */
+
+const MAX_DURATION_MS = 24 * 3_600_000; // timers take 2^31 − 1 ms; nothing here is sensibly a day long
+const MAX_SIZE_BYTES = 1024 ** 4;
+
+interface TextKind<T, P extends string | number> {
+  readonly title: string;
+  readonly pattern: string;
+  /** Null when the text is not of this kind. */
+  readonly parse: (text: string) => T | null;
+  readonly print: (value: T) => P;
+}
+
+const orVariable = (pattern: string) => `^(?:${pattern}|.*\\$\\{.+)$`;
+
+function textOf<T>({ title, pattern, parse, print }: TextKind<T, string>) {
+  const text = z.string({ error: title }).meta({ title, pattern: orVariable(pattern) });
+  return z.codec(text, z.custom<T>(), {
+    decode: (given, context) => parse(given) ?? refuse(context, given, title),
+    encode: print,
+  });
+}
+
+function textOrNumberOf<T>({ title, pattern, parse, print }: TextKind<T, string | number>) {
+  const text = z.string().meta({ pattern: orVariable(pattern) });
+  const given = z.union([z.int().nonnegative(), text], { error: title }).meta({ title });
+  return z.codec(given, z.custom<T>(), {
+    decode: (value, context) => parse(String(value)) ?? refuse(context, value, title),
+    encode: print,
+  });
+}
+
+function refuse(context: z.core.ParsePayload, input: unknown, title: string): never {
+  context.issues.push({ code: 'custom', message: title, input });
+  return z.NEVER;
+}
+
+const within = (value: number | null, min: number, max: number) =>
+  value === null || value < min || value > max ? null : value;
+
+/** `500ms`, `10s`, `15m`, `1h`; decodes to milliseconds. */
+export function duration({ minMs = 1 } = {}) {
+  return textOf({
+    title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h`,
+    pattern: '\\d+(?:ms|s|m|h)',
+    parse: (text) => within(parseDuration(text), minMs, MAX_DURATION_MS),
+    print: printDuration,
+  });
+}
+
+/** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
+export function size({ minBytes = 1 } = {}) {
+  return textOrNumberOf({
+    title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
+    pattern: '\\d+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
+    parse: (text) => within(parseSize(text), minBytes, MAX_SIZE_BYTES),
+    print: printSize,
+  });
+}
+
+/** A whole number, or a text of digits as an expanded variable gives it. */
+export function wholeNumber(min: number, max: number, title = `a whole number from ${min} to ${max}`) {
+  return textOrNumberOf({
+    title,
+    pattern: '\\d+',
+    parse: (text) => (/^\d{1,15}$/.test(text) ? within(Number(text), min, max) : null),
+    print: (value) => value,
+  });
+}
+
+/** `true` or `false`, also as text, as an expanded variable gives it. */
+export function flag() {
+  const title = 'true or false';
+  const text = z.string().meta({ pattern: orVariable('true|false') });
+  return z.codec(z.union([z.boolean(), text], { error: title }).meta({ title }), z.boolean(), {
+    decode: (value, context) => {
+      if (value === 'true' || value === true) return true;
+      return value === 'false' || value === false ? false : refuse(context, value, title);
+    },
+    encode: (value) => value,
+  });
+}
+
+/** `host:port`; decodes to its parts. */
+export function listenAddress() {
+  return textOf<ListenAddress>({
+    title: 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one',
+    pattern: '.+:\\d+',
+    parse: parseListenAddress,
+    print: printListenAddress,
+  });
+}
+
+/** An http or https URL without credentials, query and fragment; decodes to it without a trailing slash. */
+export function baseUrl(credentialsGoTo: string) {
+  return textOf({
+    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query and fragment`,
+    pattern: 'https?://.+',
+    parse: parseBaseUrl,
+    print: (url) => url,
+  });
+}
+
+/** A text that matches a pattern. */
+export function text(title: string, pattern: RegExp) {
+  return z.string({ error: title }).regex(pattern, { error: title }).meta({ title });
+}
+
+/** One of a few words. */
+export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
+  const title = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  return z.enum(words, { error: title }).meta({ title });
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { baseUrl, duration, flag, listenAddress, oneOf, size, text, wholeNumber } from './scalars.ts';
+
+const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
+
+/** The engines whose wire habits the gateway knows. */
+const engines = ['vllm', 'sglang', 'llamacpp', 'tgi', 'ollama', 'openai'] as const;
+
+const headerName = () => text('the name of a request header', HEADER_NAME);
+
+const modelsTitle = 'auto, ["*"], or a list of different model names';
+const modelName = z.string({ error: modelsTitle }).min(1, { error: modelsTitle });
+const modelList = z.array(modelName).min(1, { error: modelsTitle });
+const models = z
+  .union([z.literal('auto'), modelList], { error: modelsTitle })
+  .refine((names) => names === 'auto' || isModelList(names), { error: modelsTitle })
+  .meta({ title: modelsTitle });
+
+function isModelList(names: readonly string[]): boolean {
+  return new Set(names).size === names.length && (names.length === 1 || !names.includes('*'));
+}
+
+const replica = z.strictObject({
+  name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
+    'Names the replica in records and in the paths of the admin API.',
+  ),
+  url: baseUrl('put a key into api_key').describe('Where the replica listens. A path is put before /v1/….'),
+  host: text('a text of one line', ONE_LINE)
+    .optional()
+    .describe("The machine the replica runs on. Without it, the url's host."),
+  gpu_model: text('a text of one line', ONE_LINE)
+    .nullable()
+    .prefault(null)
+    .describe('The accelerator model.'),
+  gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
+  models: models
+    .prefault('auto')
+    .describe('What it serves. `auto`: read from its /v1/models; `["*"]`: it serves any name.'),
+  engine: oneOf(['auto', ...engines])
+    .prefault('auto')
+    .describe('Whose wire habits apply. `auto`: told by its /v1/models; tgi must be named.'),
+  api_key: text('a key of printable ASCII characters', HEADER_VALUE)
+    .optional()
+    .describe("Sent to the replica as bearer token, instead of the client's Authorization."),
+});
+
+const replicasTitle = 'a list of at least one replica';
+const replicas = z
+  .array(replica, { error: replicasTitle })
+  .min(1, { error: replicasTitle })
+  .describe('The inference servers, in the order of their turns.');
+
+const gateway = z.strictObject({
+  listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
+  admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
+  workers: wholeNumber(1, 1, '1: several workers are not supported in this version')
+    .prefault(1)
+    .describe('Threads that serve clients.'),
+});
+
+const headers = z.strictObject({
+  tenant: headerName().prefault('X-Tenant').describe('The request header that tells the tenant.'),
+  feature: headerName().prefault('X-Feature').describe('The request header that tells the feature.'),
+});
+
+const retry = z.strictObject({
+  initial: duration().prefault('500ms').describe('The first back-off; it doubles with each failed call.'),
+  max: duration().prefault('5s').describe('The longest back-off.'),
+});
+
+const exporting = z.strictObject({
+  to: oneOf(['otlp', 'file']).prefault('otlp').describe('A collector, or OTLP JSON lines in state_dir.'),
+  endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS')
+    .optional()
+    .describe(
+      'Base URL of the collector; /v1/traces is appended. Without it, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.',
+    ),
+  queue_size: wholeNumber(1, 10_000_000)
+    .prefault(16_384)
+    .describe('Records that may wait for the collector.'),
+  batch_size: wholeNumber(1, 10_000_000).prefault(512).describe('Records in one export call, at most.'),
+  interval: duration().prefault('1s').describe('How long a record waits for its batch to fill.'),
+  retry: retry.prefault({}).describe('Waiting between failed export calls.'),
+});
+
+const trace = z.strictObject({
+  incoming: oneOf(['link', 'ignore'])
+    .prefault('link')
+    .describe("What becomes of a client's traceparent. The gateway always starts the trace."),
+});
+
+const prefixHash = z.strictObject({
+  block_chars: wholeNumber(1, 1_000_000).prefault(512).describe('Characters (code points) in one block.'),
+  max_blocks: wholeNumber(1, 4096).prefault(128).describe('Blocks hashed of one request, at most.'),
+});
+
+const timeouts = z.strictObject({
+  connect: duration().prefault('2s').describe('Connecting to a replica; past it the next one is tried.'),
+  first_byte: duration().prefault('15m').describe("Waiting for a replica's response headers."),
+  idle: duration().prefault('5m').describe("Silence in the middle of a replica's response."),
+  client_headers: duration().prefault('15s').describe("Waiting for the whole of a client's headers."),
+  client_body: duration().prefault('60s').describe("Waiting for the whole of a client's request body."),
+  keep_alive: duration().prefault('75s').describe("An idle client's connection is closed after this."),
+  upstream_keep_alive: duration()
+    .prefault('4s')
+    .describe('An idle connection to a replica is closed after this; engines do so after 5s.'),
+});
+
+const limits = z.strictObject({
+  body: size().prefault('32MiB').describe('The largest request body.'),
+  buffered: size().prefault('512MiB').describe('Bytes of request bodies held in memory over all requests.'),
+  headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The largest request head.'),
+  event: size({ minBytes: 1024 })
+    .prefault('1MiB')
+    .describe('The largest stream event that is looked into; a longer one is relayed as it is.'),
+  connections: wholeNumber(1, 10_000_000).prefault(10_000).describe('Client connections, at most.'),
+});
+
+const shutdown = z.strictObject({
+  delay: duration({ minMs: 0 })
+    .prefault('0s')
+    .describe('How long /healthz answers 503 before the listener closes.'),
+  grace: duration({ minMs: 0 }).prefault('20s').describe('How long requests in flight may take to finish.'),
+  flush: duration({ minMs: 0 }).prefault('5s').describe('How long queued records may take to be exported.'),
+});
+
+const log = z.strictObject({
+  level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .prefault('info')
+    .describe('The least severe lines that are written.'),
+  requests: flag().prefault(false).describe('Whether each request is one log line, without any text of it.'),
+});
+
+/** The configuration file, as SPEC has it: the one source of types, JSON Schema, reference and checks. */
+export const configSchema = z.strictObject({
+  gateway: gateway.prefault({}).describe('The listeners.'),
+  headers: headers.prefault({}).describe('Request headers that are recorded.'),
+  state_dir: z
+    .string({ error: 'a path' })
+    .min(1, { error: 'a path' })
+    .meta({ title: 'a path, relative to the directory of this file' })
+    .prefault('./state')
+    .describe('Where the salt, drains and exported files are kept.'),
+  replicas,
+  export: exporting.prefault({}).describe('How records reach a collector.'),
+  trace: trace.prefault({}).describe('Trace context of clients.'),
+  prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),
+  timeouts: timeouts.prefault({}).describe('How long the gateway waits.'),
+  limits: limits.prefault({}).describe('What the gateway holds, at most.'),
+  shutdown: shutdown.prefault({}).describe('The steps after SIGTERM or SIGINT.'),
+  log: log.prefault({}).describe('JSON lines on standard output.'),
+});
+
+/** A valid configuration file: its own keys, all present; durations in ms, sizes in bytes, addresses split. */
+export type ConfigFile = z.output<typeof configSchema>;

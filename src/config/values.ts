@@ -1,0 +1,76 @@
+/** Where a listener is bound. `host` has no brackets; port 0 lets the system choose. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+
+const BYTES_PER_UNIT = {
+  B: 1,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+  kB: 1e3,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+} as const;
+
+type SizeUnit = keyof typeof BYTES_PER_UNIT;
+
+/** `500ms`, `10s`, `15m`, `1h` → milliseconds; null if the text is none of these. */
+export function parseDuration(text: string): number | null {
+  const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
+  if (match === null) return null;
+  return Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT];
+}
+
+/** Milliseconds → the shortest text that `parseDuration` reads back as the same number. */
+export function printDuration(ms: number): string {
+  if (ms === 0) return '0s';
+  for (const unit of ['h', 'm', 's'] as const) {
+    if (ms % MS_PER_UNIT[unit] === 0) return `${ms / MS_PER_UNIT[unit]}${unit}`;
+  }
+  return `${ms}ms`;
+}
+
+/** `32MiB`, `512KiB`, `10MB`, `4096` → bytes; null if the text is none of these. */
+export function parseSize(text: string): number | null {
+  const match = /^(\d{1,15})(B|KiB|MiB|GiB|kB|KB|MB|GB)?$/.exec(text);
+  if (match === null) return null;
+  return Number(match[1]) * BYTES_PER_UNIT[(match[2] ?? 'B') as SizeUnit];
+}
+
+/** Bytes → the shortest text that `parseSize` reads back as the same number; plain bytes as a number. */
+export function printSize(bytes: number): string | number {
+  if (bytes === 0) return 0;
+  for (const unit of ['GiB', 'MiB', 'KiB', 'GB', 'MB', 'kB'] as const) {
+    if (bytes % BYTES_PER_UNIT[unit] === 0) return `${bytes / BYTES_PER_UNIT[unit]}${unit}`;
+  }
+  return bytes;
+}
+
+/** `127.0.0.1:9090`, `localhost:0`, `[::1]:8080` → address; null if the text is none of these. */
+export function parseListenAddress(text: string): ListenAddress | null {
+  const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9_.-]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  return host === undefined || port > 65_535 ? null : { host, port };
+}
+
+/** The inverse of `parseListenAddress`: IPv6 hosts get their brackets back. */
+export function printListenAddress({ host, port }: ListenAddress): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/**
+ * The base of a URL without its trailing slash: origin and path. Null unless it is http or https, without
+ * credentials (they would end up in logs and admin answers), query and fragment.
+ */
+export function parseBaseUrl(text: string): string | null {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:\/\//i.test(text)) return null;
+  if (url.username !== '' || url.password !== '' || /[?#]/.test(text)) return null;
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
