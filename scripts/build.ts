@@ -1,1 +1,30 @@
-console.log("build")
+import { spawnSync } from 'node:child_process';
+import { chmod, cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+
+/**
+ * Builds dist/: the JavaScript that the published package runs, since Node strips no types below node_modules.
+ * Each source file becomes one file in the same folder; what is not TypeScript is copied.
+ */
+
+const ROOT = join(import.meta.dirname, '..');
+const DIST = join(ROOT, 'dist');
+
+await rm(DIST, { recursive: true, force: true });
+
+const tsc = join(ROOT, 'node_modules/.bin/tsc');
+const { status } = spawnSync(tsc, ['--project', join(ROOT, 'tsconfig.build.json')], { stdio: 'inherit' });
+if (status !== 0) process.exit(1);
+
+for (const folder of ['src', 'otel']) {
+  const isAsset = (path: string) => extname(path) !== '.ts';
+  await cp(join(ROOT, folder), join(DIST, folder), { recursive: true, filter: isAsset });
+}
+
+// The nearest package.json decides what `#otel/…` means and which version this is. tsc rewrites the `.ts` of
+// relative specifiers only, so here a subpath import that names a `.ts` leads to the `.js` made from it.
+const { name, version, type } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+const manifest = { name, version, private: true, type, imports: { '#otel/*.ts': './otel/*.js' } };
+await writeFile(join(DIST, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+
+await chmod(join(DIST, 'src/main.js'), 0o755);
