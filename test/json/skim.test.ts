@@ -1,0 +1,158 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { JsonSkimmer } from '../../src/json/skim.ts';
+
+const WANTED = { topLevel: ['usage', 'timings', 'error'] };
+
+/** Pushes the bytes in pieces of these sizes, over and over; each piece is overwritten once it was pushed. */
+function skim(bytes: Buffer, sizes: readonly number[] = [bytes.length]): JsonSkimmer {
+  const skimmer = new JsonSkimmer(WANTED);
+  let at = 0;
+  for (let turn = 0; at < bytes.length; turn++) {
+    const size = Math.max(1, sizes[turn % sizes.length] ?? 1);
+    const piece = Buffer.from(bytes.subarray(at, at + size));
+    skimmer.push(piece);
+    piece.fill('"');
+    at += size;
+  }
+  return skimmer;
+}
+
+function capturedOf(skimmer: JsonSkimmer): Record<string, string> {
+  return Object.fromEntries([...skimmer.captured].map(([key, raw]) => [key, raw.toString()]));
+}
+
+describe('a skimmer of responses', () => {
+  it('captures wanted members and finish reasons of a chat completion', () => {
+    const response = `{"id":"x","choices":[
+      {"index":1,"message":{"content":"a \\"usage\\":{} \\\\","finish_reason":"no"},"finish_reason":"length"},
+      {"finish_reason": "stop" ,"index": 0, "logprobs":{"content":[{"finish_reason":"no"}]}},
+      {"index":2,"finish_reason":null} ],
+      "usage" : {"prompt_tokens":3,"details":{"usage":[1,2]}} , "timings":null}`;
+    const skimmer = skim(Buffer.from(response));
+    expect(capturedOf(skimmer)).toEqual({
+      usage: '{"prompt_tokens":3,"details":{"usage":[1,2]}}',
+      timings: 'null',
+    });
+    expect(skimmer.finishReasons).toEqual(['stop', 'length']);
+  });
+
+  it('finds the same however the response is split, as JSON.parse would', () => {
+    const choice = fc.record(
+      {
+        finish_reason: fc.oneof(fc.constantFrom('stop', 'length', 'é"\\'), fc.jsonValue({ maxDepth: 1 })),
+        message: fc.jsonValue(),
+        text: fc.string({ unit: 'binary' }),
+      },
+      { requiredKeys: [] },
+    );
+    const response = fc.record(
+      {
+        choices: fc.array(choice),
+        usage: fc.jsonValue(),
+        error: fc.jsonValue(),
+        data: fc.array(fc.record({ embedding: fc.array(fc.double({ noNaN: true })), usage: fc.jsonValue() })),
+        other: fc.jsonValue(),
+      },
+      { requiredKeys: [] },
+    );
+    const sizes = fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(response, sizes, fc.constantFrom('', ' ', '\n\t'), (generated, pieceSizes, indent) => {
+        const text = JSON.stringify(generated, null, indent);
+        const parsed = JSON.parse(text) as typeof generated;
+        const skimmer = skim(Buffer.from(text), pieceSizes);
+        const captured = Object.fromEntries(
+          [...skimmer.captured].map(([k, v]) => [k, JSON.parse(v.toString())]),
+        );
+        const { usage, error } = parsed;
+        expect(captured).toStrictEqual({
+          ...(usage === undefined ? {} : { usage }),
+          ...(error === undefined ? {} : { error }),
+        });
+        const reasons = (parsed.choices ?? []).map((each) => each.finish_reason);
+        expect(skimmer.finishReasons).toEqual(reasons.filter((reason) => typeof reason === 'string'));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('captures the last of duplicate members, and of duplicate choices', () => {
+    const skimmer = skim(
+      Buffer.from(
+        `{"usage":1,"choices":[{"finish_reason":"no"},{"finish_reason":"no"}],"us\\u0061ge":2,
+          "choices":[{"finish_reason":"a","finish_reason":"b"}]}`,
+      ),
+      [7],
+    );
+    expect(capturedOf(skimmer)).toEqual({ usage: '2' });
+    expect(skimmer.finishReasons).toEqual(['b']);
+  });
+
+  it('keeps nothing of a member that is too large', () => {
+    const member = (bytes: number) => Buffer.from(`{"usage":"${'x'.repeat(bytes - 2)}"}`);
+    for (const sizes of [undefined, [1000]]) {
+      expect(capturedOf(skim(member(64 * 1024), sizes)).usage).toHaveLength(64 * 1024);
+      expect(capturedOf(skim(member(64 * 1024 + 1), sizes))).toEqual({});
+    }
+  });
+
+  it('captures nothing of a response that breaks off in the member', () => {
+    expect(capturedOf(skim(Buffer.from('{"timings":{},"usage":{"prompt_tokens":3}')))).toEqual({
+      timings: '{}',
+    });
+    expect(capturedOf(skim(Buffer.from('{"usage":12')))).toEqual({});
+  });
+
+  it.each(['', '<html>{"usage":1}', '[{"usage":1}]', '"{\\"usage\\":1}"', 'null', 'data: {"usage":1}\n\n'])(
+    'captures nothing of %j',
+    (text) => {
+      const skimmer = skim(Buffer.from(text), [3]);
+      expect(capturedOf(skimmer)).toEqual({});
+      expect(skimmer.finishReasons).toEqual([]);
+    },
+  );
+
+  it('never throws, whatever the bytes', () => {
+    const scrap = fc.constantFrom(
+      ...[
+        '{',
+        '}',
+        '[',
+        ']',
+        ',',
+        ':',
+        '"',
+        '\\',
+        '"usage"',
+        '"choices":[{',
+        '"finish_reason":"',
+        '"index":',
+        '9',
+      ],
+    );
+    const bytes = fc.oneof(
+      fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array)),
+      fc.array(scrap, { maxLength: 60 }).map((pieces) => Buffer.from(`{${pieces.join('')}`)),
+    );
+    fc.assert(
+      fc.property(bytes, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (input, sizes) => {
+        skim(input, sizes);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('takes no more choices than anybody asks for', () => {
+    const choices = Array.from({ length: 100_000 }, () => '{"finish_reason":"stop"}').join(',');
+    expect(skim(Buffer.from(`{"choices":[${choices}]}`)).finishReasons).toHaveLength(1024);
+  });
+
+  it('goes over megabytes of embeddings to the usage behind them', () => {
+    const embedding = Array.from({ length: 4096 }, (_, i) => Math.sin(i));
+    const data = Array.from({ length: 50 }, (_, index) => ({ object: 'embedding', index, embedding }));
+    const usage = { prompt_tokens: 7, total_tokens: 7 };
+    const skimmer = skim(Buffer.from(JSON.stringify({ data, usage })), [64 * 1024, 65_537]);
+    expect(capturedOf(skimmer)).toEqual({ usage: JSON.stringify(usage) });
+  });
+});
