@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
-import type { CommandContext } from './context.ts';
+import { StartError } from '../start-error.ts';
+import { type Invocation, UsageError } from './command.ts';
+import { toUsageError } from './usage-error.ts';
 
 const USAGE = `Usage: gateway simulate [options]
 
@@ -19,35 +22,26 @@ Serves one simulated inference replica until it is interrupted.
   --seed N          seed of its chance (default 1)
 `;
 
-/** Exit codes as in the rest of the command: 0 when told to stop, 1 when it could not start, 2 for bad options. */
-export async function simulate({ args, stdout, stderr, untilSignal }: CommandContext): Promise<number> {
-  const options = parseOptions(args);
-  if (options === 'help') {
+/** Serves one simulated replica until the first signal. Throws UsageError or StartError. */
+export async function simulate({ args, stdout, signals }: Invocation): Promise<number> {
+  const settings = parseOptions(args);
+  if (settings === 'help') {
     stdout.write(USAGE);
     return 0;
   }
-  if ('problem' in options) {
-    stderr.write(`gateway simulate: ${options.problem}\n`);
-    return 2;
-  }
-  const replica = createSimulatedReplica(options);
-  let url: string;
-  try {
-    ({ url } = await replica.start());
-  } catch (error) {
-    const at = `${options.host}:${options.port}`;
-    stderr.write(`gateway simulate: cannot listen on ${at}: ${toListenProblem(error)}\n`);
-    return 1;
-  }
-  const { name, models, engine } = options;
+  const { host, port, name, models, engine } = settings;
+  const replica = createSimulatedReplica(settings);
+  const { url } = await replica.start().catch((error: unknown) => {
+    throw new StartError(`cannot listen on ${host}:${port}: ${toListenProblem(error)}`, error);
+  });
   stdout.write(`Replica ${name} (simulated ${engine}) serves ${models.join(', ')} on ${url}\n`);
-  await untilSignal;
+  if (!signals.shutdown.aborted) await once(signals.shutdown, 'abort');
   await replica.close();
   return 0;
 }
 
 /** A system error of listen() in words. */
-export function toListenProblem(error: unknown): string {
+function toListenProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   switch (code) {
     case 'EADDRINUSE':
@@ -78,24 +72,22 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-function parseOptions(
-  args: readonly string[],
-): SimulatedReplicaSettings | 'help' | { readonly problem: string } {
+function parseOptions(args: readonly string[]): SimulatedReplicaSettings | 'help' {
   let values: ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
   try {
     ({ values } = parseArgs({ args: [...args], options: OPTIONS }));
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : 'invalid options' };
+    throw toUsageError(error);
   }
   if (values.help) return 'help';
   const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
-  if (engine === undefined) return { problem: `--engine is one of ${SIMULATED_ENGINES.join(', ')}` };
+  if (engine === undefined) throw new UsageError(`--engine is one of ${SIMULATED_ENGINES.join(', ')}`);
   const numbers: Partial<Record<(typeof NUMBER_OPTIONS)[number]['setting'], number>> = {};
   for (const { name, setting, parse, expected } of NUMBER_OPTIONS) {
     const text = values[name];
     if (text === undefined) continue;
     const value = parse(text);
-    if (value === null) return { problem: `--${name} is ${expected}` };
+    if (value === null) throw new UsageError(`--${name} is ${expected}`);
     numbers[setting] = value;
   }
   return {

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import pino from 'pino';
+import type { Config } from '../config/config.ts';
+import { parseConfig } from '../config/load.ts';
+import { createGateway } from '../gateway.ts';
+import { createSimulatedReplica } from '../simulate/create-replica.ts';
+import { StartError } from '../start-error.ts';
+import type { Invocation } from './command.ts';
+import { toConfigText } from './quickstart-config.ts';
+import { toWelcome } from './quickstart-welcome.ts';
+import { toRecordLine } from './record-line.ts';
+import { toUsageError } from './usage-error.ts';
+
+const USAGE = `Usage: gateway quickstart [options]
+
+Starts two simulated replicas and a gateway in front of them, and prints a line for each request's record.
+
+  --listen HOST:PORT        where clients connect (default 127.0.0.1:8080)
+  --admin-listen HOST:PORT  where the admin API listens (default 127.0.0.1:9090)
+
+SVC_ADMIN_TOKEN is the admin API's token; without it one is made up. With OTEL_EXPORTER_OTLP_ENDPOINT or
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT the records go to that collector, otherwise to a file in ./state.
+`;
+
+const OPTIONS = {
+  listen: { type: 'string', default: '127.0.0.1:8080' },
+  'admin-listen': { type: 'string', default: '127.0.0.1:9090' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** Runs until the first signal. Throws UsageError, ConfigError or StartError. */
+export async function quickstart(invocation: Invocation): Promise<number> {
+  const options = parseOptions(invocation.args);
+  if (options === 'help') invocation.stdout.write(USAGE);
+  else await run(options, invocation);
+  return 0;
+}
+
+interface Addresses {
+  readonly listen: string;
+  readonly adminListen: string;
+}
+
+function parseOptions(args: readonly string[]): Addresses | 'help' {
+  try {
+    const { values } = parseArgs({ args: [...args], options: OPTIONS });
+    return values.help ? 'help' : { listen: values.listen, adminListen: values['admin-listen'] };
+  } catch (error) {
+    throw toUsageError(error);
+  }
+}
+
+async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
+  await using cleanUp = new AsyncDisposableStack();
+  const replicas = await Promise.all(
+    ['sim-a', 'sim-b'].map(async (name, index) => {
+      const replica = createSimulatedReplica({ name, seed: index + 1 });
+      const { url } = await replica.start();
+      cleanUp.defer(() => replica.close());
+      return { name, url };
+    }),
+  );
+  const collector = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT || null;
+  const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
+  const config = parseConfig(text, { path: 'gateway.yaml', env });
+  const configPath = await saveConfig(config, text);
+
+  const adminToken = env.SVC_ADMIN_TOKEN || randomBytes(16).toString('hex');
+  const gateway = createGateway(config, {
+    env: { adminToken, ...(env.SVC_HASH_SALT ? { hashSalt: env.SVC_HASH_SALT } : {}) },
+    log: pino({ level: 'warn', base: null }, stderr),
+    onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
+  });
+  const { listen, adminListen } = await gateway.start();
+  const token = env.SVC_ADMIN_TOKEN ? null : adminToken;
+  stdout.write(toWelcome({ listen, adminListen, replicas, token, collector, configPath }));
+
+  if (!signals.shutdown.aborted) await once(signals.shutdown, 'abort');
+  stdout.write('\nStopping …\n');
+  const { cutRequests, undeliveredRecords } = await gateway.close();
+  if (cutRequests > 0) stdout.write(`${cutRequests} requests were cut short.\n`);
+  if (undeliveredRecords > 0) stdout.write(`${undeliveredRecords} records did not reach the collector.\n`);
+}
+
+/** Puts the configuration where it can be copied from; the path is relative to the working directory. */
+async function saveConfig({ stateDir }: Config, text: string): Promise<string> {
+  const path = join(stateDir, 'quickstart.yaml');
+  try {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    await writeFile(path, text, { mode: 0o600 });
+  } catch (error) {
+    throw new StartError(`cannot write ${path}${toReason(error)}`, error);
+  }
+  return relative('', path);
+}
+
+function toReason(error: unknown): string {
+  return error instanceof Error && 'code' in error ? `: ${String(error.code)}` : '';
+}
