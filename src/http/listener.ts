@@ -1,0 +1,128 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type ErrorFacts, toErrorJson } from './error-body.ts';
+
+export interface ListenerSettings {
+  readonly maxHeaderBytes: number;
+  readonly maxConnections: number;
+  readonly headersTimeoutMs: number;
+  readonly keepAliveMs: number;
+}
+
+/** Handles one request; `acceptBody` sends the 100 that a client may be waiting for. */
+export type RequestHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  acceptBody: () => void,
+) => void;
+
+/**
+ * Creates an HTTP server: Node's strict parser (no request with two readings gets past it),
+ * bounded heads, connections and times. What is not HTTP is answered with 400, 431 or 408 and closed.
+ */
+export function createListener(settings: ListenerSettings, handle: RequestHandler): Server {
+  const busySockets = new WeakSet<Duplex>();
+  const server = createServer({
+    maxHeaderSize: settings.maxHeaderBytes,
+    headersTimeout: settings.headersTimeoutMs,
+    // The body's time is read-body's business: it has to end in an answer and a record.
+    requestTimeout: 0,
+    keepAliveTimeout: settings.keepAliveMs,
+    connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+  });
+  server.maxConnections = settings.maxConnections;
+  // Node drops fields beyond 2,000 silently; the size limit bounds them instead.
+  server.maxHeadersCount = 0;
+
+  const onRequest = (request: IncomingMessage, response: ServerResponse, acceptBody: () => void) => {
+    busySockets.add(request.socket);
+    response.once('close', () => busySockets.delete(request.socket));
+    handle(request, response, acceptBody);
+  };
+  server.on('request', (request, response) => onRequest(request, response, () => undefined));
+  server.on('checkContinue', (request, response) =>
+    onRequest(request, response, () => response.writeContinue()),
+  );
+  server.on('connect', (_request, socket) => refuse(socket, REFUSALS.connect));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // Bytes of ours in the middle of a response would be taken for the replica's.
+    if (busySockets.has(socket) || error.code === 'ECONNRESET') socket.destroy();
+    else refuse(socket, refusalOf(error));
+  });
+  return server;
+}
+
+interface Refusal extends ErrorFacts {
+  readonly reason: string;
+}
+
+const REFUSALS = {
+  connect: { status: 404, reason: 'Not Found', code: 'not_found', message: 'No such path or method here.' },
+  malformed: {
+    status: 400,
+    reason: 'Bad Request',
+    code: 'bad_request',
+    message: 'The request is not valid HTTP.',
+  },
+  slow: {
+    status: 408,
+    reason: 'Request Timeout',
+    code: 'request_timeout',
+    message: 'The request did not arrive in time.',
+  },
+  tooLarge: {
+    status: 431,
+    reason: 'Request Header Fields Too Large',
+    code: 'headers_too_large',
+    message: 'The request headers are too large.',
+  },
+} as const satisfies Record<string, Refusal>;
+
+function refusalOf(error: NodeJS.ErrnoException): Refusal {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return REFUSALS.tooLarge;
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return REFUSALS.slow;
+    default:
+      return REFUSALS.malformed;
+  }
+}
+
+/** Answers on a bare socket, where there is no request to answer to, and closes it. */
+function refuse(socket: Duplex, refusal: Refusal): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const body = toErrorJson(refusal);
+  socket.on('error', () => undefined);
+  socket.end(
+    `HTTP/1.1 ${refusal.status} ${refusal.reason}\r\nConnection: close\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
+
+/** Starts listening; rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a free one. */
+export function listen(
+  server: Server,
+  address: { readonly host: string; readonly port: number },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, () => {
+      server.off('error', reject);
+      const bound = server.address();
+      resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);
+    });
+  });
+}
+
+/** Stops accepting; resolves at once. Idle connections are closed, others when their response ends. */
+export function stopAccepting(server: Server): void {
+  server.close();
+  server.closeIdleConnections();
+}

@@ -1,0 +1,201 @@
+import type { StreamTap } from './response-tap.ts';
+import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
+import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
+import { decideUndo, prefixShowsPass, rangeOfMember, type UndoRules } from './undo-usage.ts';
+
+/** A finishing event that waits for the member which its engine moved to the usage chunk. */
+interface HeldEvent {
+  readonly bytes: Buffer;
+  /** Offset of its closing brace in `bytes`, or null if it needs no member. */
+  readonly spliceAt: number | null;
+}
+
+export interface EventRelayOptions {
+  readonly maxEventBytes: number;
+  /** Null when usage was not injected: then every read goes out as it comes. */
+  readonly undo: UndoRules | null;
+  readonly tap: StreamTap;
+}
+
+/**
+ * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap.
+ * Bytes are held only where usage was injected, and only until an event's end or its prefix decides.
+ */
+export class EventRelay implements SseSink {
+  readonly #splitter: SseSplitter;
+  readonly #undo: UndoRules | null;
+  readonly #tap: StreamTap;
+  readonly #data = createEventData();
+  #out: Buffer[] = [];
+  #arrivedMs = 0;
+  /** Bytes of the unfinished event that went out already. */
+  #sentOfPending = 0;
+  #held: HeldEvent | null = null;
+  #heldCount = 0;
+  #wasWithheld = false;
+
+  constructor(options: EventRelayOptions) {
+    this.#splitter = new SseSplitter(options.maxEventBytes);
+    this.#undo = options.undo;
+    this.#tap = options.tap;
+  }
+
+  /** Whether a finishing event waits for the event after it. */
+  get isHolding(): boolean {
+    return this.#held !== null;
+  }
+
+  /** How many finishing events were held so far. */
+  get heldCount(): number {
+    return this.#heldCount;
+  }
+
+  /** Whether the client has got the first part of an event and not its end. */
+  get isMidEvent(): boolean {
+    return this.#undo === null
+      ? this.#splitter.isMidEvent
+      : this.#sentOfPending > 0 || this.#splitter.isSkipping;
+  }
+
+  /** Takes one read and returns what goes out for it, in order; possibly nothing. */
+  push(chunk: Buffer, arrivedMs: number): readonly Buffer[] {
+    this.#arrivedMs = arrivedMs;
+    this.#splitter.push(chunk, this);
+    if (this.#undo === null) return [chunk];
+    this.#passPrefix(this.#undo);
+    return this.#takeOut();
+  }
+
+  /** The replica ended the stream: what was still held goes out. */
+  end(): readonly Buffer[] {
+    this.#splitter.end(this);
+    return this.releaseHeld();
+  }
+
+  /** Lets a held finishing event go as it is. A partial event after it stays held. */
+  releaseHeld(): readonly Buffer[] {
+    this.#release(null, null);
+    return this.#takeOut();
+  }
+
+  onEvent(bytes: Buffer, start: number, end: number): void {
+    const chunk = readEventData(bytes, start, end, this.#data) ? readStreamChunk(this.#data) : null;
+    this.#tap.observe(chunk, this.#data.hasErrorLine, this.#arrivedMs);
+    if (this.#undo === null) return;
+    if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
+    else this.#undoEvent(bytes, start, end, chunk, this.#undo);
+    this.#sentOfPending = 0;
+  }
+
+  onOverlong(bytes: Buffer, start: number, end: number): void {
+    if (this.#undo === null) return;
+    this.#release(null, null);
+    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#sentOfPending = 0;
+  }
+
+  #passEvent(bytes: Buffer, start: number, end: number): void {
+    // A lone LF that ends a CRLF cut in two belongs to the event before it, sent or not.
+    if (this.#wasWithheld && end - start === 1) return;
+    this.#release(null, null);
+    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#wasWithheld = false;
+  }
+
+  #undoEvent(bytes: Buffer, start: number, end: number, chunk: StreamChunk, rules: UndoRules): void {
+    const decision = decideUndo(chunk, rules);
+    this.#release(decision === 'withhold' ? chunk : null, rules.movedMember);
+    this.#wasWithheld = decision === 'withhold';
+    switch (decision) {
+      case 'withhold':
+        return;
+      case 'cut_usage':
+        this.#emitWithoutUsage(bytes, start, end, chunk);
+        return;
+      case 'hold':
+        this.#heldCount++;
+        this.#held = {
+          bytes: bytes.subarray(start, end),
+          spliceAt: this.#spliceOffset(chunk, rules.movedMember, start),
+        };
+        return;
+      case 'pass':
+        this.#emit(bytes, start, end);
+    }
+  }
+
+  #spliceOffset(chunk: StreamChunk, member: UndoRules['movedMember'], start: number): number | null {
+    const isMissing = member !== null && chunk.members[member] === null;
+    return isMissing && this.#data.isInPlace ? chunk.closingBrace - start : null;
+  }
+
+  /** Sends the held event, with the moved member of the usage chunk that followed it, if it did. */
+  #release(usageChunk: StreamChunk | null, movedMember: UndoRules['movedMember']): void {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
+    const member = usageChunk === null || movedMember === null ? null : usageChunk.members[movedMember];
+    if (member === null || held.spliceAt === null) {
+      this.#emit(held.bytes, 0, held.bytes.length);
+      return;
+    }
+    const { bytes } = this.#data;
+    this.#out.push(
+      held.bytes.subarray(0, held.spliceAt),
+      COMMA,
+      bytes.subarray(member.start, member.end),
+      held.bytes.subarray(held.spliceAt),
+    );
+  }
+
+  #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
+    const data = this.#data;
+    const range = chunk.usageMember === null ? null : rangeOfMember(data.bytes, chunk.usageMember);
+    if (range === null) {
+      this.#emit(bytes, start, end);
+      return;
+    }
+    if (data.isInPlace) {
+      this.#emit(bytes, start, range.start);
+      this.#emit(bytes, range.end, end);
+      return;
+    }
+    // Data over several lines, which no engine is known to send: its lines are written anew.
+    const text =
+      data.bytes.toString('latin1', data.start, range.start) +
+      data.bytes.toString('latin1', range.end, data.end);
+    this.#out.push(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
+  }
+
+  #passPrefix(rules: UndoRules): void {
+    const { pending } = this.#splitter;
+    if (pending.length <= this.#sentOfPending) return;
+    if (this.#sentOfPending === 0 && !prefixShowsPass(pending, rules)) return;
+    this.#release(null, null);
+    this.#emit(pending, this.#sentOfPending, pending.length);
+    this.#sentOfPending = pending.length;
+  }
+
+  /** Adds bytes to what goes out, joined with what went before where they are neighbours in memory. */
+  #emit(bytes: Buffer, start: number, end: number): void {
+    if (start >= end) return;
+    const last = this.#out.at(-1);
+    if (
+      last !== undefined &&
+      last.buffer === bytes.buffer &&
+      last.byteOffset + last.length === bytes.byteOffset + start
+    ) {
+      this.#out[this.#out.length - 1] = Buffer.from(bytes.buffer, last.byteOffset, last.length + end - start);
+    } else {
+      this.#out.push(bytes.subarray(start, end));
+    }
+  }
+
+  #takeOut(): readonly Buffer[] {
+    const out = this.#out;
+    this.#out = [];
+    return out;
+  }
+}
+
+const COMMA = Buffer.from(',');

@@ -1,0 +1,68 @@
+import { toErrorJson } from '../http/error-body.ts';
+
+/** Why a request did not succeed, as clients, records and logs name it: a closed set. */
+export type FailureCode = keyof typeof FAILURES;
+
+interface FailureFacts {
+  readonly status: number;
+  readonly message: string;
+  readonly param?: 'model';
+  readonly retryAfterSeconds?: number;
+}
+
+/** One row a code. Messages are constant: they never name a replica's address or echo the request. */
+const FAILURES = {
+  not_found: { status: 404, message: 'No such path or method on this gateway.' },
+  model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
+  invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
+  missing_model: { status: 400, message: 'The request body must name a model, as a string.', param: 'model' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  request_too_large: { status: 413, message: 'The request body is too large.' },
+  unsupported_encoding: { status: 415, message: 'A Content-Encoding of the request body is not supported.' },
+  all_replicas_drained: {
+    status: 503,
+    message: 'Every replica that serves the requested model is drained.',
+    retryAfterSeconds: 1,
+  },
+  overloaded: { status: 503, message: 'The gateway holds too many request bodies.', retryAfterSeconds: 1 },
+  shutting_down: { status: 503, message: 'The gateway is shutting down.', retryAfterSeconds: 1 },
+  no_replica_reachable: {
+    status: 502,
+    message: 'No replica that serves the requested model can be reached.',
+  },
+  upstream_failed: { status: 502, message: 'The replica broke off the exchange.' },
+  upstream_timeout: { status: 504, message: 'The replica did not answer in time.' },
+} as const satisfies Record<string, FailureFacts>;
+
+const factsOf = (code: FailureCode): FailureFacts => FAILURES[code];
+
+/** The HTTP status of a failure. */
+export function statusOf(code: FailureCode): number {
+  return FAILURES[code].status;
+}
+
+/** Seconds for the `Retry-After` header, or null where there is none. */
+export function retryAfterSecondsOf(code: FailureCode): number | null {
+  return factsOf(code).retryAfterSeconds ?? null;
+}
+
+/** The error object of a failure, as JSON text. */
+export function toFailureJson(code: FailureCode): string {
+  return toErrorJson({ code, ...factsOf(code) });
+}
+
+/** The event that ends a broken stream. */
+export function toErrorEvent(code: FailureCode): string {
+  return `data: ${toFailureJson(code)}\n\n`;
+}
+
+/** A request that cannot go on. `cause` is for logs and may be absent; it never holds request text. */
+export class Failure extends Error {
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, cause?: unknown) {
+    super(code, cause === undefined ? undefined : { cause });
+    this.name = 'Failure';
+    this.code = code;
+  }
+}

@@ -1,0 +1,113 @@
+import type { IncomingMessage } from 'node:http';
+import { Failure } from './failure.ts';
+
+/** Bytes of request bodies held at one time, over all requests. */
+export class ByteBudget {
+  readonly #limitBytes: number;
+  #usedBytes = 0;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /** Whether the bytes could be taken; nothing is taken when they could not. */
+  tryTake(bytes: number): boolean {
+    if (this.#usedBytes + bytes > this.#limitBytes) return false;
+    this.#usedBytes += bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.#usedBytes -= bytes;
+  }
+}
+
+/** A request body in memory, and its share of the budget. */
+export interface HeldBody extends Disposable {
+  readonly bytes: Buffer;
+}
+
+export interface ReadBodySettings {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  readonly budget: ByteBudget;
+  /** Called once the head was found acceptable, before the first byte is read: the place for a 100. */
+  readonly onAccepted: () => void;
+}
+
+/**
+ * Reads a whole request body into memory.
+ *
+ * Rejects with a Failure: `unsupported_encoding`, `request_too_large` (from Content-Length before a byte
+ * is read, else when the limit is passed), `overloaded` (the budget is used up), `request_timeout`.
+ * When the client goes away the promise never settles: the exchange notices by itself.
+ */
+export function readBody(request: IncomingMessage, settings: ReadBodySettings): Promise<HeldBody> {
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+    return Promise.reject(new Failure('unsupported_encoding'));
+  }
+  if (Number(request.headers['content-length'] ?? 0) > settings.maxBytes) {
+    return Promise.reject(new Failure('request_too_large'));
+  }
+  settings.onAccepted();
+  return new Promise((resolve, reject) => {
+    const { budget } = settings;
+    const chunks: Buffer[] = [];
+    let sizeBytes = 0;
+    const giveBack = () => {
+      budget.giveBack(sizeBytes);
+      sizeBytes = 0;
+    };
+    const stop = () => {
+      clearTimeout(deadline);
+      request.off('data', onData).off('end', onEnd).off('close', onClose);
+    };
+    const fail = (failure: Failure) => {
+      stop();
+      giveBack();
+      reject(failure);
+    };
+    const onData = (chunk: Buffer) => {
+      if (sizeBytes + chunk.length > settings.maxBytes) {
+        fail(new Failure('request_too_large'));
+      } else if (!budget.tryTake(chunk.length)) {
+        fail(new Failure('overloaded'));
+      } else {
+        sizeBytes += chunk.length;
+        chunks.push(chunk);
+      }
+    };
+    const onEnd = () => {
+      stop();
+      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      resolve({ bytes, [Symbol.dispose]: giveBack });
+    };
+    const onClose = () => {
+      stop();
+      giveBack();
+    };
+    const deadline = setTimeout(() => fail(new Failure('request_timeout')), settings.timeoutMs);
+    request.on('data', onData).once('end', onEnd).once('close', onClose);
+  });
+}
+
+const LINGER_MS = 5_000;
+
+/**
+ * Lets a client that is still sending read the answer it already got: closing at once would reset the
+ * connection and lose the answer (RFC 9112 9.6). What still comes is thrown away, for a bounded time and
+ * up to a bounded size, then the connection is closed.
+ */
+export function lingerAfterAnswer(request: IncomingMessage, maxBytes: number): void {
+  if (request.complete) return;
+  let sizeBytes = 0;
+  const giveUp = () => request.socket.destroy();
+  const deadline = setTimeout(giveUp, LINGER_MS);
+  request.on('data', (chunk: Buffer) => {
+    sizeBytes += chunk.length;
+    if (sizeBytes > maxBytes) giveUp();
+  });
+  request.once('close', () => clearTimeout(deadline));
+  request.resume();
+}

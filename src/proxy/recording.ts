@@ -1,0 +1,135 @@
+import type { IncomingMessage } from 'node:http';
+import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
+import type { RequestSpan } from '#otel/start-telemetry.ts';
+import type { Exchange } from './exchange.ts';
+import type { ResponseFacts } from './relay.ts';
+import type { RequestFacts } from './request-facts.ts';
+
+const MAX_NAME_CHARS = 256;
+const MAX_CLIENT_REQUEST_ID_CHARS = 128;
+
+/** The header names, in lower case, from which tenant and feature are taken. */
+export interface RecordedHeaders {
+  readonly tenant: string;
+  readonly feature: string;
+}
+
+/** The record of one request while it is being filled, and its span. */
+export class Recording {
+  readonly span: RequestSpan;
+  readonly #record: RequestRecord;
+  readonly #exchange: Exchange;
+  #attemptCount = 0;
+  #previousReplica: string | undefined;
+  #responseFacts: (() => ResponseFacts) | null = null;
+
+  constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
+    this.span = span;
+    this.#exchange = exchange;
+    this.#record = {
+      request_id: exchange.requestId,
+      trace_id: span.traceId,
+      ts: new Date().toISOString(),
+      endpoint,
+      e2e_ms: 0,
+      status: 0,
+      stream: false,
+    };
+    const { request } = exchange;
+    setIfText(this.#record, 'tenant', headerOf(request, headers.tenant), MAX_NAME_CHARS);
+    setIfText(this.#record, 'feature', headerOf(request, headers.feature), MAX_NAME_CHARS);
+    setIfText(
+      this.#record,
+      'client_request_id',
+      headerOf(request, 'x-request-id'),
+      MAX_CLIENT_REQUEST_ID_CHARS,
+    );
+  }
+
+  get attemptCount(): number {
+    return this.#attemptCount;
+  }
+
+  /** Notes what the request body asks for. */
+  noteFacts(facts: RequestFacts): void {
+    this.#record.model = cut(facts.model, MAX_NAME_CHARS);
+    if (facts.maxTokens !== undefined) this.#record.max_tokens = facts.maxTokens;
+  }
+
+  /** Notes the length and hashes of the request text. */
+  noteText(text: { readonly promptChars?: number; readonly prefixHashes?: readonly string[] }): void {
+    if (text.promptChars !== undefined) this.#record.prompt_chars = text.promptChars;
+    if (text.prefixHashes !== undefined) this.#record.prefix_hashes = text.prefixHashes;
+  }
+
+  /** Notes that a replica is being tried. */
+  noteTry(replica: string): void {
+    this.#attemptCount++;
+    this.#previousReplica = this.#record.replica;
+    this.#record.replica = replica;
+  }
+
+  /** Takes back the last try: the replica was drained before anything was sent. */
+  takeBackTry(): void {
+    this.#attemptCount--;
+    if (this.#previousReplica === undefined) delete this.#record.replica;
+    else this.#record.replica = this.#previousReplica;
+  }
+
+  /** Notes that a replica's response begins. */
+  noteResponse(isEventStream: boolean, facts: () => ResponseFacts): void {
+    this.#record.stream = isEventStream;
+    this.#responseFacts = facts;
+  }
+
+  /** Completes the record with how the exchange ended, ends the span, and returns the record. */
+  finish(): RequestRecord {
+    const record = this.#record;
+    const exchange = this.#exchange;
+    record.e2e_ms = performance.now() - exchange.arrivedMs;
+    record.status = exchange.status;
+    if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    this.#responseFacts?.()?.fill(record);
+    if (exchange.ending !== null) record.error_type = exchange.ending;
+    if (exchange.isTruncated) record.truncated = true;
+    const { host } = exchange.request.headers;
+    this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
+    return record;
+  }
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+function setIfText(
+  record: RequestRecord,
+  name: 'tenant' | 'feature' | 'client_request_id',
+  value: string | undefined,
+  maxChars: number,
+): void {
+  if (value === undefined) return;
+  const cleaned = cut(toUnicode(value).replace(/\p{Cc}/gu, ''), maxChars).trim();
+  if (cleaned !== '') record[name] = cleaned;
+}
+
+/** At most this many UTF-16 units, never half a character. */
+function cut(text: string, maxChars: number): string {
+  return (text.length > maxChars ? text.slice(0, maxChars) : text).toWellFormed();
+}
+
+/** Field bytes reach us as latin-1; clients that send UTF-8 are read as such. */
+function toUnicode(value: string): string {
+  if (!/[\u0080-\u00ff]/.test(value)) return value;
+  const decoded = Buffer.from(value, 'latin1').toString('utf8');
+  return decoded.includes('\ufffd') ? value : decoded;
+}
+
+/** The host and port of a Host field; nothing where it is not one. */
+function toServer(host: string): { serverAddress?: string; serverPort?: number } {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,255})(?::(\d{1,5}))?$/.exec(host);
+  if (match?.[1] === undefined) return {};
+  const serverAddress = match[1].replace(/^\[|\]$/g, '');
+  return match[2] === undefined ? { serverAddress } : { serverAddress, serverPort: Number(match[2]) };
+}

@@ -1,0 +1,166 @@
+import { EventRelay } from './event-relay.ts';
+import type { Exchange } from './exchange.ts';
+import { type FailureCode, toErrorEvent } from './failure.ts';
+import type { ReplicaHeaders } from './headers.ts';
+import { JsonTap, type StreamTap } from './response-tap.ts';
+import type { UndoRules } from './undo-usage.ts';
+
+/** How long a finishing event may wait for the event after it. */
+const HOLD_MS = 50;
+
+/** Where a response comes from, as far as it can be held back. undici's controller is one. */
+export interface ResponseSource {
+  readonly paused: boolean;
+  pause(): void;
+  resume(): void;
+}
+
+/** What a replica's response head says. */
+export interface ResponseHead {
+  readonly statusCode: number;
+  readonly statusMessage: string | undefined;
+  readonly headers: ReplicaHeaders;
+}
+
+export interface RelayOptions {
+  readonly maxEventBytes: number;
+  /** What has to be undone in the stream; null when usage was not injected. */
+  readonly undo: UndoRules | null;
+  /** Absent for responses that leave no record. */
+  readonly createStreamTap: (() => StreamTap) | null;
+}
+
+/** What a relay has learnt of the response, once it is over. */
+export type ResponseFacts = StreamTap | JsonTap | null;
+
+/**
+ * Copies one response to the client: one read, one write. The replica is paused while the client does not
+ * read. Knows how each kind of response ends when the replica breaks off.
+ */
+export class Relay {
+  readonly isEventStream: boolean;
+  readonly #exchange: Exchange;
+  readonly #source: ResponseSource;
+  readonly #events: EventRelay | null = null;
+  readonly #streamTap: StreamTap | null = null;
+  readonly #jsonTap: JsonTap | null = null;
+  #holdTimer: NodeJS.Timeout | null = null;
+  #hasWritten = false;
+
+  constructor(exchange: Exchange, source: ResponseSource, head: ResponseHead, options: RelayOptions) {
+    this.#exchange = exchange;
+    this.#source = source;
+    this.isEventStream = head.headers.isEventStream;
+    const isReadable = !head.headers.isEncoded && options.createStreamTap !== null;
+    if (this.isEventStream && isReadable && options.createStreamTap !== null) {
+      this.#streamTap = options.createStreamTap();
+      this.#events = new EventRelay({
+        maxEventBytes: options.maxEventBytes,
+        undo: options.undo,
+        tap: this.#streamTap,
+      });
+    } else if (head.headers.isJson && isReadable && head.statusCode < 400) {
+      this.#jsonTap = new JsonTap();
+    }
+    this.#begin(head);
+  }
+
+  /** What the response told so far. */
+  get facts(): ResponseFacts {
+    return this.#streamTap ?? this.#jsonTap;
+  }
+
+  /** Whether the client is not reading as fast as the replica sends. */
+  get isBlocked(): boolean {
+    return this.#source.paused;
+  }
+
+  /** Relays one read. */
+  write(chunk: Buffer): void {
+    if (this.#events !== null) {
+      const { heldCount } = this.#events;
+      this.#send(this.#events.push(chunk, performance.now()));
+      this.#watchHolding(this.#events, heldCount);
+      return;
+    }
+    this.#send([chunk]);
+    this.#jsonTap?.push(chunk);
+  }
+
+  /** The replica's response is complete. */
+  end(rawTrailers: readonly (Buffer | string)[] | null): void {
+    this.#stopHolding();
+    if (this.#events !== null) this.#send(this.#events.end());
+    if (this.#streamTap?.hasError) this.#exchange.note('upstream_error');
+    if (rawTrailers !== null && rawTrailers.length > 0)
+      this.#exchange.response.addTrailers(toPairs(rawTrailers));
+    this.#exchange.response.end();
+  }
+
+  /**
+   * The replica broke off. An event stream ends with an error event; anything else by destroying the
+   * connection, so that nobody takes it for whole. After `[DONE]` a break is no error.
+   */
+  breakOff(code: FailureCode): void {
+    this.#stopHolding();
+    const { response } = this.#exchange;
+    if (this.#streamTap?.isDone) {
+      this.end(null);
+      return;
+    }
+    this.#exchange.note(this.#streamTap?.hasError ? 'upstream_error' : code, true);
+    if (!this.isEventStream || this.#events === null) {
+      response.destroy();
+      return;
+    }
+    this.#send(this.#events.releaseHeld());
+    response.end(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`);
+  }
+
+  /** Nothing more will be written: the client is gone or the exchange was cut. */
+  stop(): void {
+    this.#stopHolding();
+  }
+
+  #begin(head: ResponseHead): void {
+    const { response, requestId } = this.#exchange;
+    response.sendDate = false;
+    response.writeHead(head.statusCode, head.statusMessage, [
+      ...head.headers.fields,
+      'X-Request-Id',
+      requestId,
+    ]);
+    // The head goes out with the body's first bytes when both came in one read, else by itself, at once.
+    queueMicrotask(() => {
+      if (!this.#hasWritten && !response.writableEnded && !response.destroyed) response.flushHeaders();
+    });
+  }
+
+  #send(pieces: readonly Buffer[]): void {
+    if (pieces.length === 0) return;
+    this.#hasWritten = true;
+    const { response } = this.#exchange;
+    let canTakeMore = true;
+    for (const piece of pieces) canTakeMore = response.write(piece);
+    if (canTakeMore || response.destroyed) return;
+    this.#source.pause();
+    response.once('drain', () => this.#source.resume());
+  }
+
+  #watchHolding(events: EventRelay, heldCountBefore: number): void {
+    if (events.isHolding && events.heldCount === heldCountBefore) return;
+    this.#stopHolding();
+    if (events.isHolding) this.#holdTimer = setTimeout(() => this.#send(events.releaseHeld()), HOLD_MS);
+  }
+
+  #stopHolding(): void {
+    if (this.#holdTimer !== null) clearTimeout(this.#holdTimer);
+    this.#holdTimer = null;
+  }
+}
+
+function toPairs(raw: readonly (Buffer | string)[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([String(raw[i]), String(raw[i + 1])]);
+  return pairs;
+}

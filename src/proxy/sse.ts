@@ -1,0 +1,185 @@
+const LF = 10;
+const CR = 13;
+const COLON = 58;
+const SPACE = 32;
+const NOTHING = Buffer.alloc(0);
+
+/** Receives what a splitter found, in stream order: `bytes[start, end)`, valid during the call only. */
+export interface SseSink {
+  /** One complete event with its blank line. */
+  onEvent(bytes: Buffer, start: number, end: number): void;
+  /** A part of an event that passed the limit, which is not looked at. */
+  onOverlong(bytes: Buffer, start: number, end: number): void;
+}
+
+/**
+ * Splits a text/event-stream into events, in bytes (WHATWG HTML 9.2.6): lines end in LF, CRLF or CR, and
+ * reads may be cut anywhere. Every byte of the stream goes to the sink once, or is `pending`.
+ */
+export class SseSplitter {
+  readonly #maxEventBytes: number;
+  /** Bytes of the event whose end has not come yet; empty while an over-long one is skipped. */
+  #pending: Buffer = NOTHING;
+  #scannedBytes = 0;
+  #lineStart = 0;
+  #endedInCr = false;
+  #isSkipping = false;
+
+  constructor(maxEventBytes: number) {
+    this.#maxEventBytes = maxEventBytes;
+  }
+
+  /** What came of an event that has not ended yet. */
+  get pending(): Buffer {
+    return this.#pending;
+  }
+
+  /** Whether the stream stands in the middle of an event. */
+  get isMidEvent(): boolean {
+    return this.#isSkipping || this.#pending.length > 0;
+  }
+
+  /** Whether the present event passed the limit and goes to the sink in parts, unread. */
+  get isSkipping(): boolean {
+    return this.#isSkipping;
+  }
+
+  /** Takes the bytes of one read. */
+  push(chunk: Buffer, sink: SseSink): void {
+    const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    let eventStart = 0;
+    let position = this.#scannedBytes;
+    let lineStart = this.#lineStart;
+    if (this.#endedInCr && position < bytes.length) {
+      this.#endedInCr = false;
+      if (bytes[position] === LF) {
+        position++;
+        // The late half of a CRLF belongs to the line before it, and so to that line's event.
+        if (lineStart === 0 && !this.#isSkipping) {
+          sink.onEvent(bytes, 0, 1);
+          eventStart = 1;
+        }
+        lineStart = position;
+      }
+    }
+    while (position < bytes.length) {
+      const byte = bytes[position] as number;
+      if (byte !== LF && byte !== CR) {
+        position++;
+        continue;
+      }
+      const isBlank = position === lineStart;
+      position++;
+      if (byte === CR) {
+        if (position === bytes.length) this.#endedInCr = true;
+        else if (bytes[position] === LF) position++;
+      }
+      lineStart = position;
+      if (!isBlank) continue;
+      if (this.#isSkipping) {
+        this.#isSkipping = false;
+        sink.onOverlong(bytes, eventStart, position);
+      } else {
+        sink.onEvent(bytes, eventStart, position);
+      }
+      eventStart = position;
+    }
+    this.#keep(bytes, eventStart, lineStart, sink);
+  }
+
+  /** Gives the sink a last event that the stream ended without a blank line. */
+  end(sink: SseSink): void {
+    const last = this.#pending;
+    this.#pending = NOTHING;
+    this.#isSkipping = false;
+    if (last.length > 0) sink.onEvent(last, 0, last.length);
+  }
+
+  #keep(bytes: Buffer, eventStart: number, lineStart: number, sink: SseSink): void {
+    if (this.#isSkipping || bytes.length - eventStart > this.#maxEventBytes) {
+      this.#isSkipping = true;
+      sink.onOverlong(bytes, eventStart, bytes.length);
+      this.#pending = NOTHING;
+      this.#scannedBytes = 0;
+      // Negative: the line began in an earlier read, so that nothing at 0 looks like a blank line.
+      this.#lineStart = lineStart === bytes.length ? 0 : -1;
+      return;
+    }
+    this.#pending = eventStart === bytes.length ? NOTHING : bytes.subarray(eventStart);
+    this.#scannedBytes = this.#pending.length;
+    this.#lineStart = lineStart - eventStart;
+  }
+}
+
+/** The data of one event: `bytes[start, end)`, its data lines joined by LF where there are several. */
+export interface EventData {
+  bytes: Buffer;
+  start: number;
+  end: number;
+  /** Whether `bytes` are the event's own, so that offsets can be used to edit it. */
+  isInPlace: boolean;
+  /** An `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104). */
+  hasErrorLine: boolean;
+}
+
+/** Creates an empty view, to be filled again and again by `readEventData`. */
+export function createEventData(): EventData {
+  return { bytes: NOTHING, start: 0, end: 0, isInPlace: true, hasErrorLine: false };
+}
+
+/** Finds the data of the event `bytes[start, end)` and fills `into`. Returns whether there is any. */
+export function readEventData(bytes: Buffer, start: number, end: number, into: EventData): boolean {
+  let lineCount = 0;
+  let joined: Buffer[] | null = null;
+  into.hasErrorLine = false;
+  for (let lineStart = skipByteOrderMark(bytes, start, end); lineStart < end; ) {
+    const lineEnd = endOfLine(bytes, lineStart, end);
+    if (isField(bytes, lineStart, lineEnd, 'data')) {
+      const valueStart = startOfValue(bytes, lineStart + 4, lineEnd);
+      if (lineCount++ === 0) {
+        into.start = valueStart;
+        into.end = lineEnd;
+      } else {
+        joined ??= [bytes.subarray(into.start, into.end)];
+        joined.push(Buffer.of(LF), bytes.subarray(valueStart, lineEnd));
+      }
+    } else if (isField(bytes, lineStart, lineEnd, 'error')) {
+      into.hasErrorLine = true;
+    }
+    lineStart = lineEnd + lengthOfTerminator(bytes, lineEnd, end);
+  }
+  into.isInPlace = joined === null;
+  into.bytes = joined === null ? bytes : Buffer.concat(joined);
+  if (joined !== null) {
+    into.start = 0;
+    into.end = into.bytes.length;
+  }
+  return lineCount > 0;
+}
+
+function skipByteOrderMark(bytes: Buffer, start: number, end: number): number {
+  const isMark =
+    end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
+  return isMark ? start + 3 : start;
+}
+
+function endOfLine(bytes: Buffer, start: number, end: number): number {
+  let position = start;
+  while (position < end && bytes[position] !== LF && bytes[position] !== CR) position++;
+  return position;
+}
+
+function lengthOfTerminator(bytes: Buffer, position: number, end: number): number {
+  return bytes[position] === CR && position + 1 < end && bytes[position + 1] === LF ? 2 : 1;
+}
+
+function isField(bytes: Buffer, start: number, end: number, name: 'data' | 'error'): boolean {
+  if (end - start < name.length) return false;
+  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name.charCodeAt(i)) return false;
+  return end - start === name.length || bytes[start + name.length] === COLON;
+}
+
+function startOfValue(bytes: Buffer, colon: number, end: number): number {
+  if (colon >= end) return end;
+  return bytes[colon + 1] === SPACE && colon + 1 < end ? colon + 2 : colon + 1;
+}

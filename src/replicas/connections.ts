@@ -1,0 +1,100 @@
+import { Client, type Dispatcher, Pool } from 'undici';
+
+/** The connection that carries an attempt, as far as a retry decision needs to know it. */
+export interface Connection {
+  /** Connected now. A failure while this is false is a failure to connect. */
+  readonly isConnected: boolean;
+  /** Exchanges begun on the present socket; above 1 the socket is a reused keep-alive one. */
+  readonly exchangeCount: number;
+}
+
+/** An undici handler that is told which connection was chosen for it, before anything else. */
+export interface ConnectionAwareHandler extends Dispatcher.DispatchHandler {
+  connection: Connection | null;
+}
+
+/** All connections to one replica. */
+export interface Connections {
+  /** Sends on a free keep-alive connection, or on a new one; never queues behind another request. */
+  dispatch(options: Dispatcher.DispatchOptions, handler: ConnectionAwareHandler): void;
+  /** Sends on a connection that was never used before and is closed afterwards. */
+  dispatchOnFresh(options: Dispatcher.DispatchOptions, handler: ConnectionAwareHandler): void;
+  /** Destroys every connection. */
+  close(): Promise<void>;
+}
+
+/** A client of one connection that counts what its present socket has carried. */
+class CountingClient extends Client implements Connection {
+  isConnected = false;
+  exchangeCount = 0;
+
+  constructor(origin: string | URL, options: Client.Options) {
+    super(origin, options);
+    this.on('connect', () => {
+      this.isConnected = true;
+      this.exchangeCount = 0;
+    });
+    this.on('disconnect', () => {
+      this.isConnected = false;
+    });
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const aware = handler as ConnectionAwareHandler;
+    aware.connection = this;
+    return super.dispatch(options, aware);
+  }
+
+  /** Called by the attempt in the tick in which its request is written. */
+  countExchange(): void {
+    this.exchangeCount++;
+  }
+}
+
+/** Notes that a request is being written on this connection. */
+export function countExchange(connection: Connection | null): void {
+  if (connection instanceof CountingClient) connection.countExchange();
+}
+
+/**
+ * Creates the connections to one origin: an undici Pool without a cap (a Client alone would serialise
+ * streams), HTTP/1.1 only, undici's own header and body time-outs off in favour of the gateway's.
+ */
+export function createConnections(
+  origin: string,
+  timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number },
+): Connections {
+  const clientOptions: Client.Options = {
+    allowH2: false,
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connectTimeout: timeouts.connectMs,
+    keepAliveTimeout: timeouts.upstreamKeepAliveMs,
+    // An engine's own hint (`Keep-Alive: timeout=5`) shortens ours, less a second for the way there.
+    keepAliveMaxTimeout: timeouts.upstreamKeepAliveMs,
+    keepAliveTimeoutThreshold: 1_000,
+    // undici's own limit of 16 KiB on response headers is kept: engines send far less.
+  };
+  const undiciPool = new Pool(origin, {
+    ...clientOptions,
+    connections: null,
+    factory: (url, options) => new CountingClient(url, options as Client.Options),
+  });
+  const fresh = new Set<CountingClient>();
+
+  return {
+    dispatch(options, handler) {
+      undiciPool.dispatch(options, handler);
+    },
+    dispatchOnFresh(options, handler) {
+      const client = new CountingClient(origin, clientOptions);
+      fresh.add(client);
+      client.dispatch({ ...options, reset: true }, handler);
+      void client.close().finally(() => fresh.delete(client));
+    },
+    async close() {
+      await Promise.all([undiciPool.destroy(), ...[...fresh].map((client) => client.destroy())]);
+    },
+  };
+}
