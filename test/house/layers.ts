@@ -49,6 +49,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       './replicas/pool.ts',
       './record/gaps.ts',
       './config/config.ts',
+      './http/listener.ts',
       '#otel/start-telemetry.ts',
       'pino',
     ],
@@ -61,6 +62,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../replicas/pool.ts',
       '../record/gaps.ts',
       '../json/cursor.ts',
+      '../http/error-body.ts',
       '../config/config.ts',
       '#otel/request-record.ts',
       'node:http',
@@ -113,6 +115,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     allowed: [
       './views.ts',
       '../replicas/pool.ts',
+      '../http/error-body.ts',
       '../config/config.ts',
       '#otel/record-processor.ts',
       'node:crypto',
@@ -157,6 +160,17 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     file: 'src/json/probe-case.ts',
     allowed: ['./lexer.ts'],
     refused: ['../proxy/sse.ts', '../record/gaps.ts', '#otel/request-record.ts', 'node:fs', 'undici'],
+  },
+  {
+    file: 'src/http/probe-case.ts',
+    allowed: ['./error-body.ts', 'node:http'],
+    refused: [
+      '../proxy/forward.ts',
+      '../admin/routes.ts',
+      '../config/config.ts',
+      '#otel/attributes.ts',
+      'pino',
+    ],
   },
   {
     file: 'src/simulate/probe-case.ts',
