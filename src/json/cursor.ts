@@ -168,6 +168,12 @@ export class JsonCursor {
     return this.#lexer.hasEscapes;
   }
 
+  /** Consumes a string and returns its UTF-8: a view of the input if it has no escapes. Lone surrogates are U+FFFD. */
+  readUtf8(): Buffer {
+    if (!this.readStringSpan()) return this.#bytes.subarray(this.valueStart, this.valueEnd);
+    return Buffer.from(this.#decode(this.valueStart, this.valueEnd, true));
+  }
+
   /** Consumes a number. What a double cannot hold is rounded, or infinite, as in JSON.parse. */
   readNumber(): number {
     this.#lexer.nextByte();

@@ -1,0 +1,125 @@
+import { isAscii } from 'node:buffer';
+import { hash } from 'node:crypto';
+
+const DIGEST_BYTES = 32;
+/** A code point is at most four bytes of UTF-8 (RFC 3629). */
+const MAX_CODE_POINT_BYTES = 4;
+/** How much of a medium's beginning, and of its end, goes into its mark. */
+const MEDIA_SAMPLE_BYTES = 4096;
+const NOTHING = Buffer.alloc(0);
+const ZERO_BYTE = Buffer.alloc(1);
+
+/** The settings of prefix hashing: `prefix_hash` of the configuration, and the salt. */
+export interface PrefixHashSettings {
+  readonly salt: Buffer;
+  /** Code points a block. */
+  readonly blockChars: number;
+  /** The hashes of so many blocks are recorded; what follows is not hashed. */
+  readonly maxBlocks: number;
+}
+
+/** Hashes request texts block by block, as docs/record.md defines; frozen, so that gateways can be compared. */
+export interface PrefixHasher {
+  /** Starts on the text of one request. One at a time: chains share a buffer, so the one before must be finished. */
+  begin(model: string, tools: Buffer | undefined): PrefixChain;
+  /** What stands for a medium in the hashed text: U+FFFC, the payload's size in bytes, `:`, 16 hex digits. */
+  mediaMark(payload: Buffer): Buffer;
+}
+
+/** The hashes of one request's text. */
+export interface PrefixChain {
+  /** Adds text as valid UTF-8. A code point must not be split between two calls. */
+  add(utf8: Buffer): void;
+  /** Whether all blocks that are recorded are complete: what is added now makes no difference. */
+  readonly isFull: boolean;
+  /** Ends the text. 16 hex digits for each complete block, in order; a rest is not hashed. */
+  finish(): string[];
+}
+
+/** Makes the hasher of a gateway. It holds the salt's digest only, and one block of text while it is hashed. */
+export function createPrefixHasher({ salt, blockChars, maxBlocks }: PrefixHashSettings): PrefixHasher {
+  const key = hash('sha256', salt, 'buffer');
+  // key ‖ hash of the block before ‖ block. One buffer for all blocks and one call a block: for 512 characters
+  // 0.86 µs on Node 26.10, where createHash and two updates take 1.28 µs.
+  const scratch = Buffer.alloc(2 * DIGEST_BYTES + blockChars * MAX_CODE_POINT_BYTES);
+  key.copy(scratch);
+  return {
+    begin(model, tools) {
+      const start = Buffer.concat([key, Buffer.from(model), ZERO_BYTE, tools ?? NOTHING]);
+      hash('sha256', start, 'buffer').copy(scratch, DIGEST_BYTES);
+      return new BlockChain(scratch, blockChars, maxBlocks);
+    },
+    mediaMark(payload) {
+      const first = payload.subarray(0, MEDIA_SAMPLE_BYTES);
+      const last = payload.subarray(Math.max(0, payload.length - MEDIA_SAMPLE_BYTES));
+      const digest = hash('sha256', Buffer.concat([key, first, last]), 'hex');
+      return Buffer.from(`\ufffc${payload.length}:${digest.slice(0, 16)}`);
+    },
+  };
+}
+
+class BlockChain implements PrefixChain {
+  readonly #scratch: Buffer;
+  readonly #blockChars: number;
+  readonly #maxBlocks: number;
+  readonly #hashes: string[] = [];
+  /** Where the next byte of the block goes in the scratch buffer, and how many code points it has so far. */
+  #end = 2 * DIGEST_BYTES;
+  #chars = 0;
+
+  constructor(scratch: Buffer, blockChars: number, maxBlocks: number) {
+    this.#scratch = scratch;
+    this.#blockChars = blockChars;
+    this.#maxBlocks = maxBlocks;
+  }
+
+  get isFull(): boolean {
+    return this.#hashes.length >= this.#maxBlocks;
+  }
+
+  add(utf8: Buffer): void {
+    let at = 0;
+    while (at < utf8.length && !this.isFull) {
+      const from = at;
+      let missing = this.#blockChars - this.#chars;
+      while (at < utf8.length) {
+        if (isContinuation(utf8[at] as number)) {
+          at++;
+          continue;
+        }
+        if (missing === 0) break;
+        missing--;
+        at++;
+      }
+      this.#end += utf8.copy(this.#scratch, this.#end, from, at);
+      this.#chars = this.#blockChars - missing;
+      if (missing === 0) this.#endBlock();
+    }
+  }
+
+  finish(): string[] {
+    // No text is kept, not even the last block of a request.
+    this.#scratch.fill(0, 2 * DIGEST_BYTES);
+    return this.#hashes;
+  }
+
+  #endBlock(): void {
+    const digest = hash('sha256', this.#scratch.subarray(0, this.#end), 'buffer');
+    digest.copy(this.#scratch, DIGEST_BYTES);
+    this.#hashes.push(digest.toString('hex', 0, 8));
+    this.#end = 2 * DIGEST_BYTES;
+    this.#chars = 0;
+  }
+}
+
+/** Code points of valid UTF-8: its bytes that continue none. */
+export function countCodePoints(utf8: Buffer): number {
+  if (isAscii(utf8)) return utf8.length;
+  let count = 0;
+  for (let at = 0; at < utf8.length; at++) if (!isContinuation(utf8[at] as number)) count++;
+  return count;
+}
+
+function isContinuation(byte: number): boolean {
+  return (byte & 0xc0) === 0x80;
+}

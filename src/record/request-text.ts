@@ -1,0 +1,180 @@
+import { isUtf8 } from 'node:buffer';
+import type { RecordedEndpoint } from '#otel/request-record.ts';
+import { JsonCursor, type Span } from '../json/cursor.ts';
+import { countCodePoints, type PrefixChain, type PrefixHasher } from './prefix-hashes.ts';
+
+/** What must be known of a request to find its text: `RequestFacts` has it. */
+export interface RequestTextFacts {
+  /** The whole model name. */
+  readonly model: string;
+  /** The value of `messages`, `prompt` or `input`, by the endpoint. */
+  readonly text: Span | undefined;
+  /** The value of `tools`. */
+  readonly tools: Span | undefined;
+}
+
+/** What the record holds of a request's text. */
+export interface RequestTextDescription {
+  /** Unicode code points; absent if the text is not all strings, or there is none. */
+  readonly promptChars?: number;
+  /** 16 hex digits a block; absent when no block is complete. */
+  readonly prefixHashes?: readonly string[];
+}
+
+const RECORD_SEPARATOR = Buffer.from('\u001e');
+const LINE_FEED = Buffer.from('\n');
+const NOTHING = Buffer.alloc(0);
+
+/** Where a part that is no text may hold its payload: the first of these that is a string counts. */
+const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[] = [
+  ['image_url', 'url'],
+  ['image_url', undefined],
+  ['video_url', 'url'],
+  ['audio_url', 'url'],
+  ['input_audio', 'data'],
+  ['file', 'file_data'],
+  ['file', 'file_id'],
+];
+
+type Members = ReadonlyMap<string, Span>;
+
+const NO_MEMBERS: Members = new Map();
+const MESSAGE_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'tool_calls']);
+const PART_MEMBERS: ReadonlySet<string> = new Set(['text', ...PAYLOADS.map(([member]) => member)]);
+
+/**
+ * Counts and hashes the text of a request as docs/record.md defines, in one go over a body that was found to be
+ * JSON. It is slow for a large body, so call it after the request has gone upstream. Nothing of the text is kept.
+ */
+export function describeRequestText(
+  body: Buffer,
+  facts: RequestTextFacts,
+  endpoint: RecordedEndpoint,
+  hasher: PrefixHasher,
+): RequestTextDescription {
+  const { model, text, tools } = facts;
+  // Bytes that are no UTF-8 have no code points to be counted.
+  if (text === undefined || !isUtf8(body)) return {};
+  const chain = hasher.begin(model, tools && body.subarray(tools.start, tools.end));
+  const reader = new TextReader(body, hasher, chain);
+  const isText = endpoint === '/v1/chat/completions' ? reader.readMessages(text) : reader.readStrings(text);
+  const prefixHashes = chain.finish();
+  if (!isText) return {};
+  return { promptChars: reader.chars, ...(prefixHashes.length > 0 && { prefixHashes }) };
+}
+
+class TextReader {
+  chars = 0;
+  readonly #body: Buffer;
+  readonly #hasher: PrefixHasher;
+  readonly #chain: PrefixChain;
+
+  constructor(body: Buffer, hasher: PrefixHasher, chain: PrefixChain) {
+    this.#body = body;
+    this.#hasher = hasher;
+    this.#chain = chain;
+  }
+
+  /** The text of a chat. False if the value is no array. */
+  readMessages(messages: Span): boolean {
+    const cursor = this.#cursorAt(messages);
+    if (cursor.peek() !== 'array') return false;
+    cursor.beginArray();
+    while (cursor.nextElement()) this.#readMessage(readMembers(cursor, MESSAGE_MEMBERS));
+    return true;
+  }
+
+  /** The text of a completion or embedding: a string, or an array of them. False if anything is no string. */
+  readStrings(strings: Span): boolean {
+    const cursor = this.#cursorAt(strings);
+    if (cursor.peek() === 'string') {
+      this.#addText(cursor.readUtf8());
+      return true;
+    }
+    if (cursor.peek() !== 'array') return false;
+    cursor.beginArray();
+    for (let index = 0; cursor.nextElement(); index++) {
+      if (cursor.peek() !== 'string') return false;
+      if (index > 0) this.#chain.add(RECORD_SEPARATOR);
+      this.#addText(cursor.readUtf8());
+    }
+    return true;
+  }
+
+  #readMessage(members: Members): void {
+    const toolCalls = members.get('tool_calls');
+    this.#chain.add(RECORD_SEPARATOR);
+    this.#chain.add(this.#stringAt(members.get('role')) ?? NOTHING);
+    this.#chain.add(LINE_FEED);
+    this.#readContent(members.get('content'));
+    if (toolCalls !== undefined) this.#chain.add(this.#body.subarray(toolCalls.start, toolCalls.end));
+    this.#chain.add(LINE_FEED);
+  }
+
+  #readContent(content: Span | undefined): void {
+    if (content === undefined) return;
+    const cursor = this.#cursorAt(content);
+    const kind = cursor.peek();
+    if (kind === 'string') this.#addText(cursor.readUtf8());
+    if (kind !== 'array') return;
+    cursor.beginArray();
+    while (cursor.nextElement()) {
+      if (cursor.peek() === 'string') this.#addText(cursor.readUtf8());
+      else this.#readPart(readMembers(cursor, PART_MEMBERS));
+    }
+  }
+
+  /** A part is text if it is a string or has a `text` that is one; any other part is a medium. */
+  #readPart(members: Members): void {
+    const text = this.#stringAt(members.get('text'));
+    if (text !== undefined) this.#addText(text);
+    else if (!this.#chain.isFull) this.#chain.add(this.#hasher.mediaMark(this.#payloadOf(members)));
+  }
+
+  #payloadOf(members: Members): Buffer {
+    for (const [member, inner] of PAYLOADS) {
+      const span = members.get(member);
+      if (span === undefined) continue;
+      const payload = this.#stringAt(inner === undefined ? span : this.#memberAt(span, inner));
+      if (payload !== undefined) return payload;
+    }
+    return NOTHING;
+  }
+
+  #addText(utf8: Buffer): void {
+    if (utf8.length === 0) return;
+    this.chars += countCodePoints(utf8);
+    this.#chain.add(utf8);
+  }
+
+  #memberAt(object: Span, key: string): Span | undefined {
+    return readMembers(this.#cursorAt(object), new Set([key])).get(key);
+  }
+
+  /** The UTF-8 of the string that stands there, if it is one. */
+  #stringAt(span: Span | undefined): Buffer | undefined {
+    if (span === undefined) return undefined;
+    const cursor = this.#cursorAt(span);
+    return cursor.peek() === 'string' ? cursor.readUtf8() : undefined;
+  }
+
+  #cursorAt({ start, end }: Span): JsonCursor {
+    return new JsonCursor(this.#body, start, end);
+  }
+}
+
+/** The values of some members of the next object, of duplicates the last; none of a value that is no object. */
+function readMembers(cursor: JsonCursor, wanted: ReadonlySet<string>): Members {
+  if (cursor.peek() !== 'object') {
+    cursor.skip();
+    return NO_MEMBERS;
+  }
+  const members = new Map<string, Span>();
+  cursor.beginObject();
+  while (cursor.nextKey()) {
+    const key = cursor.key();
+    cursor.skip();
+    if (wanted.has(key)) members.set(key, { start: cursor.valueStart, end: cursor.valueEnd });
+  }
+  return members;
+}
