@@ -9,9 +9,12 @@ export interface TextSink {
 
 /** The signals that concern a running gateway, as src/main.ts hears them. */
 export interface Signals {
-  /** Aborts with the first SIGINT or SIGTERM: begin to shut down. Later ones are not the command's business. */
+  /**
+   * Aborts with the first SIGINT or SIGTERM: begin to shut down. Later ones are not the command's business.
+   * Reading it takes these signals over: a command that never does is ended by them, as Node does by itself.
+   */
   readonly shutdown: AbortSignal;
-  /** Calls back for each SIGHUP, from now on. */
+  /** Calls back for each SIGHUP, from now on; it would end the process otherwise. */
   onHangup(listener: () => void): void;
 }
 

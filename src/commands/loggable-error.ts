@@ -1,0 +1,23 @@
+/** What may be logged of an error. */
+export interface LoggableError {
+  readonly name: string;
+  readonly code?: string;
+  /** The frames only: the message above them may quote what was being parsed. */
+  readonly stack: readonly string[];
+  readonly cause?: LoggableError;
+}
+
+/**
+ * Name, code and stack frames of an error and its causes, without messages: V8's JSON errors quote their
+ * input, and system errors name addresses.
+ */
+export function toLoggableError(error: unknown, depth = 0): LoggableError {
+  if (!(error instanceof Error)) return { name: typeof error, stack: [] };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  return {
+    name: error.name,
+    ...('code' in error && typeof error.code === 'string' ? { code: error.code } : {}),
+    stack: frames.map((line) => line.trim()),
+    ...(error.cause === undefined || depth > 3 ? {} : { cause: toLoggableError(error.cause, depth + 1) }),
+  };
+}

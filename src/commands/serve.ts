@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import { toConfig } from '../config/config.ts';
+import { printListenAddress } from '../config/values.ts';
+import { type Invocation, UsageError } from './command.ts';
+import { createLogger } from './logger.ts';
+import { configOption, parseOptions } from './options.ts';
+import { findConfigPath, readConfigFile } from './read-config.ts';
+
+/**
+ * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exit code 0 when nothing was cut and every record
+ * was delivered, else 1.
+ */
+export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, configOption);
+  const path = findConfigPath(values.config, env);
+  if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
+  const config = toConfig(await readConfigFile(path, env));
+  const log = createLogger(config.log.level, stdout);
+  signals.onHangup(() => log.warn('SIGHUP is ignored: this version cannot reload its configuration'));
+
+  const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
+  const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
+  const gateway = createGateway(config, { env: toSecrets(env), log });
+  const { listen, adminListen } = await gateway.start();
+  if (!env.SVC_ADMIN_TOKEN) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');
+
+  if (!stopped.aborted) await once(stopped, 'abort');
+  log.info('shutting down');
+  const { cutRequests, undeliveredRecords } = await gateway.close();
+  log.info({ cutRequests, undeliveredRecords }, 'stopped');
+  return cutRequests === 0 && undeliveredRecords === 0 ? 0 : 1;
+}
+
+/** An empty variable counts as unset. */
+function toSecrets({ SVC_ADMIN_TOKEN, SVC_HASH_SALT }: Invocation['env']) {
+  return {
+    ...(SVC_ADMIN_TOKEN ? { adminToken: SVC_ADMIN_TOKEN } : {}),
+    ...(SVC_HASH_SALT ? { hashSalt: SVC_HASH_SALT } : {}),
+  };
+}
