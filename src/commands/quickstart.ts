@@ -1,19 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { parseArgs } from 'node:util';
-import pino from 'pino';
 import type { Config } from '../config/config.ts';
 import { parseConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { StartError } from '../start-error.ts';
 import type { Invocation } from './command.ts';
+import { createLogger } from './logger.ts';
+import { parseOptions } from './options.ts';
 import { toConfigText } from './quickstart-config.ts';
-import { toWelcome } from './quickstart-welcome.ts';
+import { toUrl, toWelcome } from './quickstart-welcome.ts';
 import { toRecordLine } from './record-line.ts';
-import { toUsageError } from './usage-error.ts';
 
 const USAGE = `Usage: gateway quickstart [options]
 
@@ -34,9 +33,9 @@ const OPTIONS = {
 
 /** Runs until the first signal. Throws UsageError, ConfigError or StartError. */
 export async function quickstart(invocation: Invocation): Promise<number> {
-  const options = parseOptions(invocation.args);
-  if (options === 'help') invocation.stdout.write(USAGE);
-  else await run(options, invocation);
+  const { values } = parseOptions(invocation.args, OPTIONS);
+  if (values.help) invocation.stdout.write(USAGE);
+  else await run({ listen: values.listen, adminListen: values['admin-listen'] }, invocation);
   return 0;
 }
 
@@ -45,16 +44,8 @@ interface Addresses {
   readonly adminListen: string;
 }
 
-function parseOptions(args: readonly string[]): Addresses | 'help' {
-  try {
-    const { values } = parseArgs({ args: [...args], options: OPTIONS });
-    return values.help ? 'help' : { listen: values.listen, adminListen: values['admin-listen'] };
-  } catch (error) {
-    throw toUsageError(error);
-  }
-}
-
 async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
+  const stopped = signals.shutdown;
   await using cleanUp = new AsyncDisposableStack();
   const replicas = await Promise.all(
     ['sim-a', 'sim-b'].map(async (name, index) => {
@@ -67,19 +58,22 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const collector = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT || null;
   const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
   const config = parseConfig(text, { path: 'gateway.yaml', env });
-  const configPath = await saveConfig(config, text);
 
   const adminToken = env.SVC_ADMIN_TOKEN || randomBytes(16).toString('hex');
   const gateway = createGateway(config, {
     env: { adminToken, ...(env.SVC_HASH_SALT ? { hashSalt: env.SVC_HASH_SALT } : {}) },
-    log: pino({ level: 'warn', base: null }, stderr),
+    log: createLogger('warn', stderr),
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
+  cleanUp.defer(async () => void (await gateway.close()));
   const { listen, adminListen } = await gateway.start();
+  const configPath = await saveConfig(config, text);
+  const [gatewayUrl, adminUrl] = [toUrl(listen), toUrl(adminListen)];
+  const drained = await findDrained(adminUrl, adminToken);
   const token = env.SVC_ADMIN_TOKEN ? null : adminToken;
-  stdout.write(toWelcome({ listen, adminListen, replicas, token, collector, configPath }));
+  stdout.write(toWelcome({ gatewayUrl, adminUrl, replicas, drained, token, collector, configPath }));
 
-  if (!signals.shutdown.aborted) await once(signals.shutdown, 'abort');
+  if (!stopped.aborted) await once(stopped, 'abort');
   stdout.write('\nStopping …\n');
   const { cutRequests, undeliveredRecords } = await gateway.close();
   if (cutRequests > 0) stdout.write(`${cutRequests} requests were cut short.\n`);
@@ -90,14 +84,19 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
 async function saveConfig({ stateDir }: Config, text: string): Promise<string> {
   const path = join(stateDir, 'quickstart.yaml');
   try {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
     await writeFile(path, text, { mode: 0o600 });
   } catch (error) {
-    throw new StartError(`cannot write ${path}${toReason(error)}`, error);
+    const reason = error instanceof Error && 'code' in error ? `: ${String(error.code)}` : '';
+    throw new StartError(`cannot write ${path}${reason}`, error);
   }
   return relative('', path);
 }
 
-function toReason(error: unknown): string {
-  return error instanceof Error && 'code' in error ? `: ${String(error.code)}` : '';
+/** Drains outlive a restart: whoever starts again should know why a replica gets nothing. */
+async function findDrained(adminUrl: string, token: string): Promise<readonly string[]> {
+  const response = await fetch(`${adminUrl}/admin/replicas`, {
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  const { replicas } = (await response.json()) as { replicas: { name: string; drained: boolean }[] };
+  return replicas.filter(({ drained }) => drained).map(({ name }) => name);
 }

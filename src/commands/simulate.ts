@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
 import { StartError } from '../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
-import { toUsageError } from './usage-error.ts';
+import { parseOptions } from './options.ts';
 
 const USAGE = `Usage: gateway simulate [options]
 
@@ -24,18 +23,19 @@ Serves one simulated inference replica until it is interrupted.
 
 /** Serves one simulated replica until the first signal. Throws UsageError or StartError. */
 export async function simulate({ args, stdout, signals }: Invocation): Promise<number> {
-  const settings = parseOptions(args);
+  const settings = toSettings(args);
   if (settings === 'help') {
     stdout.write(USAGE);
     return 0;
   }
   const { host, port, name, models, engine } = settings;
+  const stopped = signals.shutdown;
   const replica = createSimulatedReplica(settings);
   const { url } = await replica.start().catch((error: unknown) => {
     throw new StartError(`cannot listen on ${host}:${port}: ${toListenProblem(error)}`, error);
   });
   stdout.write(`Replica ${name} (simulated ${engine}) serves ${models.join(', ')} on ${url}\n`);
-  if (!signals.shutdown.aborted) await once(signals.shutdown, 'abort');
+  if (!stopped.aborted) await once(stopped, 'abort');
   await replica.close();
   return 0;
 }
@@ -72,13 +72,8 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-function parseOptions(args: readonly string[]): SimulatedReplicaSettings | 'help' {
-  let values: ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
-  try {
-    ({ values } = parseArgs({ args: [...args], options: OPTIONS }));
-  } catch (error) {
-    throw toUsageError(error);
-  }
+function toSettings(args: readonly string[]): SimulatedReplicaSettings | 'help' {
+  const { values } = parseOptions(args, OPTIONS);
   if (values.help) return 'help';
   const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
   if (engine === undefined) throw new UsageError(`--engine is one of ${SIMULATED_ENGINES.join(', ')}`);
