@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { RequestRecord } from '../../otel/request-record.ts';
+import type { Engine } from '../../src/config/config.ts';
+import { EventRelay } from '../../src/proxy/event-relay.ts';
+import { StreamTap } from '../../src/proxy/response-tap.ts';
+import { undoRulesFor } from '../../src/proxy/undo-usage.ts';
+import { UsageTally } from '../../src/proxy/usage.ts';
+import { readCapture } from '../support/captures.ts';
+
+interface Relayed {
+  readonly text: string;
+  readonly record: Partial<RequestRecord>;
+}
+
+interface Case {
+  readonly engine: Engine;
+  readonly endpoint?: '/v1/chat/completions' | '/v1/completions';
+  readonly continuousUsageStats?: boolean;
+  readonly n?: number;
+  readonly isInjected?: boolean;
+}
+
+function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024): Relayed {
+  const { engine, endpoint = '/v1/chat/completions', continuousUsageStats = false, n = 1 } = what;
+  const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
+  const tap = new StreamTap(0, usage);
+  const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
+  const events = new EventRelay({ maxEventBytes, undo, tap });
+  const out: Buffer[] = [];
+  reads.forEach((read, i) => {
+    out.push(...events.push(read, i));
+  });
+  out.push(...events.end());
+  const record: Partial<RequestRecord> = {};
+  tap.fill(record);
+  return { text: Buffer.concat(out).toString('utf8'), record };
+}
+
+function cutAt(whole: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
+  return [0, ...sorted].map((from, i) => whole.subarray(from, sorted[i] ?? whole.length));
+}
+
+/** The events of a captured stream as values, without what differs from one answer to the next. */
+function eventsOf(text: string): unknown[] {
+  return text
+    .split('\n\n')
+    .filter((event) => event !== '')
+    .map((event) => {
+      const data = event.replace(/^data: /, '');
+      if (data === '[DONE]') return data;
+      const { id, created, timings, ...rest } = JSON.parse(data) as Record<string, unknown>;
+      return { ...rest, members: Object.keys(JSON.parse(data) as object), hasTimings: timings !== undefined };
+    });
+}
+
+const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+const USAGE = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+const DONE = 'data: [DONE]\n\n';
+const delta = (content: string, more: object = {}) =>
+  event({ id: 'c', choices: [{ index: 0, delta: { content }, finish_reason: null }], ...more });
+
+describe('undoing our include_usage', () => {
+  test.each([
+    ['llamacpp', 'llama', '/v1/chat/completions'],
+    ['vllm', 'vllm', '/v1/chat/completions'],
+  ] as const)(
+    'a captured %s stream with usage becomes what the engine sends without',
+    (engine, folder, endpoint) => {
+      const asked = readCapture(`${folder}/chat-stream-usage`);
+      const unasked = readCapture(`${folder}/chat-stream-nousage`);
+      fc.assert(
+        fc.property(fc.array(fc.nat(10_000), { maxLength: 8 }), (places) => {
+          const { text, record } = relay(cutAt(asked.body, places), { engine, endpoint });
+          expect(eventsOf(text)).toEqual(eventsOf(unasked.body.toString('utf8')));
+          expect(record).toMatchObject({
+            prompt_tokens: 28,
+            completion_tokens: 12,
+            finish_reasons: ['length'],
+          });
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
+
+  test('llama.cpp puts its timings on the finishing event again, byte for byte as on the usage chunk', () => {
+    const { text } = relay([readCapture('llama/chat-stream-usage').body], { engine: 'llamacpp' });
+    const timings = /"timings":\{[^}]*\}/.exec(
+      readCapture('llama/chat-stream-usage').body.toString('utf8'),
+    )?.[0];
+    expect(text).toContain(`"object":"chat.completion.chunk",${timings}}\n\ndata: [DONE]`);
+    expect(text).not.toContain('"usage"');
+  });
+
+  test('llama.cpp with n = 2 sends a usage chunk a choice: both go, and their tokens are summed', () => {
+    const { text, record } = relay([readCapture('llama/chat-stream-n2').body], { engine: 'llamacpp', n: 2 });
+    expect(text).not.toContain('"choices":[]');
+    expect(text.match(/"timings"/g)).toHaveLength(2);
+    expect(record).toMatchObject({ prompt_tokens: 28, completion_tokens: 8, cached_tokens: 27 });
+  });
+
+  test('vLLM running usage is cut from every chunk when only our include_usage switched it on', () => {
+    const { text, record } = relay([readCapture('vllm/chat-stream-continuous-usage').body], {
+      engine: 'vllm',
+      continuousUsageStats: true,
+    });
+    expect(text).not.toContain('"usage"');
+    expect(record).toMatchObject({ prompt_tokens: 28, completion_tokens: 6 });
+  });
+
+  test('llama.cpp completions carry usage on the finishing event unasked: it stays', () => {
+    const { body } = readCapture('llama/completions-stream-usage');
+    const { text, record } = relay([body], { engine: 'llamacpp', endpoint: '/v1/completions' });
+    expect(text).toBe(body.toString('utf8'));
+    expect(record).toMatchObject({ prompt_tokens: 2, completion_tokens: 8, cached_tokens: 1 });
+  });
+
+  test.each([
+    ['null on OpenAI', 'openai', '/v1/chat/completions', null],
+    ['zeros on Ollama completions', 'ollama', '/v1/completions', { prompt_tokens: 0, completion_tokens: 0 }],
+  ] as const)(
+    'the usage member of other chunks is cut with its comma: %s',
+    (_name, engine, endpoint, usage) => {
+      const stream = delta('a', { usage }) + event({ id: 'c', choices: [], usage: USAGE }) + DONE;
+      const { text } = relay([Buffer.from(stream)], { engine, endpoint });
+      expect(text).toBe(delta('a') + DONE);
+    },
+  );
+
+  test('a usage member that is first, or alone between white space, leaves a valid object', () => {
+    const stream = 'data: {"usage":null , "choices":[{"index":0,"delta":{"content":"a"}}]}\n\n';
+    const { text } = relay([Buffer.from(stream)], { engine: 'openai' });
+    expect(text).toBe('data: { "choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
+  });
+
+  test('an unusual member of the usage chunk keeps the chunk: only its usage is cut', () => {
+    const stream = event({ choices: [], sglext: { x: 1 }, usage: USAGE });
+    const { text } = relay([Buffer.from(stream)], { engine: 'sglang' });
+    expect(text).toBe(event({ choices: [], sglext: { x: 1 } }));
+  });
+
+  test.each([
+    ['SGLang completions send usage:null unasked', 'sglang', delta('a', { usage: null })],
+    ['a chunk with empty choices and no usage', 'sglang', event({ choices: [], sglext: 1 })],
+    ['usage inside tool arguments is text', 'openai', delta('{"usage":null}')],
+    ['a comment', 'vllm', ': ping\n\n'],
+    ['what is no JSON', 'vllm', 'data: {"broken\n\n'],
+    [
+      'the single event of a beam search',
+      'vllm',
+      event({ choices: [{ index: 0, text: 'x' }], usage: USAGE }),
+    ],
+  ] as const)('passes as it is: %s', (_name, engine, stream) => {
+    expect(relay([Buffer.from(stream)], { engine, endpoint: '/v1/completions' }).text).toBe(stream);
+  });
+
+  test('usage chunks are withheld whatever ends their lines, also when the read ends within a CRLF', () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const stream = Buffer.from(delta('a') + event({ choices: [], usage: USAGE }) + DONE);
+      const whole = Buffer.from(stream.toString().replaceAll('\n', end));
+      const expected = (delta('a') + DONE).replaceAll('\n', end);
+      for (let cut = 0; cut <= whole.length; cut++) {
+        expect(relay(cutAt(whole, [cut]), { engine: 'openai' }).text).toBe(expected);
+      }
+    }
+  });
+
+  test('a last usage chunk without blank line is withheld too', () => {
+    const { text, record } = relay(
+      [Buffer.from(delta('a') + event({ choices: [], usage: USAGE }).trimEnd())],
+      {
+        engine: 'openai',
+      },
+    );
+    expect(text).toBe(delta('a'));
+    expect(record).toMatchObject({ completion_tokens: 2 });
+  });
+
+  test('an event past the limit goes out raw, before it has ended', () => {
+    const long = delta('x'.repeat(500));
+    const { text } = relay(cutAt(Buffer.from(long + delta('b')), [100, 300]), { engine: 'openai' }, 200);
+    expect(text).toBe(long + delta('b'));
+  });
+});
+
+describe('without injection', () => {
+  test('every read goes out as it came, at once', () => {
+    const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
+    const events = new EventRelay({ maxEventBytes: 1024, undo: null, tap });
+    for (const read of cutAt(readCapture('vllm/chat-stream-usage').body, [3, 500, 501, 900])) {
+      expect(events.push(read, 0)).toEqual([read]);
+    }
+    expect(events.end()).toEqual([]);
+  });
+});
+
+describe('what is held', () => {
+  const create = (engine: Engine) => {
+    const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
+    const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
+    return new EventRelay({ maxEventBytes: 1024, undo, tap });
+  };
+  const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
+
+  test('a partial event with a choice goes out at once where only the usage chunk matters', () => {
+    const events = create('sglang');
+    expect(sent(events.push(Buffer.from('data: {"choices":[{"index":0,"del'), 0))).toBe(
+      'data: {"choices":[{"index":0,"del',
+    );
+    expect(events.isMidEvent).toBe(true);
+    expect(sent(events.push(Buffer.from('ta":{}}]}\n\n'), 0))).toBe('ta":{}}]}\n\n');
+    expect(events.isMidEvent).toBe(false);
+  });
+
+  test('[DONE] is never held', () => {
+    expect(sent(create('vllm').push(Buffer.from('data: [DO'), 0))).toBe('data: [DO');
+  });
+
+  test('a finishing event waits for the event after it, and can be let go', () => {
+    const events = create('vllm');
+    const finishing = event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+    expect(sent(events.push(Buffer.from(finishing), 0))).toBe('');
+    expect(events.isHolding).toBe(true);
+    expect(sent(events.releaseHeld())).toBe(finishing);
+    expect(events.isHolding).toBe(false);
+    expect(
+      sent(events.push(Buffer.from(event({ choices: [], usage: USAGE, system_fingerprint: 'f' })), 0)),
+    ).toBe('');
+  });
+});
