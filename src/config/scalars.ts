@@ -38,9 +38,14 @@ function textOf<T>({ title, pattern, parse, print }: TextKind<T, string>) {
   });
 }
 
-function textOrNumberOf<T>({ title, pattern, parse, print }: TextKind<T, string | number>) {
+/** `range` is that of a plain number. */
+function textOrNumberOf<T>(
+  { title, pattern, parse, print }: TextKind<T, string | number>,
+  [min, max]: readonly [min: number, max: number],
+) {
   const text = z.string().meta({ pattern: orVariable(pattern) });
-  const given = z.union([z.int().nonnegative(), text], { error: title }).meta({ title });
+  const number = z.int().min(min, { error: title }).max(max, { error: title });
+  const given = z.union([number, text], { error: title }).meta({ title });
   return z.codec(given, z.custom<T>(), {
     decode: (value, context) => parse(String(value)) ?? refuse(context, value, title),
     encode: print,
@@ -67,22 +72,28 @@ export function duration({ minMs = 1 } = {}) {
 
 /** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
 export function size({ minBytes = 1 } = {}) {
-  return textOrNumberOf({
-    title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
-    pattern: '\\d+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
-    parse: (text) => within(parseSize(text), minBytes, MAX_SIZE_BYTES),
-    print: printSize,
-  });
+  return textOrNumberOf(
+    {
+      title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
+      pattern: '\\d+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
+      parse: (text) => within(parseSize(text), minBytes, MAX_SIZE_BYTES),
+      print: printSize,
+    },
+    [minBytes, MAX_SIZE_BYTES],
+  );
 }
 
 /** A whole number, or a text of digits as an expanded variable gives it. */
 export function wholeNumber(min: number, max: number, title = `a whole number from ${min} to ${max}`) {
-  return textOrNumberOf({
-    title,
-    pattern: '\\d+',
-    parse: (text) => (/^\d{1,15}$/.test(text) ? within(Number(text), min, max) : null),
-    print: (value) => value,
-  });
+  return textOrNumberOf(
+    {
+      title,
+      pattern: '\\d+',
+      parse: (text) => (/^\d{1,15}$/.test(text) ? within(Number(text), min, max) : null),
+      print: (value) => value,
+    },
+    [min, max],
+  );
 }
 
 /** `true` or `false`, also as text, as an expanded variable gives it. */

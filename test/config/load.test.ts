@@ -1,0 +1,195 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
+
+const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
+const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
+const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
+
+describe('a configuration with nothing but a replica', () => {
+  it('has the documented defaults', () => {
+    expect(parseConfig(REPLICA, source)).toEqual({
+      gateway: {
+        listen: { host: '0.0.0.0', port: 8080 },
+        adminListen: { host: '127.0.0.1', port: 9090 },
+        workers: 1,
+      },
+      headers: { tenant: 'x-tenant', feature: 'x-feature' },
+      stateDir: '/etc/spangate/state',
+      replicas: [
+        {
+          name: 'a',
+          url: 'http://a:8000',
+          host: 'a',
+          gpuModel: null,
+          gpuCount: null,
+          models: 'auto',
+          engine: 'auto',
+        },
+      ],
+      export: {
+        to: 'otlp',
+        queueSize: 16_384,
+        batchSize: 512,
+        intervalMs: 1_000,
+        retry: { initialMs: 500, maxMs: 5_000 },
+      },
+      trace: { incoming: 'link' },
+      prefixHash: { blockChars: 512, maxBlocks: 128 },
+      timeouts: {
+        connectMs: 2_000,
+        firstByteMs: 900_000,
+        idleMs: 300_000,
+        clientHeadersMs: 15_000,
+        clientBodyMs: 60_000,
+        keepAliveMs: 75_000,
+        upstreamKeepAliveMs: 4_000,
+      },
+      limits: {
+        bodyBytes: 33_554_432,
+        bufferedBytes: 536_870_912,
+        headersBytes: 32_768,
+        eventBytes: 1_048_576,
+        connections: 10_000,
+      },
+      shutdown: { delayMs: 0, graceMs: 20_000, flushMs: 5_000 },
+      log: { level: 'info', requests: false },
+    });
+  });
+});
+
+describe('a configuration with every key', () => {
+  const text = `
+gateway: { listen: "[::]:80", admin_listen: localhost:0, workers: 1 }
+headers: { tenant: X-Team, feature: x-app }
+state_dir: /var/lib/spangate
+replicas:
+  - name: vllm-a
+    url: https://10.0.0.11:8443/engine/
+    host: gpu-node-1
+    gpu_model: H100
+    gpu_count: 8
+    models: [llama-3.3-70b, "org/name:tag"]
+    engine: vllm
+    api_key: \${KEY}
+  - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
+export:
+  to: file
+  endpoint: http://127.0.0.1:4318/
+  queue_size: 4
+  batch_size: 4
+  interval: 250ms
+  retry: { initial: 1s, max: 1s }
+trace: { incoming: ignore }
+prefix_hash: { block_chars: 16, max_blocks: 4 }
+timeouts: { connect: 1ms, first_byte: 1h, idle: 1m, client_headers: 1s, client_body: 2s, keep_alive: 3s, upstream_keep_alive: 4s }
+limits: { body: 10MB, buffered: 1GiB, headers: 4096, event: 64KiB, connections: 1 }
+shutdown: { delay: 5s, grace: 0s, flush: 1500ms }
+log: { level: warn, requests: true }
+`;
+
+  it('is taken over as it stands', () => {
+    const config = parseConfig(text, source);
+    expect(config.gateway).toEqual({
+      listen: { host: '::', port: 80 },
+      adminListen: { host: 'localhost', port: 0 },
+      workers: 1,
+    });
+    expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app' });
+    expect(config.stateDir).toBe('/var/lib/spangate');
+    expect(config.replicas).toEqual([
+      {
+        name: 'vllm-a',
+        url: 'https://10.0.0.11:8443/engine',
+        host: 'gpu-node-1',
+        gpuModel: 'H100',
+        gpuCount: 8,
+        models: ['llama-3.3-70b', 'org/name:tag'],
+        engine: 'vllm',
+        apiKey: 'sk-secret-1',
+      },
+      {
+        name: 'any',
+        url: 'http://b',
+        host: 'b',
+        gpuModel: null,
+        gpuCount: null,
+        models: ['*'],
+        engine: 'tgi',
+      },
+    ]);
+    expect(config.export).toEqual({
+      to: 'file',
+      endpoint: 'http://127.0.0.1:4318',
+      queueSize: 4,
+      batchSize: 4,
+      intervalMs: 250,
+      retry: { initialMs: 1_000, maxMs: 1_000 },
+    });
+    expect(config.limits.bodyBytes).toBe(10_000_000);
+    expect(config.shutdown).toEqual({ delayMs: 5_000, graceMs: 0, flushMs: 1_500 });
+    expect(config.log).toEqual({ level: 'warn', requests: true });
+  });
+
+  it('means the same after it was printed, but for the masked keys', () => {
+    const printed = printConfigFile(parseConfigFile(text, source));
+    expect(printed).toContain('api_key: "***"');
+    expect(printed).not.toContain('secret');
+    const { replicas, ...rest } = parseConfig(printed, { path: '/elsewhere/gateway.yaml', env: {} });
+    const original = parseConfig(text, source);
+    expect({ ...rest, replicas: original.replicas }).toEqual(original);
+    expect(replicas.map(({ name }) => name)).toEqual(['vllm-a', 'any']);
+  });
+});
+
+describe('an environment variable', () => {
+  it('fills texts, numbers, flags and words, wholly or in part', () => {
+    const config = parseConfig(
+      `replicas: [{ name: "a-\${COUNT}", url: "http://a" }]
+export: { queue_size: "\${COUNT}", batch_size: "\${COUNT}" }
+limits: { connections: "\${COUNT}" }
+log:
+  level: \${LEVEL}
+`,
+      source,
+    );
+    expect(config.replicas[0]?.name).toBe('a-100');
+    expect(config.export.queueSize).toBe(100);
+    expect(config.limits.connections).toBe(100);
+    expect(config.log.level).toBe('debug');
+  });
+
+  it('cannot bring YAML of its own', () => {
+    const env = { HOST: 'h, engine: nope }' };
+    const { replicas } = parseConfig('replicas: [{ name: a, url: "http://a", host: "${HOST}" }]', {
+      ...source,
+      env,
+    });
+    expect(replicas[0]?.host).toBe('h, engine: nope }');
+  });
+
+  it('is left alone behind two dollar signs, and not looked for in values that came from another', () => {
+    const env = { A: '${B}' };
+    const text = 'replicas: [{ name: a, url: "http://a", host: "$${A} ${A}" }]';
+    expect(parseConfig(text, { ...source, env }).replicas[0]?.host).toBe('${A} ${B}');
+  });
+});
+
+describe('a configuration file', () => {
+  it('is read from the disk, and its relative paths start at its directory', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'spangate-config-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const path = join(directory, 'gateway.yaml');
+    await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
+    expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+  });
+
+  it('may repeat itself by anchors', () => {
+    const text =
+      'replicas:\n  - &a { name: a, url: "http://a", models: &m [x] }\n  - { name: b, url: "http://b", models: *m }\n';
+    expect(parseConfig(text, source).replicas[1]?.models).toEqual(['x']);
+  });
+});

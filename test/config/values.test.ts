@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  parseBaseUrl,
+  parseDuration,
+  parseListenAddress,
+  parseSize,
+  printDuration,
+  printListenAddress,
+  printSize,
+} from '../../src/config/values.ts';
+
+describe('a duration', () => {
+  it.each([
+    ['500ms', 500],
+    ['10s', 10_000],
+    ['15m', 900_000],
+    ['1h', 3_600_000],
+    ['0s', 0],
+  ])('%s is read in milliseconds', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms);
+  });
+
+  it.each(['', '10', '1.5s', '-1s', '1 s', '1d', '1m30s', '10S', 's'])('%j is refused', (text) => {
+    expect(parseDuration(text)).toBeNull();
+  });
+
+  it('of any length reads back as it was printed', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 86_400_000 }), (ms) => {
+        expect(parseDuration(printDuration(ms))).toBe(ms);
+      }),
+    );
+  });
+
+  it('of any unit means the same after printing', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 10_000 }), fc.constantFrom('ms', 's', 'm', 'h'), (count, unit) => {
+        const ms = parseDuration(`${count}${unit}`) ?? Number.NaN;
+        expect(parseDuration(printDuration(ms))).toBe(ms);
+      }),
+    );
+  });
+});
+
+describe('a size', () => {
+  it.each([
+    ['32MiB', 33_554_432],
+    ['512KiB', 524_288],
+    ['1GiB', 1_073_741_824],
+    ['10MB', 10_000_000],
+    ['4kB', 4_000],
+    ['4096', 4_096],
+    ['7B', 7],
+  ])('%s is read in bytes', (text, bytes) => {
+    expect(parseSize(text)).toBe(bytes);
+  });
+
+  it.each(['', '1.5MiB', '-1', '1 MiB', '1mib', '1TiB', '0x10', '1e3'])('%j is refused', (text) => {
+    expect(parseSize(text)).toBeNull();
+  });
+
+  it('of any number of bytes reads back as it was printed', () => {
+    fc.assert(
+      fc.property(fc.maxSafeNat(), fc.constantFrom(1, 1000, 1024, 1_048_576), (count, unit) => {
+        const bytes = (count % 1_000_000) * unit;
+        expect(parseSize(String(printSize(bytes)))).toBe(bytes);
+      }),
+    );
+  });
+});
+
+describe('a listen address', () => {
+  it.each([
+    ['127.0.0.1:9090', '127.0.0.1', 9090],
+    ['localhost:0', 'localhost', 0],
+    ['[::1]:65535', '::1', 65_535],
+    ['[fe80::1%eth0]:80', 'fe80::1%eth0', 80],
+  ])('%s is host and port, and prints as it was', (text, host, port) => {
+    const address = parseListenAddress(text);
+    expect(address).toEqual({ host, port });
+    expect(address && printListenAddress(address)).toBe(text);
+  });
+
+  it.each(['8080', ':8080', 'host', 'host:', '::1:80', '[::1]', '*:80', 'a:65536', 'http://a:80', 'a b:80'])(
+    '%j is refused',
+    (text) => {
+      expect(parseListenAddress(text)).toBeNull();
+    },
+  );
+});
+
+describe('a base URL', () => {
+  it.each([
+    ['http://10.0.0.11:8000', 'http://10.0.0.11:8000'],
+    ['http://h/', 'http://h'],
+    ['https://h:443/team/a/', 'https://h/team/a'],
+    ['http://[::1]:8000//', 'http://[::1]:8000'],
+  ])('%s loses its trailing slashes and its default port', (text, url) => {
+    expect(parseBaseUrl(text)).toBe(url);
+  });
+
+  it.each([
+    '',
+    'h:80',
+    'ftp://h',
+    'http://',
+    'http:h',
+    'http://u:p@h',
+    'http://u@h',
+    'http://h?x=1',
+    'http://h#x',
+  ])('%j is refused', (text) => {
+    expect(parseBaseUrl(text)).toBeNull();
+  });
+});
