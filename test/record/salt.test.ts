@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadSalt } from '../../src/record/salt.ts';
+
+let parent: string;
+let stateDir: string;
+
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'spangate-salt-'));
+  stateDir = join(parent, 'state');
+});
+
+afterEach(async () => {
+  await rm(parent, { recursive: true });
+});
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode & 0o777;
+}
+
+async function loadInAnotherProcess(): Promise<string> {
+  const script = `
+    import { loadSalt } from ${JSON.stringify(new URL('../../src/record/salt.ts', import.meta.url).href)};
+    console.log((await loadSalt(${JSON.stringify(stateDir)})).toString());`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+  return output.trim();
+}
+
+describe('the salt', () => {
+  it('is made on first start, for the owner only, and found again', async () => {
+    const salt = (await loadSalt(stateDir)).toString();
+    expect(salt).toMatch(/^[0-9a-f]{64}$/);
+    expect(await readFile(join(stateDir, 'salt'), 'utf8')).toBe(`${salt}\n`);
+    expect(await modeOf(stateDir)).toBe(0o700);
+    expect(await modeOf(join(stateDir, 'salt'))).toBe(0o600);
+    expect(await readdir(stateDir)).toEqual(['salt']);
+    expect((await loadSalt(stateDir)).toString()).toBe(salt);
+  });
+
+  it('is another one in another directory', async () => {
+    expect(await loadSalt(stateDir)).not.toEqual(await loadSalt(join(parent, 'other')));
+  });
+
+  it('is the configured one, without trailing white space, and then needs no directory', async () => {
+    expect((await loadSalt(stateDir, ' s\u00e4lt \r\n')).toString()).toBe(' s\u00e4lt');
+    expect(await readdir(parent)).toEqual([]);
+  });
+
+  it("is the same whether it is read from the file or configured as the file's text", async () => {
+    const salt = await loadSalt(stateDir);
+    expect(await loadSalt(stateDir, await readFile(join(stateDir, 'salt'), 'utf8'))).toEqual(salt);
+  });
+
+  it.each(['', ' \n'])('is not configured by %j', async (configured) => {
+    expect((await loadSalt(stateDir, configured)).toString()).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('is one for all that start at the same time', async () => {
+    const inThisProcess = Array.from({ length: 20 }, async () => (await loadSalt(stateDir)).toString());
+    const inOthers = Array.from({ length: 3 }, loadInAnotherProcess);
+    const salts = new Set(await Promise.all([...inThisProcess, ...inOthers]));
+    expect([...salts]).toEqual([(await readFile(join(stateDir, 'salt'), 'utf8')).trim()]);
+    expect(await readdir(stateDir)).toEqual(['salt']);
+  });
+
+  it.each(['', 'canary', 'A'.repeat(64), `${'0'.repeat(63)}\n`])(
+    'is never replaced where the file holds %j instead',
+    async (content) => {
+      await loadSalt(stateDir);
+      await writeFile(join(stateDir, 'salt'), content);
+      const failed = await loadSalt(stateDir).catch((error: unknown) => error);
+      expect(failed).toMatchObject({ name: 'SaltFileError' });
+      expect(String(failed)).toContain(join(stateDir, 'salt'));
+      expect(String(failed)).not.toContain('canary');
+      expect(await readFile(join(stateDir, 'salt'), 'utf8')).toBe(content);
+    },
+  );
+
+  it('cannot be made where the directory cannot', async () => {
+    await writeFile(join(parent, 'file'), '');
+    await expect(loadSalt(join(parent, 'file', 'state'))).rejects.toMatchObject({ code: 'ENOTDIR' });
+  });
+});
