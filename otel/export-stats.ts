@@ -22,3 +22,20 @@ export interface ExportStats {
   /** Records of a worker that died before they ended. */
   readonly lost: number;
 }
+
+/** The counters as they are kept; `queued` is not among them, the queue knows its size. */
+export type ExportCounters = { -readonly [Name in Exclude<keyof ExportStats, 'queued'>]: ExportStats[Name] };
+
+/** All counters at zero. */
+export function createExportCounters(): ExportCounters {
+  return {
+    recorded: 0,
+    exported: 0,
+    dropped: 0,
+    rejected: 0,
+    failedCalls: 0,
+    restored: 0,
+    spooled: 0,
+    lost: 0,
+  };
+}

@@ -1,5 +1,17 @@
-import type { ExportStats } from './export-stats.ts';
-import type { RecordedEndpoint, RequestRecord } from './request-record.ts';
+import { BoundedQueue } from './bounded-queue.ts';
+import { systemClock } from './clock.ts';
+import { DrainLoop, type QueuedRecord } from './drain-loop.ts';
+import { createEnvelope, type Envelope } from './envelope.ts';
+import { createExportCounters, type ExportStats } from './export-stats.ts';
+import { openFileSink } from './file-exporter.ts';
+import { createOtlpSink } from './otlp-exporter.ts';
+import { readOtlpOptions } from './otlp-options.ts';
+import { RecordProcessor } from './record-processor.ts';
+import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
+import type { Sink } from './sink.ts';
+import type { TelemetryLog } from './telemetry-log.ts';
+import { createIdGenerator, toTraceparent } from './trace-ids.ts';
+import { createResource, startRequestTracer } from './tracer.ts';
 
 /** Everything about telemetry that is decided before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
@@ -23,60 +35,73 @@ export interface TelemetrySettings {
   readonly serviceName?: string | undefined;
 }
 
-/** Where telemetry reports its own troubles. A pino logger fits. */
-export interface TelemetryLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 /** What telemetry gets from outside: a place to complain, and chance (0 ≤ n < 1, default Math.random). */
 export interface TelemetryCollaborators {
   readonly log: TelemetryLog;
   readonly random?: (() => number) | undefined;
 }
 
-/** The scheme and address by which the client reached the gateway. */
-export interface HttpFacts {
-  readonly scheme: 'http' | 'https';
-  readonly serverAddress?: string | undefined;
-  readonly serverPort?: number | undefined;
-}
-
-/** The span of one proxied request. */
-export interface RequestSpan {
-  /** 32 lower-case hex digits. */
-  readonly traceId: string;
-  /** `00-<trace>-<span>-01`, sent upstream. */
-  readonly traceparent: string;
-  /** Notes an attempt that failed, the first being 1, as a span event. */
-  addFailedAttempt(facts: {
-    readonly attempt: number;
-    readonly replica: string;
-    readonly code: string;
-  }): void;
-  /** Ends the span: the record enters the queue, or is dropped, at once. Only the first call counts. */
-  end(record: Readonly<RequestRecord>, http: HttpFacts): void;
-}
-
 /** Telemetry that is running. */
 export interface Telemetry {
   /** Starts the span of one request: the gateway always starts the trace, whatever the caller sent. */
-  startRequestSpan(start: {
-    readonly method: 'POST';
-    readonly route: RecordedEndpoint;
-    readonly incomingTraceparent?: string | undefined;
-  }): RequestSpan;
+  startRequestSpan(start: RequestSpanStart): RequestSpan;
   /** A traceparent with flags 00 and fresh ids, for requests that leave no record (GET /v1/models). */
   createUnsampledTraceparent(): string;
   /** The counters now. */
   stats(): ExportStats;
-  /** Sends what is queued until the deadline, interrupting a back-off sleep; idempotent. */
+  /**
+   * Sends what is queued until the deadline, interrupting a back-off sleep; idempotent. `undelivered` records
+   * stay in `queued`.
+   */
   shutdown(deadlineMs: number): Promise<{ readonly undelivered: number }>;
 }
 
-/** Starts the OpenTelemetry SDK, the queue and its drain loop. Throws with one clear line on unusable settings. */
-export declare function startTelemetry(
+/**
+ * Starts the OpenTelemetry SDK, the queue and its drain loop. Throws a TelemetryError with one clear line on an
+ * address that is no URL, a certificate that cannot be read, a directory that cannot be written.
+ */
+export async function startTelemetry(
   settings: TelemetrySettings,
-  collaborators: TelemetryCollaborators,
-): Promise<Telemetry>;
+  { log, random = Math.random }: TelemetryCollaborators,
+): Promise<Telemetry> {
+  const resource = createResource(settings.serviceName);
+  const sink = await openSink(settings.sink, createEnvelope(resource), log);
+  const queue = new BoundedQueue<QueuedRecord>(settings.queueCapacity);
+  const counters = createExportCounters();
+  const clock = systemClock;
+  const { exportBatch } = sink;
+  const drainLoop = new DrainLoop(settings, { queue, counters, exportBatch, clock, log, random });
+  const onQueued = (): void => drainLoop.notify();
+  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, onQueued });
+  const idGenerator = createIdGenerator();
+  const { tracer, shutdown } = startRequestTracer({ resource, idGenerator, spanProcessor });
+
+  async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
+    await drainLoop.stop(deadlineMs);
+    await shutdown();
+    sink.close();
+    return { undelivered: queue.size };
+  }
+
+  let finished: ReturnType<typeof finish> | undefined;
+  return {
+    startRequestSpan: (start) =>
+      startRequestSpan(
+        tracer,
+        settings.incoming === 'link' ? start : { ...start, incomingTraceparent: undefined },
+      ),
+    createUnsampledTraceparent: () =>
+      toTraceparent({ traceId: idGenerator.generateTraceId(), spanId: idGenerator.generateSpanId() }, '00'),
+    stats: () => ({ ...counters, queued: queue.size }),
+    shutdown: (deadlineMs) => {
+      finished ??= finish(deadlineMs);
+      return finished;
+    },
+  };
+}
+
+function openSink(settings: TelemetrySettings['sink'], envelope: Envelope, log: TelemetryLog): Promise<Sink> {
+  return settings.to === 'file'
+    ? openFileSink(settings.directory, envelope)
+    : readOtlpOptions(settings.endpoint, log).then((options) => createOtlpSink(options, envelope));
+}

@@ -1,0 +1,61 @@
+/** What became of one export call, before anything is decided. */
+export type ExportOutcome =
+  /** The sink has the batch; `rejectedCount` of its records it refused (OTLP partial success). */
+  | { readonly kind: 'taken'; readonly rejectedCount: number; readonly message?: string | undefined }
+  /** The collector answered with another status than 2xx. */
+  | {
+      readonly kind: 'answered';
+      readonly status: number;
+      readonly retryAfterMs?: number | undefined;
+      readonly message?: string | undefined;
+    }
+  /** The collector answered 2xx with more than the 4 MiB that OTLP lets a client read. */
+  | { readonly kind: 'oversized' }
+  /** No complete answer: network, time-out, full disk. `code` is the system's, `timeout` or `aborted`. */
+  | { readonly kind: 'unanswered'; readonly code: string };
+
+/**
+ * Sends one batch, each line being one encoded span, and says what became of it. Tries once, never rejects,
+ * and settles soon after the signal is aborted.
+ */
+export type ExportBatch = (lines: readonly Uint8Array[], signal: AbortSignal) => Promise<ExportOutcome>;
+
+/** What to do with a batch after a call: its counts, its end, or another try. */
+export type ExportDecision =
+  | {
+      readonly action: 'settle';
+      readonly exportedCount: number;
+      readonly rejectedCount: number;
+      readonly message?: string | undefined;
+    }
+  | { readonly action: 'refuse'; readonly reason: string; readonly message?: string | undefined }
+  | { readonly action: 'retry'; readonly reason: string; readonly retryAfterMs?: number | undefined };
+
+/** OTLP/HTTP, "Retryable Response Codes": all other 4xx and 5xx must not be retried. */
+const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+/** Decides what happens to a batch of `batchCount` records. A partial success is a success, never sent again. */
+export function decideExport(outcome: ExportOutcome, batchCount: number): ExportDecision {
+  switch (outcome.kind) {
+    case 'taken': {
+      // A collector that claims to have refused more than it got must not unbalance the counters.
+      const rejectedCount = Math.min(Math.max(outcome.rejectedCount, 0), batchCount);
+      return {
+        action: 'settle',
+        exportedCount: batchCount - rejectedCount,
+        rejectedCount,
+        message: outcome.message,
+      };
+    }
+    case 'answered': {
+      const reason = `http_${outcome.status}`;
+      return RETRYABLE_STATUSES.has(outcome.status)
+        ? { action: 'retry', reason, retryAfterMs: outcome.retryAfterMs }
+        : { action: 'refuse', reason, message: outcome.message };
+    }
+    case 'oversized':
+      return { action: 'refuse', reason: 'response_too_large' };
+    case 'unanswered':
+      return { action: 'retry', reason: outcome.code };
+  }
+}

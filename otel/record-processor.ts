@@ -1,0 +1,78 @@
+import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
+import { SCOPE_NAME } from './attribute-names.ts';
+import type { BoundedQueue } from './bounded-queue.ts';
+import type { Clock } from './clock.ts';
+import type { QueuedRecord } from './drain-loop.ts';
+import { encodeSpan } from './encode-span.ts';
+import type { ExportCounters } from './export-stats.ts';
+import type { TelemetryLog } from './telemetry-log.ts';
+
+/** What the processor fills, and whom it tells. */
+export interface RecordProcessorCollaborators {
+  readonly queue: BoundedQueue<QueuedRecord>;
+  readonly counters: ExportCounters;
+  readonly clock: Clock;
+  readonly log: TelemetryLog;
+  /** Called when a record was queued. */
+  readonly onQueued: () => void;
+}
+
+/**
+ * Where a request's span leaves the SDK: encoded at once, so that no batch ever stalls the event loop, and put
+ * into the queue, or dropped and counted if that is full. Never throws: the SDK would pass it on to the request.
+ */
+export class RecordProcessor implements SpanProcessor {
+  readonly #with: RecordProcessorCollaborators;
+  /** Records dropped since the queue was last known to have room. */
+  #droppedInARow = 0;
+
+  constructor(collaborators: RecordProcessorCollaborators) {
+    this.#with = collaborators;
+  }
+
+  onStart(): void {
+    // A span is of interest once it has ended.
+  }
+
+  onEnd(span: ReadableSpan): void {
+    if (span.instrumentationScope.name !== SCOPE_NAME) return;
+    const { counters, log } = this.#with;
+    counters.recorded += 1;
+    const line = this.#encode(span);
+    if (line === undefined) {
+      counters.rejected += 1;
+      log.error({ traceId: span.spanContext().traceId }, 'record could not be encoded');
+    } else this.#offer(line);
+  }
+
+  #encode(span: ReadableSpan): Uint8Array | undefined {
+    try {
+      return encodeSpan(span);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #offer(line: Uint8Array): void {
+    const { queue, counters, clock, log, onQueued } = this.#with;
+    if (!queue.offer({ line, queuedAtMs: clock.nowMs() })) {
+      counters.dropped += 1;
+      this.#droppedInARow += 1;
+      if (this.#droppedInARow === 1)
+        log.warn({ capacity: queue.capacity }, 'export queue full, dropping records');
+      return;
+    }
+    onQueued();
+    // Half empty, not one place free: a queue at its brim would say so with every batch.
+    if (this.#droppedInARow > 0 && queue.size <= queue.capacity / 2) {
+      log.info({ dropped: this.#droppedInARow }, 'export queue has room again');
+      this.#droppedInARow = 0;
+    }
+  }
+
+  /** The drain loop alone decides when a batch leaves; only shutdown hurries it. */
+  async forceFlush(): Promise<void> {}
+
+  /** The drain loop is stopped before the SDK is: nothing is left to do here. */
+  async shutdown(): Promise<void> {}
+}

@@ -1,0 +1,7 @@
+import type { ExportBatch } from './export-outcome.ts';
+
+/** Where batches go, and what must be let go of at the end. */
+export interface Sink {
+  readonly exportBatch: ExportBatch;
+  close(): void;
+}

@@ -1,0 +1,6 @@
+/** Where telemetry reports its own troubles. A pino logger fits. */
+export interface TelemetryLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

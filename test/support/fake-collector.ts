@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+
+/** How the collector answers one call. Default: 200 with an empty JSON object, at once. */
+export interface CollectorAnswer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Answers only when this has resolved. */
+  readonly after?: Promise<unknown>;
+  /** Cuts the connection instead of answering. */
+  readonly cut?: true;
+}
+
+/** A scripted answer, or a handler for anything stranger: a trickle, half a body. */
+export type CollectorScript = CollectorAnswer | ((response: ServerResponse) => void);
+
+/** One POST that arrived whole. */
+export interface CollectorCall {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The body as it came, unzipped. */
+  readonly body: string;
+  readonly spans: readonly CollectedSpan[];
+  /** The status answered; absent while there is no answer, and for a connection cut. */
+  status?: number;
+}
+
+/** A span as the wire had it, its attributes flattened to plain values. */
+export interface CollectedSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly status: { readonly code: number };
+  readonly attributes: Readonly<Record<string, PlainValue>>;
+  /** For each attribute the member that held it: `intValue`, `doubleValue` … */
+  readonly types: Readonly<Record<string, string>>;
+  readonly events: readonly {
+    readonly name: string;
+    readonly attributes: Readonly<Record<string, PlainValue>>;
+  }[];
+  readonly links: readonly { readonly traceId: string; readonly spanId: string; readonly flags: number }[];
+  readonly resource: Readonly<Record<string, PlainValue>>;
+}
+
+/** What an attribute can hold; an int64 comes as the number it is. */
+export type PlainValue = string | number | boolean | readonly PlainValue[];
+
+/** A real HTTP server that takes OTLP/HTTP JSON and answers as it was told. */
+export interface FakeCollector {
+  /** The base address, for `export.endpoint`. */
+  readonly url: string;
+  readonly port: number;
+  /** Every call so far, in order of arrival. */
+  readonly calls: readonly CollectorCall[];
+  /** The spans of all calls that were answered with 2xx, repeats included. */
+  readonly spans: readonly CollectedSpan[];
+  /** Scripts the next calls, one answer each; after them the default answer holds again. */
+  answerNext(...answers: readonly CollectorScript[]): void;
+  /** Changes the default answer. */
+  answerAlways(answer: CollectorScript): void;
+  /** Resolves as soon as the predicate holds: asked now, and at every call and every answer. */
+  waitFor(predicate: (collector: FakeCollector) => boolean): Promise<void>;
+  /** Cuts all connections and stops listening. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Starts a collector on 127.0.0.1, by default on a free port. */
+export async function startFakeCollector(port = 0): Promise<FakeCollector> {
+  const calls: CollectorCall[] = [];
+  const script: CollectorScript[] = [];
+  const waiting = new Set<() => void>();
+  let standing: CollectorScript = {};
+
+  const changed = (): void => {
+    for (const check of waiting) check();
+  };
+
+  const server = createServer(async (request, response) => {
+    const call = await readCall(request).catch(() => undefined);
+    if (call === undefined) return;
+    calls.push(call);
+    const answer = script.shift() ?? standing;
+    changed();
+    response.on('finish', () => {
+      call.status = response.statusCode;
+      changed();
+    });
+    if (typeof answer === 'function') answer(response);
+    else await give(answer, response);
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address() as AddressInfo;
+
+  const collector: FakeCollector = {
+    url: `http://127.0.0.1:${address.port}`,
+    port: address.port,
+    calls,
+    get spans() {
+      return calls.filter(({ status = 0 }) => status >= 200 && status <= 299).flatMap(({ spans }) => spans);
+    },
+    answerNext: (...answers) => void script.push(...answers),
+    answerAlways: (answer) => {
+      standing = answer;
+    },
+    waitFor: (predicate) =>
+      new Promise((resolve, reject) => {
+        const check = (): void => {
+          try {
+            if (!predicate(collector)) return;
+            resolve();
+          } catch (error) {
+            reject(error);
+          }
+          waiting.delete(check);
+        };
+        waiting.add(check);
+        check();
+      }),
+    close: async () => {
+      if (!server.listening) return;
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+    [Symbol.asyncDispose]: () => collector.close(),
+  };
+  return collector;
+}
+
+/** Reads OTLP JSON lines, as `export.to: file` writes them, into the same shape. */
+export function readSpans(otlpJson: string): readonly CollectedSpan[] {
+  const { resourceSpans } = JSON.parse(otlpJson) as { resourceSpans: readonly WireResourceSpans[] };
+  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) => spans.map((span) => toSpan(span, flatten(resource.attributes)))),
+  );
+}
+
+async function give(answer: CollectorAnswer, response: ServerResponse): Promise<void> {
+  await answer.after;
+  if (answer.cut) {
+    response.destroy();
+    return;
+  }
+  response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers });
+  response.end(answer.body ?? '{}');
+}
+
+async function readCall(request: IncomingMessage): Promise<CollectorCall> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  const body = (request.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString();
+  return { path: request.url ?? '', headers: request.headers, body, spans: readSpans(body) };
+}
+
+interface WireValue {
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly intValue?: string | number;
+  readonly doubleValue?: number;
+  readonly arrayValue?: { readonly values: readonly WireValue[] };
+}
+
+interface WireAttribute {
+  readonly key: string;
+  readonly value: WireValue;
+}
+
+interface WireResourceSpans {
+  readonly resource: { readonly attributes: readonly WireAttribute[] };
+  readonly scopeSpans: readonly { readonly spans: readonly WireSpan[] }[];
+}
+
+type WireSpan = Omit<CollectedSpan, 'attributes' | 'types' | 'events' | 'resource'> & {
+  readonly attributes: readonly WireAttribute[];
+  readonly events: readonly { readonly name: string; readonly attributes: readonly WireAttribute[] }[];
+};
+
+function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>): CollectedSpan {
+  return {
+    ...span,
+    resource,
+    parentSpanId: span.parentSpanId,
+    attributes: flatten(span.attributes),
+    types: Object.fromEntries(span.attributes.map(({ key, value }) => [key, Object.keys(value).join()])),
+    events: span.events.map(({ name, attributes }) => ({ name, attributes: flatten(attributes) })),
+  };
+}
+
+function flatten(attributes: readonly WireAttribute[]): Record<string, PlainValue> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, toPlain(value)]));
+}
+
+function toPlain(value: WireValue): PlainValue {
+  if (value.arrayValue !== undefined) return value.arrayValue.values.map(toPlain);
+  if (value.intValue !== undefined) return Number(value.intValue);
+  return value.stringValue ?? value.boolValue ?? value.doubleValue ?? '';
+}
