@@ -3,7 +3,7 @@ import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../json/c
 import { Failure } from './failure.ts';
 
 /** Where a value of a top-level `stream_options` stands in the body, and of what kind it is. */
-export interface StreamOptionsSpan extends Span {
+interface StreamOptionsSpan extends Span {
   readonly kind: JsonKind;
 }
 
