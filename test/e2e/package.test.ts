@@ -1,7 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -9,6 +12,15 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 /** The tests' own Node first, because `#!/usr/bin/env node` of the bin and npm's scripts look it up. */
 const ENV = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
+
+/** The first group of the first line that matches; rejects when the output ends without one. */
+async function firstMatch(output: Readable, pattern: RegExp): Promise<string> {
+  for await (const line of createInterface({ input: output })) {
+    const [, group] = pattern.exec(line) ?? [];
+    if (group !== undefined) return group;
+  }
+  throw new Error(`no line of the output matches ${pattern}`);
+}
 
 describe('the packed package, installed elsewhere', () => {
   let folder: string;
@@ -41,10 +53,18 @@ describe('the packed package, installed elsewhere', () => {
     expect(stdout).toContain(version);
   });
 
-  test('its modules all load: a config is checked with the whole gateway behind it', async () => {
+  test('its gateway command serves until SIGTERM, and then ends with nothing cut', async () => {
     const config = join(ROOT, 'test/e2e/package.test.yaml');
-    const { stdout } = await run(gateway, ['check', '-config', config], { cwd: folder, env: ENV });
-    expect(stdout).toContain('vllm-a');
+    const child = spawn(gateway, ['-config', config], {
+      env: { ...ENV, STATE_DIR: join(folder, 'state') },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = once(child, 'exit');
+    const listen = await firstMatch(child.stdout, /"listen":"([^"]+)"/);
+    const health = await fetch(`http://${listen}/healthz`);
+    expect(await health.text()).toBe('ok');
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
   });
 
   test('it carries what its manifest promises, and neither sources nor tests', async () => {
