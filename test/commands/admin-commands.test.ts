@@ -1,0 +1,184 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { invoke } from './invoke.ts';
+
+interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+}
+
+/** An admin API on a free port that answers as scripted and keeps what it was asked. */
+async function startAdmin(answer: (request: IncomingMessage) => Answer) {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    const { status = 200, body } = answer(request);
+    response.writeHead(status, { 'content-type': 'application/json', location: '/elsewhere' });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, calls };
+}
+
+const TOKEN = { SVC_ADMIN_TOKEN: 'token-1' };
+
+const REPLICA = {
+  name: 'vllm-a',
+  url: 'http://10.0.0.11:8000',
+  host: 'gpu-node-1',
+  gpu_model: 'H100',
+  gpu_count: 8,
+  drained: false,
+  inflight: 3,
+  models: ['llama', 'qwen'],
+  engine: 'vllm',
+  since: null,
+  safe_to_stop: false,
+};
+
+const REPLICAS = {
+  replicas: [
+    REPLICA,
+    {
+      ...REPLICA,
+      name: 'b',
+      gpu_model: null,
+      gpu_count: null,
+      drained: true,
+      inflight: 0,
+      models: null,
+      safe_to_stop: true,
+    },
+  ],
+};
+
+describe('gateway replicas', () => {
+  it('shows the replicas as a table', async () => {
+    const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
+    const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);
+    expect(stdout).toBe(
+      'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL\n' +
+        'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000\n' +
+        'b       drained                 0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000\n',
+    );
+    expect(exitCode).toBe(0);
+    expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);
+  });
+
+  it('prints the answer itself with --json', async () => {
+    const { url } = await startAdmin(() => ({ body: REPLICAS }));
+    const { stdout } = await invoke(['replicas', '--json', '--admin', url], TOKEN);
+    expect(JSON.parse(stdout)).toEqual(REPLICAS);
+  });
+
+  it('lets no name control the terminal', async () => {
+    const { url } = await startAdmin(() => ({ body: { replicas: [{ ...REPLICA, name: '\u001b[2Jx' }] } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it('finds the gateway by its configuration file, over the loopback if it listens everywhere', async () => {
+    const { port } = await startAdmin(() => ({ body: REPLICAS }));
+    const directory = await mkdtemp(join(tmpdir(), 'spangate-admin-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const path = join(directory, 'gateway.yaml');
+    const replica = 'replicas: [{ name: a, url: "http://a" }]';
+    await writeFile(path, `gateway: { admin_listen: "0.0.0.0:${port}" }\n${replica}\n`);
+    expect(await invoke(['replicas', '-config', path], TOKEN)).toMatchObject({ exitCode: 0 });
+    expect(await invoke(['replicas'], { ...TOKEN, SVC_CONFIG: path })).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describe('gateway stats', () => {
+  const STATS = { exported: 1000, dropped: 0, queued: 12, failed_calls: 3 };
+
+  it('shows the counters as a table, or as JSON', async () => {
+    const { url } = await startAdmin(() => ({ body: STATS }));
+    expect((await invoke(['stats', '--admin', url], TOKEN)).stdout).toBe(
+      'COUNTER       VALUE\nexported       1000\ndropped           0\nqueued           12\nfailed_calls      3\n',
+    );
+    expect(JSON.parse((await invoke(['stats', '--admin', url, '--json'], TOKEN)).stdout)).toEqual(STATS);
+  });
+});
+
+describe('gateway drain and undrain', () => {
+  const answered = (inflight: number, was_drained: boolean) => () => ({
+    body: { replica: { ...REPLICA, inflight }, was_drained },
+  });
+
+  it.each([
+    ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
+    ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
+    ['drain', answered(0, true), 'vllm-a was drained before: nothing in flight\n'],
+    ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
+    ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
+  ])('%s says what has become of the replica', async (action, answer, said) => {
+    const { url, calls } = await startAdmin(answer);
+    expect(await invoke([action, 'vllm-a', '--admin', url], TOKEN)).toEqual({
+      exitCode: 0,
+      stdout: said,
+      stderr: '',
+    });
+    expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action} Bearer token-1`]);
+  });
+
+  it('a name is one segment of the path, whatever it holds', async () => {
+    const { url, calls } = await startAdmin(answered(0, false));
+    await invoke(['drain', '../a?b', '--admin', url], TOKEN);
+    expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain ');
+  });
+});
+
+describe('an admin API that does not do it ends the command with one line and exit code 1', () => {
+  it('because it says no', async () => {
+    const message = 'There is no such replica.';
+    const { url } = await startAdmin(() => ({
+      status: 404,
+      body: { error: { message, type: 'x', param: null, code: 'replica_not_found' } },
+    }));
+    expect(await invoke(['drain', 'x', '--admin', url], TOKEN)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `gateway: the admin API refused: ${message} (replica_not_found)\n`,
+    });
+  });
+
+  it.each([
+    ['another server answers', { status: 200, body: '<html>secret' }, 'status 200'],
+    ['another server says no', { status: 404, body: { detail: 'Not Found' } }, 'status 404'],
+  ])('because %s', async (_, answer, reason) => {
+    const { url } = await startAdmin(() => answer);
+    const stderr = `gateway: ${url} does not answer like an admin API (${reason})\n`;
+    expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
+  });
+
+  it('because it points elsewhere: the token does not follow', async () => {
+    const { url, calls } = await startAdmin(() => ({ status: 307, body: '' }));
+    const { exitCode, stderr } = await invoke(['stats', '--admin', url], TOKEN);
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe(`gateway: cannot reach the admin API at ${url}: the call failed\n`);
+    expect(calls).toHaveLength(1);
+  });
+
+  it('because nobody listens', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    const url = `http://127.0.0.1:${port}`;
+    const stderr = `gateway: cannot reach the admin API at ${url}: connection refused\n`;
+    expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
+  });
+});
