@@ -19,7 +19,7 @@ export function toConfigText({ listen, adminListen, replicas, exportTo }: Quicks
     engine: vllm                  # or auto: told by its /v1/models`,
   );
   return `# What the quickstart runs with. Copy this file, put in replicas of your own, and serve it:
-#   gateway -config gateway.yaml
+#   npx gateway -config gateway.yaml
 gateway:
   listen: ${quoted(listen)}
   admin_listen: ${quoted(adminListen)}

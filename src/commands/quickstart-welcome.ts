@@ -28,7 +28,7 @@ Spangate is running, with two simulated replicas behind it.
   admin     ${adminUrl}/admin  (token ${token ?? 'as in SVC_ADMIN_TOKEN'})
   replicas  ${replicas.map(({ name, url }) => `${name} ${url}${isDrained(name)}`).join(', ')}
   records   ${records}
-  config    ${configPath}  (a start for your own: gateway -config FILE)
+  config    ${configPath}  (a start for your own: npx gateway -config FILE)
 
 Try a stream:
 

@@ -57,7 +57,7 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   );
   const collector = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT || null;
   const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
-  const config = parseConfig(text, { path: 'gateway.yaml', env });
+  const config = parseConfig(text, { path: 'quickstart', env });
 
   const adminToken = env.SVC_ADMIN_TOKEN || randomBytes(16).toString('hex');
   const gateway = createGateway(config, {
@@ -74,7 +74,7 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   stdout.write(toWelcome({ gatewayUrl, adminUrl, replicas, drained, token, collector, configPath }));
 
   if (!stopped.aborted) await once(stopped, 'abort');
-  stdout.write('\nStopping …\n');
+  stdout.write('\nStopping: open requests may finish; a second Ctrl-C does not wait for them.\n');
   const { cutRequests, undeliveredRecords } = await gateway.close();
   if (cutRequests > 0) stdout.write(`${cutRequests} requests were cut short.\n`);
   if (undeliveredRecords > 0) stdout.write(`${undeliveredRecords} records did not reach the collector.\n`);
