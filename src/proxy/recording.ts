@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
-import type { RequestSpan } from '#otel/start-telemetry.ts';
+import type { RequestSpan } from '#otel/request-span.ts';
 import type { Exchange } from './exchange.ts';
 import type { ResponseFacts } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
