@@ -31,7 +31,10 @@ export:
 `;
 }
 
-/** Addresses come from the command line: anything unusual is quoted, so that the schema judges it, not YAML. */
+/**
+ * Addresses come from the command line: anything unusual is quoted, so that the schema judges it, not
+ * YAML.
+ */
 function quoted(address: string): string {
   return /^[\w.-]+:\d+$/.test(address) ? address : JSON.stringify(address);
 }

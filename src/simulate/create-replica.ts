@@ -29,7 +29,7 @@ export interface SimulatedReplica {
 }
 
 /** Requests received are those served and those open. */
-export interface SimulatedReplicaFacts {
+interface SimulatedReplicaFacts {
   readonly requestsReceived: number;
   /** Ended, in whatever way. */
   readonly requestsServed: number;
@@ -50,7 +50,10 @@ const DIALECTS: Readonly<Record<SimulatedEngine, Dialect>> = {
   openai: openaiDialect,
 };
 
-/** Creates a replica that does nothing yet; what is left out of the settings is as {@link DEFAULT_SETTINGS}. */
+/**
+ * Creates a replica that does nothing yet; what is left out of the settings is as {@link
+ * DEFAULT_SETTINGS}.
+ */
 export function createSimulatedReplica(
   partialSettings: Partial<SimulatedReplicaSettings> = {},
   partialCollaborators: Partial<SimulatedReplicaCollaborators> = {},
@@ -127,7 +130,8 @@ export function createSimulatedReplica(
   server.maxRequestsPerSocket = dialect.maxRequestsPerConnection;
   server.on('request', (request, response) => {
     handle(request, response).catch((error: unknown) => {
-      // A client that left while its answer was written is no fault of ours; anything else is a bug: let it crash.
+      // A client that left while its answer was written is no fault of ours; anything else is a bug: let
+      // it crash.
       if (!response.destroyed) throw error;
     });
   });

@@ -7,9 +7,10 @@ import type { Usage } from './settings.ts';
 const SYSTEM_FINGERPRINT = 'vllm-simulated';
 
 /**
- * vLLM 0.32, from captures of a real server: role chunks of all choices before the first token, the finish reason
- * on the last token's chunk (a chunk of its own after a tool call), `system_fingerprint` on the usage chunk if
- * there is one and else on the finishing chunk, uvicorn's lower-case headers without keep-alive hints.
+ * vLLM 0.32, from captures of a real server: role chunks of all choices before the first token, the finish
+ * reason on the last token's chunk (a chunk of its own after a tool call), `system_fingerprint` on the
+ * usage chunk if there is one and else on the finishing chunk, uvicorn's lower-case headers without keep-
+ * alive hints.
  */
 export const vllmDialect: Dialect = {
   engine: 'vllm',
@@ -82,7 +83,10 @@ export const vllmDialect: Dialect = {
     }) + DONE,
 };
 
-/** What `stream_options` asks for: vLLM takes the object's presence for include_usage, unless it says false. */
+/**
+ * What `stream_options` asks for: vLLM takes the object's presence for include_usage, unless it says
+ * false.
+ */
 function usageOptions(answer: Answer): { atEnd: boolean; running: boolean } {
   const options = answer.streamOptions;
   const atEnd = options !== null && options.include_usage !== false;

@@ -13,14 +13,14 @@ export interface Step {
 }
 
 /** An error as one engine puts it on the wire. */
-export interface WireError {
+interface WireError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
 /** Vectors of one embeddings request, each a list of numbers or their little-endian float32 in base64. */
-export interface Embeddings {
+interface Embeddings {
   readonly id: string;
   readonly createdSeconds: number;
   readonly model: string;

@@ -41,7 +41,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
 }
 
 /** Headers of an answer in the engine's manner. */
-export function writeHead(
+function writeHead(
   { response, dialect, now }: Pick<Delivery, 'response' | 'dialect' | 'now'>,
   status: number,
   headers: Readonly<Record<string, string | number>>,
@@ -119,7 +119,8 @@ async function fail(
     await finished(response);
     return kind;
   }
-  // An empty write's callback tells that what was written before has left: a cut in mid-stream, not before it.
+  // An empty write's callback tells that what was written before has left: a cut in mid-stream, not before
+  // it.
   await new Promise((resolve) => response.write('', resolve));
   response.destroy();
   return kind;

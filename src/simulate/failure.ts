@@ -1,4 +1,6 @@
-/** Why a request is refused, before an engine's dialect words it. `field` is the member's name in the body. */
+/**
+ * Why a request is refused, before an engine's dialect words it. `field` is the member's name in the body.
+ */
 export type Failure =
   | { readonly code: 'not_found' }
   | { readonly code: 'method_not_allowed' }

@@ -12,8 +12,8 @@ export interface Pace {
 const CACHED_PREFILL_SAVING = 0.8;
 
 /**
- * Paces by due times, not by sleeping a gap at a time: late timers do not add up, and a client that read slowly
- * finds the tokens it missed waiting, as with a real engine.
+ * Paces by due times, not by sleeping a gap at a time: late timers do not add up, and a client that read
+ * slowly finds the tokens it missed waiting, as with a real engine.
  */
 export function createPace(
   settings: { readonly ttftMs: number; readonly gapMs: number },
@@ -39,7 +39,10 @@ export function createPace(
   };
 }
 
-/** Shifted exponential with the given mean: never under 80 % of it, the 95th percentile at 140 %, a thin long tail. */
+/**
+ * Shifted exponential with the given mean: never under 80 % of it, the 95th percentile at 140 %, a thin
+ * long tail.
+ */
 function jittered(meanMs: number, random: () => number): number {
   return meanMs * (0.8 - 0.2 * Math.log(1 - random()));
 }

@@ -1,5 +1,5 @@
 /** Tokens a block, as in vLLM's default block size. */
-export const BLOCK_TOKENS = 16;
+const BLOCK_TOKENS = 16;
 
 /** One prompt as far as counting goes. */
 export interface Prompt {
@@ -26,8 +26,8 @@ export interface CacheHit {
 }
 
 /**
- * The prefixes a replica has seen, as chained digests of whole blocks: memory is bounded by `maxBlocks`, and no
- * prompt text is kept.
+ * The prefixes a replica has seen, as chained digests of whole blocks: memory is bounded by `maxBlocks`,
+ * and no prompt text is kept.
  */
 export class PrefixCache {
   readonly #maxBlocks: number;
@@ -38,7 +38,10 @@ export class PrefixCache {
     this.#maxBlocks = maxBlocks;
   }
 
-  /** Looks the prompt up and remembers it. Like vLLM it never counts the last token as cached: it must be run. */
+  /**
+   * Looks the prompt up and remembers it. Like vLLM it never counts the last token as cached: it must be
+   * run.
+   */
   remember(model: string, prompt: Prompt): CacheHit {
     const blockChars = BLOCK_TOKENS * prompt.charsPerToken;
     const blockCount = Math.min(Math.floor((prompt.tokens - 1) / BLOCK_TOKENS), this.#maxBlocks);
@@ -64,7 +67,10 @@ export class PrefixCache {
   }
 }
 
-/** cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and nobody attacks a simulation. */
+/**
+ * cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and nobody attacks a
+ * simulation.
+ */
 function digestOf(previous: number, text: string, from: number, to: number): number {
   let high = 0xdeadbeef ^ (previous >>> 0);
   let low = 0x41c6ce57 ^ Math.floor(previous / 2 ** 32);

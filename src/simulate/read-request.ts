@@ -10,7 +10,7 @@ export interface Tool {
 }
 
 /** How long the answer thinks before it speaks: the share of the answer's tokens added as reasoning. */
-export type ReasoningShare = 0 | 0.25 | 0.5 | 1;
+type ReasoningShare = 0 | 0.25 | 0.5 | 1;
 
 /** A chat completion or a completion, read to what the simulation needs. */
 export interface GenerationRequest {
@@ -134,7 +134,10 @@ function contentText(content: unknown): string {
     .join('');
 }
 
-/** The tool to call: the one `tool_choice` names, the first if it requires one, or one the last message names. */
+/**
+ * The tool to call: the one `tool_choice` names, the first if it requires one, or one the last message
+ * names.
+ */
 function pickTool(body: JsonObject, lastMessage: unknown): Tool | null {
   if (!Array.isArray(body.tools) || body.tool_choice === 'none') return null;
   const tools = body.tools.map(toolOf).filter((tool) => tool !== null);

@@ -8,11 +8,12 @@ export type SimulatedEngine = (typeof SIMULATED_ENGINES)[number];
 
 /**
  * How an injected failure shows: a 500 instead of an answer; a stream whose connection is destroyed after
- * some tokens; a stream that ends in the engine's error event. Answers that do not stream only know `status_500`.
+ * some tokens; a stream that ends in the engine's error event. Answers that do not stream only know
+ * `status_500`.
  */
-export const FAULTS = ['status_500', 'cut', 'error_event'] as const;
+const FAULTS = ['status_500', 'cut', 'error_event'] as const;
 
-/** One of {@link FAULTS}. */
+/** One of FAULTS. */
 export type Fault = (typeof FAULTS)[number];
 
 /** What a simulated replica is and how fast it answers. */
