@@ -1,0 +1,273 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EventLog } from './support/event-log.ts';
+import { COMPLETION, type FakeReplica, startFakeReplica } from './support/fake-replica.ts';
+
+vi.setConfig({ testTimeout: 60_000 }); // each test starts a process or two
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const TOKEN = 'token-1';
+
+interface SpawnOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** JavaScript that runs in the process before the gateway's own. */
+  readonly preload?: string;
+}
+
+/** The real command in a process of its own, whose environment is nothing but what is given. */
+function spawnMain(args: readonly string[], { env = {}, preload = '' }: SpawnOptions = {}) {
+  const imports = preload === '' ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`];
+  const child = spawn(process.execPath, [...imports, MAIN, ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  return { child, stdout: child.stdout, stderr: child.stderr, closed };
+}
+
+async function runMain(args: readonly string[], options?: SpawnOptions) {
+  const { stdout, stderr, closed } = spawnMain(args, options);
+  const [out, err, { code }] = await Promise.all([text(stdout), text(stderr), closed]);
+  return { code, stdout: out, stderr: err };
+}
+
+interface Serving {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** The oldest log line with this message, as soon as it is there. */
+  untilLogged(msg: string): Promise<Record<string, unknown>>;
+  readonly closed: Promise<{ code: number | null; signal: string | null }>;
+  readonly stderr: Promise<string>;
+}
+
+async function writeConfig(lines: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'spangate-main-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const path = join(directory, 'gateway.yaml');
+  await writeFile(path, `gateway: { listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0" }\n${lines}`);
+  return path;
+}
+
+/** A gateway that serves in front of one replica and exports to a file. */
+async function serve(replica: FakeReplica, options: SpawnOptions = {}): Promise<Serving> {
+  const path = await writeConfig(
+    `replicas: [{ name: a, url: "${replica.url}", models: [m], engine: openai }]\nexport: { to: file }\n`,
+  );
+  const env = { SVC_CONFIG: path, SVC_ADMIN_TOKEN: TOKEN, ...options.env };
+  const { child, stdout, stderr, closed } = spawnMain([], { ...options, env });
+  const log = new EventLog<Record<string, unknown>>();
+  createInterface({ input: stdout }).on('line', (line) => log.push(JSON.parse(line)));
+  const untilLogged = async (msg: string) => {
+    const find = () => log.items.find((line) => line.msg === msg);
+    await log.until(() => find() !== undefined);
+    return find() ?? {};
+  };
+  const { listen, adminListen } = await untilLogged('serving');
+  const urls = { url: `http://${listen}`, adminUrl: `http://${adminListen}` };
+  return { child, ...urls, untilLogged, closed, stderr: text(stderr) };
+}
+
+const chat = (url: string) =>
+  fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{"model":"m","messages":[]}' });
+
+/** A replica that keeps its next request until it is released. */
+async function startHoldingReplica() {
+  const replica = await startFakeReplica();
+  onTestFinished(() => replica.close());
+  const gate = Promise.withResolvers<void>();
+  replica.answerOnce(async ({ request, head, end }) => {
+    await request.body;
+    await gate.promise;
+    await head(200, ['Content-Type', 'application/json']);
+    end(JSON.stringify(COMPLETION));
+  });
+  return { replica, release: () => gate.resolve() };
+}
+
+describe('the command', () => {
+  it('prints its version, its help, and a configuration, and ends with 0', async () => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    expect(await runMain(['--version'])).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      stderr: '',
+    });
+    expect(await runMain(['--help'])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runMain(['check', '-config', path])).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('ends with 2 for a wrong command line or configuration, and 1 for a file that is not there', async () => {
+    const path = await writeConfig('replicas: []\n');
+    expect(await runMain([])).toMatchObject({ code: 2, stdout: '' });
+    expect(await runMain(['-config', path])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica\n`,
+    });
+    expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('says in one line that its Node is too old', async () => {
+    const preload = 'Object.defineProperty(process, "versions", { value: { node: "20.11.1" } })';
+    expect(await runMain(['--version'], { preload })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'gateway: Node.js 26 or later is needed; this is 20.11.1\n',
+    });
+  });
+
+  it('does not mind a reader that goes away', async () => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    const { stdout, stderr, closed } = spawnMain(['check', '-config', path]);
+    stdout.destroy();
+    expect(await text(stderr)).toBe('');
+    expect((await closed).code).toBe(0);
+  });
+});
+
+describe('a gateway that cannot start ends with 1 and says why in one line', () => {
+  const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
+
+  it('because a port is taken', async () => {
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    onTestFinished(() => void holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const path = await writeConfig(REPLICA);
+    await writeFile(
+      path,
+      `gateway: { listen: "127.0.0.1:${port}", admin_listen: "127.0.0.1:0" }\n${REPLICA}`,
+    );
+    const { code, stderr } = await runMain(['-config', path]);
+    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use\\n$`));
+    expect(code).toBe(1);
+  });
+
+  it('because state_dir cannot be written', async () => {
+    const path = await writeConfig(`${REPLICA}state_dir: gateway.yaml/state\n`);
+    const { code, stderr } = await runMain(['-config', path]);
+    expect(stderr).toMatch(/^gateway: [^\n]*gateway\.yaml\/state[^\n]*\n$/);
+    expect(code).toBe(1);
+  });
+});
+
+describe('a gateway that serves', () => {
+  it('answers the commands of its operator', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { child, adminUrl, closed } = await serve(replica);
+    const admin = (...args: string[]) =>
+      runMain([...args, '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: TOKEN } });
+    expect((await admin('drain', 'a')).stdout).toBe('a is drained: nothing in flight\n');
+    expect((await admin('replicas')).stdout).toMatch(/^NAME .*\na +drained +0 /);
+    expect((await admin('undrain', 'a')).stdout).toBe('a takes requests again\n');
+    expect((await admin('stats')).stdout).toMatch(/^exported +0$/m);
+    expect(await admin('drain', 'b')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^gateway: the admin API refused: .* \(replica_not_found\)\n$/),
+    });
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('warns when nobody can use the admin API', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: '' } });
+    await untilLogged('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'finishes its requests after %s and ends with 0',
+    async (signal) => {
+      const { replica, release } = await startHoldingReplica();
+      const { child, url, untilLogged, closed, stderr } = await serve(replica);
+      const answer = chat(url);
+      await replica.nextRequest();
+      child.kill(signal);
+      await untilLogged('shutting down');
+      release();
+      expect(await (await answer).json()).toEqual(COMPLETION);
+      expect(await closed).toEqual({ code: 0, signal: null });
+      expect(await untilLogged('stopped')).toMatchObject({ cutRequests: 0, undeliveredRecords: 0 });
+      expect(await stderr).toBe('');
+    },
+  );
+
+  it('takes two signals at once for one: process groups and npm deliver it twice', async () => {
+    const { replica, release } = await startHoldingReplica();
+    const { child, url, untilLogged, closed } = await serve(replica);
+    const answer = chat(url);
+    await replica.nextRequest();
+    child.kill('SIGINT');
+    child.kill('SIGTERM');
+    await untilLogged('shutting down');
+    release();
+    expect((await answer).status).toBe(200);
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends at once for an operator who insists', async () => {
+    const { replica } = await startHoldingReplica();
+    const { child, url, closed } = await serve(replica);
+    const answer = chat(url).catch((error: unknown) => error);
+    await replica.nextRequest();
+    const insisting = setInterval(() => child.kill('SIGTERM'), 50);
+    onTestFinished(() => clearInterval(insisting));
+    expect(await closed).toEqual({ code: 1, signal: null });
+    expect(await answer).toBeInstanceOf(Error);
+  });
+
+  it('survives SIGHUP with a warning', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { child, url, untilLogged, closed } = await serve(replica);
+    child.kill('SIGHUP');
+    await untilLogged('SIGHUP is ignored: this version cannot reload its configuration');
+    expect(await (await fetch(`${url}/healthz`)).text()).toBe('ok');
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('serves on when nobody reads its log any more', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { child, url, closed, stderr } = await serve(replica);
+    child.stdout?.destroy();
+    child.kill('SIGHUP'); // logs a line
+    expect((await chat(url)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+    expect(await stderr).toBe('');
+  });
+
+  it.each([
+    ['an exception that nobody caught', 'throw new TypeError(word)', 'uncaught exception'],
+    ['a rejection that nobody handled', 'Promise.reject(new TypeError(word))', 'unhandled rejection'],
+  ])('ends with 1 for %s, and says where it was but not what it said', async (_, statement, msg) => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const word = "const word = ['can', 'ary'].join('')"; // the frames quote this script itself
+    const preload = `${word}; process.on('SIGUSR2', () => { ${statement} })`;
+    const { child, closed, stderr } = await serve(replica, { preload });
+    child.kill('SIGUSR2');
+    expect(await closed).toEqual({ code: 1, signal: null });
+    const said = await stderr;
+    expect(JSON.parse(said)).toMatchObject({ level: 'fatal', err: { name: 'TypeError' }, msg });
+    expect(said).not.toContain('canary');
+  });
+});
