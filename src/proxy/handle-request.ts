@@ -46,7 +46,7 @@ export interface ProxyCollaborators {
 export interface ProxyService {
   /** Handles one request. `acceptBody` sends the 100 that a client may be waiting for. */
   handle(request: IncomingMessage, response: ServerResponse, acceptBody: () => void): void;
-  /** From now on /healthz answers 503 and connections are not kept alive. */
+  /** From now on /healthz answers 503, and each connection is closed after the response under way. */
   startClosing(): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
@@ -79,6 +79,8 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
     exchange.onFinish = () => {
       inFlight.delete(exchange);
       onFinish();
+      // A response that began before the shutdown promised to keep its connection: that ends here.
+      if (isClosing) exchange.request.socket.end();
       if (inFlight.size === 0) onIdle?.();
     };
   }
@@ -96,6 +98,7 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
         track(exchange, () => undefined);
         void handleModels(exchange, settings, collaborators);
       } else if (request.method === 'GET' && path === '/healthz') {
+        response.shouldKeepAlive &&= !isClosing;
         answerHealth(response, isClosing);
       } else {
         begin(request, response).fail('not_found');
@@ -103,6 +106,7 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
     },
     startClosing() {
       isClosing = true;
+      for (const { response } of inFlight) if (!response.headersSent) response.shouldKeepAlive = false;
     },
     untilIdle() {
       if (inFlight.size === 0) return Promise.resolve();
