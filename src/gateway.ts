@@ -64,37 +64,49 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   let running: Running | null = null;
   let closing: Promise<CloseResult> | null = null;
 
+  async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
+    const drains = createDrainStore(config.stateDir, pool);
+    await prepareState(config.stateDir, drains);
+    const salt = await orStartError('hash salt', loadSalt(config.stateDir, collaborators.env.hashSalt));
+    const telemetry = await orStartError(
+      'telemetry',
+      startTelemetry(toTelemetrySettings(config), collaborators),
+    );
+    const proxy = createConfiguredProxy(config, collaborators, { pool, telemetry, salt });
+    const discovery = createModelDiscovery(pool, { timeoutMs: DISCOVERY_MS });
+    const listener = createListener(toListenerSettings(config), proxy.handle);
+    const adminListener = createListener(
+      toListenerSettings(config),
+      createAdminHandler({
+        token: collaborators.env.adminToken,
+        pool,
+        drains,
+        stats: () => telemetry.stats(),
+        log: collaborators.log,
+      }),
+    );
+    running = { proxy, telemetry, listener, adminListener, stopDiscovery: () => discovery.stop() };
+    const { listen: address, adminListen } = config.gateway;
+    // The admin API first: whoever gets an answer from the gateway can already drain.
+    const adminPort = await listenOn(adminListener, adminListen, 'admin_listen');
+    await discovery.start();
+    const port = await listenOn(listener, address, 'listen');
+    return {
+      listen: { host: address.host, port },
+      adminListen: { host: adminListen.host, port: adminPort },
+    };
+  }
+
   return {
     async start() {
-      const drains = createDrainStore(config.stateDir, pool);
-      await prepareState(config.stateDir, drains);
-      const telemetry = await orStartError(
-        'telemetry',
-        startTelemetry(toTelemetrySettings(config), collaborators),
-      );
-      const proxy = await createConfiguredProxy(config, collaborators, pool, telemetry);
-      const discovery = createModelDiscovery(pool, { timeoutMs: DISCOVERY_MS });
-      const listener = createListener(toListenerSettings(config), proxy.handle);
-      const adminListener = createListener(
-        toListenerSettings(config),
-        createAdminHandler({
-          token: collaborators.env.adminToken,
-          pool,
-          drains,
-          stats: () => telemetry.stats(),
-          log: collaborators.log,
-        }),
-      );
-      running = { proxy, telemetry, listener, adminListener, stopDiscovery: () => discovery.stop() };
-      const { listen: address, adminListen } = config.gateway;
-      // The admin API first: whoever gets an answer from the gateway can already drain.
-      const adminPort = await listenOn(adminListener, adminListen, 'admin_listen');
-      await discovery.start();
-      const port = await listenOn(listener, address, 'listen');
-      return {
-        listen: { host: address.host, port },
-        adminListen: { host: adminListen.host, port: adminPort },
-      };
+      try {
+        return await startAll();
+      } catch (error) {
+        // Whoever gets no gateway gets no connections, timers or sockets either.
+        if (running !== null) await closeDown(running, pool, NO_TIME);
+        running = null;
+        throw error;
+      }
     },
 
     close() {
@@ -105,6 +117,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   };
 }
 
+const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 
 async function prepareState(stateDir: string, drains: DrainStore): Promise<void> {
@@ -115,13 +128,11 @@ async function prepareState(stateDir: string, drains: DrainStore): Promise<void>
   await orStartError('drain states', drains.restore());
 }
 
-async function createConfiguredProxy(
+function createConfiguredProxy(
   config: Config,
   collaborators: GatewayCollaborators,
-  pool: ReplicaPool,
-  telemetry: Telemetry,
-): Promise<ProxyService> {
-  const salt = await orStartError('hash salt', loadSalt(config.stateDir, collaborators.env.hashSalt));
+  { pool, telemetry, salt }: { pool: ReplicaPool; telemetry: Telemetry; salt: Buffer },
+): ProxyService {
   return createProxy(
     {
       recordedHeaders: config.headers,

@@ -125,7 +125,9 @@ function toErrorAnswer(code: keyof typeof ERRORS): Answer {
   return { status: ERRORS[code].status, body: toErrorJson({ code, ...ERRORS[code] }) };
 }
 
-function send(response: ServerResponse, { status, body }: Answer): void {
+function send(response: ServerResponse, { status, body: json }: Answer): void {
+  // For whoever reads it in a terminal.
+  const body = `${json}\n`;
   response.writeHead(status, {
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
