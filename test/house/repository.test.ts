@@ -40,6 +40,16 @@ describe('the repository', () => {
     expect(matches(/"resolved":/, (file) => file === 'package-lock.json')).toEqual([]);
   });
 
+  test('locks the packages of every platform, so that it installs on any', () => {
+    const { packages } = JSON.parse(TEXTS.get('package-lock.json') ?? '{}');
+    const locked = new Set(Object.keys(packages).map((path) => path.split('node_modules/').at(-1)));
+    const named = Object.values<{ optionalDependencies?: object }>(packages).flatMap((entry) =>
+      Object.keys(entry.optionalDependencies ?? {}),
+    );
+    // npm leaves them out of a lock file that it writes beside an installed node_modules (npm/cli#4828).
+    expect(named.filter((name) => !locked.has(name))).toEqual([]);
+  });
+
   test('leaves nothing for later in a comment', () => {
     expect(matches(/\b(?:TODO|FIXME|XXX|HACK)\b/, isAnyFile)).toEqual([]);
   });
