@@ -1,0 +1,279 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { BoundedQueue } from '#otel/bounded-queue.ts';
+import { DrainLoop, type QueuedRecord } from '#otel/drain-loop.ts';
+import type { ExportBatch, ExportOutcome } from '#otel/export-outcome.ts';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { createQuietLog } from './quiet-log.ts';
+import { settle, VirtualClock } from './virtual-clock.ts';
+
+const TAKEN: ExportOutcome = { kind: 'taken', rejectedCount: 0 };
+const UNAVAILABLE: ExportOutcome = { kind: 'answered', status: 503 };
+const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxMs: 5000 } };
+
+/** A loop over a scripted collector that notes what it was sent, each record being a number. */
+function startLoop({ settings = SETTINGS, capacity = 100, random = (): number => 0.5 } = {}) {
+  const clock = new VirtualClock();
+  const queue = new BoundedQueue<QueuedRecord>(capacity);
+  const counters = createExportCounters();
+  const log = createQuietLog();
+  const batches: number[][] = [];
+  let answer: (lines: readonly Uint8Array[], signal: AbortSignal) => ExportOutcome | Promise<ExportOutcome> =
+    () => TAKEN;
+  const exportBatch: ExportBatch = async (lines, signal) => {
+    batches.push(lines.map((line) => Number(Buffer.from(line).toString())));
+    return answer(lines, signal);
+  };
+  const loop = new DrainLoop(settings, { queue, counters, exportBatch, clock, log, random });
+  let nextRecord = 0;
+  return {
+    clock,
+    queue,
+    counters,
+    log,
+    batches,
+    loop,
+    answerWith(next: typeof answer) {
+      answer = next;
+    },
+    offer(count: number) {
+      for (let index = 0; index < count; index += 1) {
+        counters.recorded += 1;
+        const line = Buffer.from(String(nextRecord));
+        nextRecord += 1;
+        if (queue.offer({ line, queuedAtMs: clock.nowMs() })) loop.notify();
+        else counters.dropped += 1;
+      }
+    },
+  };
+}
+
+describe('a batch leaves', () => {
+  test('when its first record has waited for the interval, and not before', async () => {
+    const { clock, batches, offer } = startLoop();
+    await settle();
+    offer(1);
+    await clock.advance(600);
+    offer(1);
+    await clock.advance(399);
+    expect(batches).toEqual([]);
+    await clock.advance(1);
+    expect(batches).toEqual([[0, 1]]);
+  });
+
+  test('at once when it is full, the rest when its own first record has waited', async () => {
+    const { clock, batches, offer } = startLoop();
+    await clock.advance(500);
+    offer(7);
+    await settle();
+    expect(batches).toEqual([
+      [0, 1, 2],
+      [3, 4, 5],
+    ]);
+    await clock.advance(999);
+    expect(batches).toHaveLength(2);
+    await clock.advance(1);
+    expect(batches[2]).toEqual([6]);
+  });
+
+  test('only after the one before it is settled', async () => {
+    const { batches, offer, answerWith } = startLoop();
+    const held = Promise.withResolvers<ExportOutcome>();
+    answerWith(() => held.promise);
+    offer(6);
+    await settle();
+    expect(batches).toEqual([[0, 1, 2]]);
+    answerWith(() => TAKEN);
+    held.resolve(TAKEN);
+    await settle();
+    expect(batches).toHaveLength(2);
+  });
+});
+
+describe('a batch the collector could not take', () => {
+  test('is sent again, the same records, at growing distances, until it is taken', async () => {
+    const { clock, batches, offer, answerWith, counters, queue } = startLoop();
+    answerWith(() => UNAVAILABLE);
+    offer(3);
+    const waits: number[] = [];
+    for (let failure = 0; failure < 6; failure += 1) {
+      await settle();
+      waits.push(clock.sleepsMs[0] ?? Number.NaN);
+      await clock.advance(waits.at(-1) ?? 0);
+    }
+    expect(waits).toEqual([250, 500, 1000, 2000, 2500, 2500]);
+    expect(queue.size).toBe(3);
+    answerWith(() => TAKEN);
+    await clock.advance(2500);
+    expect(batches).toHaveLength(8);
+    expect(new Set(batches.map(String))).toEqual(new Set(['0,1,2']));
+    expect(counters).toMatchObject({ failedCalls: 7, exported: 3, rejected: 0 });
+  });
+
+  test('waits as long as Retry-After says, though the back-off would be shorter', async () => {
+    const { clock, offer, answerWith } = startLoop({ random: () => 0 });
+    answerWith(() => ({ kind: 'answered', status: 429, retryAfterMs: 30_000 }));
+    offer(3);
+    await settle();
+    expect(clock.sleepsMs).toEqual([30_000]);
+  });
+
+  test('makes one warning of an outage, and one line when it is over', async () => {
+    const { clock, offer, answerWith, log } = startLoop();
+    answerWith(() => UNAVAILABLE);
+    offer(3);
+    await clock.advance(20_000);
+    answerWith(() => TAKEN);
+    await clock.advance(20_000);
+    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+  });
+});
+
+test('a refusal for good is one failed call, its records are rejected, and the next batch goes on', async () => {
+  const { offer, answerWith, counters, batches } = startLoop();
+  answerWith((lines) => (lines[0]?.[0] === 0x30 ? { kind: 'answered', status: 400 } : TAKEN));
+  offer(6);
+  await settle();
+  expect(counters).toMatchObject({ rejected: 3, exported: 3, failedCalls: 1 });
+  expect(batches).toHaveLength(2);
+});
+
+test('a partial success is no failed call and is never sent again', async () => {
+  const { offer, answerWith, counters, batches } = startLoop();
+  answerWith(() => ({ kind: 'taken', rejectedCount: 2 }));
+  offer(3);
+  await settle();
+  expect(counters).toMatchObject({ rejected: 2, exported: 1, failedCalls: 0 });
+  expect(batches).toHaveLength(1);
+});
+
+test('an exporter that rejects against its contract loses nothing', async () => {
+  const { clock, offer, answerWith, counters } = startLoop();
+  answerWith(() => Promise.reject(new Error('broken')));
+  offer(3);
+  await settle();
+  answerWith(() => TAKEN);
+  await clock.advance(250);
+  expect(counters).toMatchObject({ exported: 3, failedCalls: 1 });
+});
+
+describe('stopping', () => {
+  test('sends what is queued without waiting for the interval', async () => {
+    const { loop, offer, batches } = startLoop();
+    await settle();
+    offer(2);
+    await loop.stop(5000);
+    expect(batches).toEqual([[0, 1]]);
+  });
+
+  test('interrupts a back-off sleep, however long the collector asked for', async () => {
+    const { loop, offer, answerWith, counters } = startLoop();
+    answerWith(() => ({ kind: 'answered', status: 503, retryAfterMs: 60_000 }));
+    offer(5);
+    await settle();
+    answerWith(() => TAKEN);
+    await loop.stop(5000);
+    expect(counters).toMatchObject({ exported: 5, failedCalls: 1 });
+  });
+
+  test('goes on trying until the deadline and leaves the rest in the queue', async () => {
+    const { clock, loop, offer, answerWith, counters, queue, batches } = startLoop();
+    answerWith(() => UNAVAILABLE);
+    offer(5);
+    const stopped = loop.stop(5000);
+    await clock.advance(4999);
+    expect(batches.length).toBeGreaterThan(2);
+    await clock.advance(1);
+    await stopped;
+    expect(queue.size).toBe(5);
+    expect(counters.failedCalls).toBe(batches.length);
+  });
+
+  test('cuts the call under way at the deadline', async () => {
+    const { clock, loop, offer, answerWith, queue } = startLoop();
+    answerWith(
+      (_lines, signal) =>
+        new Promise((resolve) => {
+          signal.addEventListener('abort', () => resolve({ kind: 'unanswered', code: 'aborted' }));
+        }),
+    );
+    offer(3);
+    const stopped = loop.stop(5000);
+    await clock.advance(5000);
+    await stopped;
+    expect(queue.size).toBe(3);
+  });
+
+  test('ends at the deadline even if the exporter heeds no signal', async () => {
+    const { clock, loop, offer, answerWith, queue } = startLoop();
+    answerWith(() => new Promise(() => undefined));
+    offer(3);
+    const stopped = loop.stop(5000);
+    await clock.advance(5000);
+    await stopped;
+    expect(queue.size).toBe(3);
+  });
+
+  test('happens once, however often it is asked for', async () => {
+    const { loop, offer, batches } = startLoop();
+    offer(1);
+    await Promise.all([loop.stop(5000), loop.stop(0)]);
+    expect(batches).toEqual([[0]]);
+  });
+});
+
+test('whatever the collector does, each record ends in exactly one counter, and none is sent after its end', async () => {
+  const outcome: fc.Arbitrary<ExportOutcome> = fc.oneof(
+    fc.record({ kind: fc.constant('taken' as const), rejectedCount: fc.integer({ min: -1, max: 9 }) }),
+    fc.record({
+      kind: fc.constant('answered' as const),
+      status: fc.constantFrom(301, 400, 413, 429, 500, 503),
+      retryAfterMs: fc.option(fc.nat(3000), { nil: undefined }),
+    }),
+    fc.constant({ kind: 'unanswered' as const, code: 'ECONNRESET' }),
+    fc.constant({ kind: 'oversized' as const }),
+  );
+  /** A call: what the collector answers, after how long, and how many records end meanwhile. */
+  const call = fc.record({ outcome, latencyMs: fc.nat(2000), endingMeanwhile: fc.nat(8) });
+  const burst = fc.record({ records: fc.nat(9), pauseMs: fc.nat(3000) });
+
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(call, { maxLength: 12 }),
+      fc.array(burst, { maxLength: 6 }),
+      fc.nat(4000),
+      async (calls, bursts, deadlineMs) => {
+        const { clock, queue, counters, loop, offer, answerWith, batches } = startLoop({ capacity: 10 });
+        const accountFor = () =>
+          counters.exported +
+          counters.dropped +
+          counters.rejected +
+          queue.size +
+          counters.spooled +
+          counters.lost;
+        const never = new AbortController().signal;
+        const script = [...calls];
+        answerWith(async () => {
+          const next = script.shift();
+          if (next === undefined) return TAKEN;
+          offer(next.endingMeanwhile);
+          await clock.sleep(next.latencyMs, never);
+          return next.outcome;
+        });
+        for (const { records, pauseMs } of bursts) {
+          offer(records);
+          await clock.advance(pauseMs);
+          expect(accountFor()).toBe(counters.recorded + counters.restored);
+          expect(queue.size).toBeLessThanOrEqual(10);
+        }
+        const stopped = loop.stop(deadlineMs);
+        await clock.advance(deadlineMs);
+        await stopped;
+        expect(accountFor()).toBe(counters.recorded + counters.restored);
+        // A batch is repeated whole and at once: two different batches share no record.
+        const distinct = new Set(batches.map(String));
+        expect([...distinct].flatMap((batch) => batch.split(','))).toHaveLength(new Set(batches.flat()).size);
+      },
+    ),
+  );
+});

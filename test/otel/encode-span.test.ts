@@ -1,0 +1,64 @@
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
+import { expect, test } from 'vitest';
+import { SCHEMA_URL, SCOPE_NAME } from '#otel/attribute-names.ts';
+import { toAttributes } from '#otel/attributes.ts';
+import { encodeSpan } from '#otel/encode-span.ts';
+import { createEnvelope, joinBatch } from '#otel/envelope.ts';
+import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+
+const RESOURCE = resourceFromAttributes({
+  'service.name': 'spangate',
+  'host.cpu.count': 2,
+  tags: ['a', 'b'],
+});
+const LINKED = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 3, isRemote: true };
+
+/** Spans made by the SDK itself, as the processor gets them. */
+function endSpans(): readonly ReadableSpan[] {
+  const ended: ReadableSpan[] = [];
+  const spanProcessor = {
+    onStart: () => undefined,
+    onEnd: (span: ReadableSpan) => void ended.push(span),
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+  const provider = new TracerProvider({ resource: RESOURCE, spanProcessors: [spanProcessor] });
+  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  for (const record of [FULL_RECORD, LEAST_RECORD]) {
+    const links = record === FULL_RECORD ? [{ context: LINKED }] : [];
+    const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER, links }, ROOT_CONTEXT);
+    span.addEvent('gateway.attempt_failed', { 'gateway.attempt': 1, 'error.type': 'refused "quoted"\u0000' });
+    span.setAttributes(toAttributes(record, { scheme: 'http', serverPort: 8080 }));
+    if (record === FULL_RECORD) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  }
+  return ended;
+}
+
+/** The SDK writes ints as numbers and integral doubles as ints: what is known to be a double is one here. */
+function withOurNumbers(json: unknown): unknown {
+  return JSON.parse(JSON.stringify(json), (_name, value) => {
+    if (typeof value?.key !== 'string' || value.value?.intValue === undefined) return value;
+    const number = value.value.intValue;
+    const isDouble = /_ms$|^gateway\.timings\./.test(value.key);
+    return { key: value.key, value: isDouble ? { doubleValue: number } : { intValue: String(number) } };
+  });
+}
+
+test('a batch is the JSON the SDK would have sent, but that doubles are doubles and int64 are strings', () => {
+  const spans = endSpans();
+  const ours = joinBatch(createEnvelope(RESOURCE), spans.map(encodeSpan)).toString();
+  const theirs = Buffer.from(JsonTraceSerializer.serializeRequest([...spans]) ?? []).toString();
+  expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(theirs)));
+  expect(ours).toContain('{"key":"gateway.ttft_ms","value":{"doubleValue":31}}');
+  expect(ours).toContain('{"key":"gateway.prompt_tokens","value":{"intValue":"120"}}');
+});
+
+test('a batch of none has an envelope and no spans', () => {
+  expect(JSON.parse(joinBatch(createEnvelope(RESOURCE), []).toString())).toMatchObject({
+    resourceSpans: [{ scopeSpans: [{ scope: { name: 'spangate' }, spans: [] }] }],
+  });
+});

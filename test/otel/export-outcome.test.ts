@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import { decideExport } from '#otel/export-outcome.ts';
+
+describe('after an export of 10 records', () => {
+  test.each([429, 502, 503, 504])('status %i means to try again', (status) => {
+    expect(decideExport({ kind: 'answered', status, retryAfterMs: 3000 }, 10)).toEqual({
+      action: 'retry',
+      reason: `http_${status}`,
+      retryAfterMs: 3000,
+    });
+  });
+
+  test.each([301, 304, 307, 400, 401, 403, 404, 408, 413, 415, 500, 501, 505])(
+    'status %i is a refusal for good',
+    (status) => {
+      expect(decideExport({ kind: 'answered', status, message: 'no' }, 10)).toEqual({
+        action: 'refuse',
+        reason: `http_${status}`,
+        message: 'no',
+      });
+    },
+  );
+
+  test('no answer means to try again', () => {
+    expect(decideExport({ kind: 'unanswered', code: 'ECONNREFUSED' }, 10)).toEqual({
+      action: 'retry',
+      reason: 'ECONNREFUSED',
+    });
+  });
+
+  test('an answer beyond 4 MiB is a refusal for good', () => {
+    expect(decideExport({ kind: 'oversized' }, 10)).toMatchObject({ action: 'refuse' });
+  });
+
+  test.each([
+    { rejectedCount: 0, exported: 10, rejected: 0 },
+    { rejectedCount: 3, exported: 7, rejected: 3 },
+    { rejectedCount: 99, exported: 0, rejected: 10 },
+    { rejectedCount: -1, exported: 10, rejected: 0 },
+  ])('a success that claims $rejectedCount rejected counts $exported exported', (row) => {
+    expect(decideExport({ kind: 'taken', rejectedCount: row.rejectedCount }, 10)).toMatchObject({
+      action: 'settle',
+      exportedCount: row.exported,
+      rejectedCount: row.rejected,
+    });
+  });
+});

@@ -1,0 +1,85 @@
+import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
+import { expect, test } from 'vitest';
+import { SCOPE_NAME } from '#otel/attribute-names.ts';
+import { BoundedQueue } from '#otel/bounded-queue.ts';
+import type { QueuedRecord } from '#otel/drain-loop.ts';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { RecordProcessor } from '#otel/record-processor.ts';
+import { createQuietLog } from './quiet-log.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+function createProcessor(capacity: number) {
+  const queue = new BoundedQueue<QueuedRecord>(capacity);
+  const counters = createExportCounters();
+  const log = createQuietLog();
+  let queuedCount = 0;
+  const processor = new RecordProcessor({
+    queue,
+    counters,
+    clock: new VirtualClock(),
+    log,
+    onQueued: () => {
+      queuedCount += 1;
+    },
+  });
+  const provider = new TracerProvider({ spanProcessors: [processor] });
+  return {
+    queue,
+    counters,
+    log,
+    processor,
+    queuedCount: () => queuedCount,
+    endSpan: (scope = SCOPE_NAME) => provider.getTracer(scope).startSpan('POST /v1/embeddings').end(),
+  };
+}
+
+test('a span is in the queue, encoded, the moment it ends', () => {
+  const { queue, counters, endSpan, queuedCount } = createProcessor(4);
+  endSpan();
+  const [record] = queue.peek(1);
+  expect(JSON.parse(Buffer.from(record?.line ?? []).toString())).toMatchObject({
+    name: 'POST /v1/embeddings',
+  });
+  expect(counters.recorded).toBe(1);
+  expect(queuedCount()).toBe(1);
+});
+
+test('a span of any other scope is no record', () => {
+  const { queue, counters, endSpan } = createProcessor(4);
+  endSpan('somebody-else');
+  expect(queue.size).toBe(0);
+  expect(counters.recorded).toBe(0);
+});
+
+test('a full queue drops the new record, counts it and says so once', () => {
+  const { queue, counters, endSpan, log } = createProcessor(4);
+  for (let index = 0; index < 7; index += 1) endSpan();
+  expect(counters).toMatchObject({ recorded: 7, dropped: 3 });
+  expect(queue.size).toBe(4);
+  expect(log.lines.map(({ level }) => level)).toEqual(['warn']);
+});
+
+test('it says how many were dropped when the queue is half empty again', () => {
+  const { queue, endSpan, log } = createProcessor(4);
+  for (let index = 0; index < 7; index += 1) endSpan();
+  queue.remove(1);
+  endSpan();
+  expect(log.lines).toHaveLength(1);
+  queue.remove(3);
+  endSpan();
+  expect(log.lines[1]).toMatchObject({ level: 'info', fields: { dropped: 3 } });
+});
+
+test('a span that cannot be encoded is counted as rejected and harms nobody', () => {
+  const { counters, processor, log } = createProcessor(4);
+  const broken = {
+    instrumentationScope: { name: SCOPE_NAME },
+    spanContext: () => ({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }),
+    get attributes(): never {
+      throw new Error('broken');
+    },
+  };
+  processor.onEnd(broken as unknown as ReadableSpan);
+  expect(counters).toMatchObject({ recorded: 1, rejected: 1 });
+  expect(log.lines.map(({ level }) => level)).toEqual(['error']);
+});

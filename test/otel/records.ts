@@ -1,0 +1,40 @@
+import type { RequestRecord } from '#otel/request-record.ts';
+
+/** A record of a plain success with the least it can hold. */
+export const LEAST_RECORD: RequestRecord = {
+  request_id: '0b1c2d3e-4f50-4162-8394-a5b6c7d8e9f0',
+  trace_id: '0af7651916cd43dd8448eb211c80319c',
+  ts: '2026-11-21T08:00:00.123Z',
+  endpoint: '/v1/chat/completions',
+  e2e_ms: 85,
+  status: 200,
+  stream: false,
+};
+
+/** A record with every field. Doubles are integral where the SDK would make ints of them. */
+export const FULL_RECORD: Required<RequestRecord> = {
+  ...LEAST_RECORD,
+  replica: 'vllm-a',
+  model: 'llama-3.3-70b',
+  tenant: 'acme',
+  feature: 'søk',
+  prompt_tokens: 120,
+  completion_tokens: 45,
+  cached_tokens: 0,
+  ttft_ms: 31,
+  e2e_ms: 85,
+  gap_p50_ms: 12,
+  gap_p95_ms: 19.25,
+  status: 200,
+  stream: true,
+  max_tokens: 256,
+  prompt_chars: 480,
+  prefix_hashes: ['00112233aabbccdd', 'ffeeddccbbaa0011'],
+  error_type: 'upstream_failed',
+  finish_reasons: ['stop', 'length'],
+  reasoning_tokens: 7,
+  attempts: 2,
+  truncated: true,
+  client_request_id: 'client-1',
+  timings: { prompt_ms: 20, predicted_per_second: 91.5 },
+};
