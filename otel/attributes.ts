@@ -18,11 +18,11 @@ const MAX_TIMINGS = 64;
 const MAX_TIMING_KEY_CHARS = 64;
 
 /** `gen_ai.operation.name` by the recorded endpoint. */
-const OPERATIONS: Readonly<Record<string, string>> = {
-  '/v1/chat/completions': 'chat',
-  '/v1/completions': 'text_completion',
-  '/v1/embeddings': 'embeddings',
-};
+const OPERATIONS: ReadonlyMap<string, string> = new Map([
+  ['/v1/chat/completions', 'chat'],
+  ['/v1/completions', 'text_completion'],
+  ['/v1/embeddings', 'embeddings'],
+]);
 
 /**
  * The attributes of a request's span: each field of the record as `gateway.…`, and the same facts under the
@@ -72,7 +72,7 @@ function addConventional(attributes: Attributes, record: Readonly<RequestRecord>
     [SEMCONV.scheme, http.scheme],
     [SEMCONV.serverAddress, http.serverAddress],
     [SEMCONV.errorType, toErrorType(record)],
-    [SEMCONV.operation, OPERATIONS[record.endpoint]],
+    [SEMCONV.operation, OPERATIONS.get(record.endpoint)],
     // The flavour of the API, whoever implements it (gen_ai.provider.name, note 2).
     [SEMCONV.provider, 'openai'],
     [SEMCONV.requestModel, record.model],

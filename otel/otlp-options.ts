@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { type Agent, validateHeaderName, validateHeaderValue } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -113,7 +114,10 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
 /** Readable is not usable: a file that holds no certificate would fail every call. */
 function checkCertificates(agent: Agent): void {
   if (!(agent instanceof HttpsAgent)) return;
+  const { ca } = agent.options;
   try {
+    // createSecureContext passes over a ca that is none.
+    for (const certificate of [ca].flat()) if (certificate !== undefined) new X509Certificate(certificate);
     createSecureContext(agent.options);
   } catch (error) {
     throw new TelemetryError('the certificates or the key for the export cannot be used', error);

@@ -1,0 +1,303 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { context, trace } from '@opentelemetry/api';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { startTelemetry, type Telemetry, type TelemetrySettings } from '#otel/start-telemetry.ts';
+import { type FakeCollector, readSpans, startFakeCollector } from '../support/fake-collector.ts';
+import { createQuietLog } from './quiet-log.ts';
+import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+
+const HTTP = { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 } as const;
+const CLIENT_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const CLIENT_SPAN = '00f067aa0ba902b7';
+
+let collector: FakeCollector;
+const running: Telemetry[] = [];
+beforeEach(async () => {
+  collector = await startFakeCollector();
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await Promise.all(running.splice(0).map((telemetry) => telemetry.shutdown(0)));
+  await collector.close();
+});
+
+/** Telemetry that sends each record at once, but for what the test says. */
+async function start(settings: Partial<TelemetrySettings> = {}, log = createQuietLog()): Promise<Telemetry> {
+  const telemetry = await startTelemetry(
+    {
+      sink: { to: 'otlp', endpoint: collector.url },
+      queueCapacity: 100,
+      batchSize: 1,
+      intervalMs: 1000,
+      retry: { initialMs: 1, maxMs: 5 },
+      incoming: 'link',
+      ...settings,
+    },
+    { log },
+  );
+  running.push(telemetry);
+  return telemetry;
+}
+
+function startSpan(telemetry: Telemetry, incomingTraceparent?: string) {
+  return telemetry.startRequestSpan({ method: 'POST', route: '/v1/chat/completions', incomingTraceparent });
+}
+
+describe('a request span', () => {
+  test('is a sampled root of a new trace, whose context is the traceparent', async () => {
+    const telemetry = await start();
+    const span = startSpan(telemetry);
+    span.end({ ...LEAST_RECORD, trace_id: span.traceId }, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    const [received] = collector.spans;
+    expect(received).toMatchObject({
+      name: 'POST /v1/chat/completions',
+      kind: 2,
+      links: [],
+      parentSpanId: undefined,
+    });
+    expect(span.traceparent).toBe(`00-${received?.traceId}-${received?.spanId}-01`);
+    expect(span.traceId).toBe(received?.traceId);
+  });
+
+  test('carries every field of the record, doubles as doubles and ints as ints', async () => {
+    const telemetry = await start();
+    startSpan(telemetry).end(FULL_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    const { timings, ...fields } = FULL_RECORD;
+    for (const [field, value] of Object.entries(fields)) {
+      expect(collector.spans[0]?.attributes[`gateway.${field}`]).toEqual(value);
+    }
+    expect(collector.spans[0]?.attributes['gateway.timings.prompt_ms']).toBe(timings.prompt_ms);
+    expect(collector.spans[0]?.types).toMatchObject({
+      'gateway.ttft_ms': 'doubleValue',
+      'gateway.e2e_ms': 'doubleValue',
+      'gateway.timings.prompt_ms': 'doubleValue',
+      'gateway.prompt_tokens': 'intValue',
+      'gen_ai.usage.input_tokens': 'intValue',
+      'http.response.status_code': 'intValue',
+    });
+  });
+
+  test('has an event for each failed attempt', async () => {
+    const span = startSpan(await start());
+    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'ECONNREFUSED' });
+    span.addFailedAttempt({ attempt: 2, replica: 'b', code: 'reset' });
+    span.end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    expect(collector.spans[0]?.events).toEqual([
+      {
+        name: 'gateway.attempt_failed',
+        attributes: { 'gateway.attempt': 1, 'gateway.replica': 'a', 'error.type': 'ECONNREFUSED' },
+      },
+      {
+        name: 'gateway.attempt_failed',
+        attributes: { 'gateway.attempt': 2, 'gateway.replica': 'b', 'error.type': 'reset' },
+      },
+    ]);
+  });
+
+  test.each([
+    { ending: 'a 200', record: { status: 200 }, code: 0 },
+    { ending: 'a 404', record: { status: 404, error_type: 'not_found' }, code: 0 },
+    { ending: 'a 503', record: { status: 503 }, code: 2 },
+    { ending: 'a broken stream', record: { status: 200, truncated: true as const }, code: 2 },
+  ])('has status $code after $ending', async ({ record, code }) => {
+    startSpan(await start()).end({ ...LEAST_RECORD, ...record }, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    expect(collector.spans[0]?.status.code).toBe(code);
+  });
+
+  test('ends once, however often it is ended', async () => {
+    const telemetry = await start();
+    const span = startSpan(telemetry);
+    span.end(LEAST_RECORD, HTTP);
+    span.end(LEAST_RECORD, HTTP);
+    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'late' });
+    expect(telemetry.stats().recorded).toBe(1);
+  });
+});
+
+describe('a caller’s traceparent', () => {
+  test.each(['00', '01', '03', 'ff'])('with flags %s becomes a link', async (flags) => {
+    const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-${flags}`);
+    span.end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    expect(collector.spans[0]?.links).toMatchObject([{ traceId: CLIENT_TRACE, spanId: CLIENT_SPAN }]);
+    expect(span.traceId).not.toBe(CLIENT_TRACE);
+    expect(span.traceparent).toMatch(/-01$/);
+  });
+
+  test.each([
+    '',
+    'garbage',
+    `00-${'0'.repeat(32)}-${CLIENT_SPAN}-01`,
+    `00-${CLIENT_TRACE}-${'0'.repeat(16)}-01`,
+    `ff-${CLIENT_TRACE}-${CLIENT_SPAN}-01`,
+    `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01-extra`,
+    `00-${CLIENT_TRACE.toUpperCase()}-${CLIENT_SPAN}-01`,
+    `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01, 00-${CLIENT_TRACE}-${CLIENT_SPAN}-01`,
+    '-'.repeat(100_000),
+  ])('that is malformed (case %#) is no link and no error', async (traceparent) => {
+    startSpan(await start(), traceparent).end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    expect(collector.spans[0]?.links).toEqual([]);
+  });
+
+  test('is no link if it is to be ignored', async () => {
+    const telemetry = await start({ incoming: 'ignore' });
+    startSpan(telemetry, `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01`).end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    expect(collector.spans[0]?.links).toEqual([]);
+  });
+});
+
+test('requests without a record get a traceparent that asks nobody to record', async () => {
+  const telemetry = await start();
+  const traceparents = [telemetry.createUnsampledTraceparent(), telemetry.createUnsampledTraceparent()];
+  expect(new Set(traceparents).size).toBe(2);
+  for (const traceparent of traceparents) expect(traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
+  expect(telemetry.stats().recorded).toBe(0);
+});
+
+describe('no variable can lose a record, a field or the traceparent', () => {
+  test.each([
+    { OTEL_SDK_DISABLED: 'true' },
+    { OTEL_TRACES_SAMPLER: 'always_off' },
+    { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' },
+    { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'otlp', OTEL_LOGS_EXPORTER: 'otlp' },
+    { OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_ATTRIBUTE_COUNT_LIMIT: '1' },
+    { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '1', OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: '1' },
+    {
+      OTEL_SPAN_EVENT_COUNT_LIMIT: '0',
+      OTEL_SPAN_LINK_COUNT_LIMIT: '0',
+      OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '0',
+      OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '0',
+    },
+    { OTEL_PROPAGATORS: 'none' },
+    { OTEL_CONFIG_FILE: '/nonexistent.yaml', OTEL_EXPERIMENTAL_CONFIG_FILE: '/nonexistent.yaml' },
+    { OTEL_BSP_MAX_QUEUE_SIZE: '1', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_BSP_EXPORT_TIMEOUT: '1' },
+    { OTEL_NODE_RESOURCE_DETECTORS: 'none', OTEL_NODE_EXPERIMENTAL_SDK_METRICS: 'true' },
+    { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'nonsense' },
+    { OTEL_RESOURCE_ATTRIBUTES: '=,=,%', OTEL_SERVICE_NAME: '' },
+  ])('$#: %o', async (variables: Record<string, string | undefined>) => {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-00`);
+    span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'refused' });
+    span.end(FULL_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    const [received] = collector.spans;
+    expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
+    expect(received?.attributes['gateway.prefix_hashes']).toEqual(FULL_RECORD.prefix_hashes);
+    expect(Object.keys(received?.attributes ?? {})).toHaveLength(45);
+    expect(received?.events[0]?.attributes).toMatchObject({ 'gateway.replica': 'vllm-a' });
+    expect(received?.links).toHaveLength(1);
+    expect(span.traceparent).toBe(`00-${received?.traceId}-${received?.spanId}-01`);
+  });
+});
+
+describe('the resource', () => {
+  async function receive(variables: Record<string, string>, settings: Partial<TelemetrySettings> = {}) {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    startSpan(await start(settings)).end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    return collector.spans[0]?.resource;
+  }
+
+  test('is that of a service called spangate, and tells nothing of the machine', async () => {
+    const resource = await receive({});
+    expect(resource?.['service.name']).toBe('spangate');
+    expect(Object.keys(resource ?? {}).filter((name) => /^(process|host|os)\./.test(name))).toEqual([]);
+  });
+
+  test('takes what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say, the latter over the former', async () => {
+    expect(
+      await receive({
+        OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,deployment.environment.name=pr%2Dod',
+        OTEL_SERVICE_NAME: 'edge',
+      }),
+    ).toMatchObject({ 'service.name': 'edge', 'deployment.environment.name': 'pr-od' });
+  });
+
+  test('takes a name set in code over every variable', async () => {
+    expect(await receive({ OTEL_SERVICE_NAME: 'edge' }, { serviceName: 'mine' })).toMatchObject({
+      'service.name': 'mine',
+    });
+  });
+});
+
+test('several gateways of one process keep their records apart, and leave the API’s globals alone', async () => {
+  await using other = await startFakeCollector();
+  const [first, second] = [await start(), await start({ sink: { to: 'otlp', endpoint: other.url } })];
+  startSpan(first).end({ ...LEAST_RECORD, replica: 'first' }, HTTP);
+  startSpan(second).end({ ...LEAST_RECORD, replica: 'second' }, HTTP);
+  trace.getTracer('spangate').startSpan('somebody else’s').end();
+  await Promise.all([first.shutdown(5000), second.shutdown(5000)]);
+  expect(collector.spans.map(({ attributes }) => attributes['gateway.replica'])).toEqual(['first']);
+  expect(other.spans.map(({ attributes }) => attributes['gateway.replica'])).toEqual(['second']);
+  expect(context.setGlobalContextManager(contextManagerOfTheTest)).toBe(true);
+  context.disable();
+});
+
+const contextManagerOfTheTest = {
+  active: () => context.active(),
+  with: () => {
+    throw new Error('not used');
+  },
+  bind: <Target>(_context: unknown, target: Target) => target,
+  enable: () => contextManagerOfTheTest,
+  disable: () => contextManagerOfTheTest,
+};
+
+describe('export', () => {
+  test('repeats a batch with the same span ids until the collector takes it', async () => {
+    const telemetry = await start();
+    collector.answerNext({ status: 503 }, { cut: true }, { status: 429, headers: { 'retry-after': '0' } });
+    startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ spans }) => spans.length === 1);
+    await telemetry.shutdown(5000);
+    expect(new Set(collector.calls.flatMap(({ spans }) => spans.map(({ spanId }) => spanId))).size).toBe(1);
+    expect(telemetry.stats()).toMatchObject({ recorded: 1, exported: 1, failedCalls: 3, queued: 0 });
+  });
+
+  test('keeps records in their places while the collector holds them, and drops what comes after', async () => {
+    const held = Promise.withResolvers<void>();
+    const telemetry = await start({ queueCapacity: 4, batchSize: 2 });
+    collector.answerNext({ after: held.promise });
+    for (let index = 0; index < 6; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    await collector.waitFor(({ calls }) => calls.length === 1);
+    expect(telemetry.stats()).toMatchObject({ recorded: 6, queued: 4, dropped: 2, exported: 0 });
+    held.resolve();
+    await telemetry.shutdown(5000);
+    expect(telemetry.stats()).toMatchObject({ recorded: 6, queued: 0, dropped: 2, exported: 4 });
+  });
+
+  test('sends what is queued at shutdown, and says what could not be sent', async () => {
+    const telemetry = await start({ batchSize: 512, intervalMs: 60_000 });
+    for (let index = 0; index < 3; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    expect(await telemetry.shutdown(5000)).toEqual({ undelivered: 0 });
+    expect(collector.calls.map(({ spans }) => spans.length)).toEqual([3]);
+
+    collector.answerAlways({ status: 503 });
+    const unlucky = await start({ batchSize: 512, intervalMs: 60_000 });
+    startSpan(unlucky).end(LEAST_RECORD, HTTP);
+    const shutdown = unlucky.shutdown(20);
+    expect(unlucky.shutdown(60_000)).toBe(shutdown);
+    expect(await shutdown).toEqual({ undelivered: 1 });
+    expect(unlucky.stats()).toMatchObject({ queued: 1, exported: 0 });
+  });
+
+  test('to a file writes the same spans as lines', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
+    const telemetry = await start({ sink: { to: 'file', directory } });
+    startSpan(telemetry).end(FULL_RECORD, HTTP);
+    await telemetry.shutdown(5000);
+    const text = await readFile(join(directory, 'records.jsonl'), 'utf8');
+    expect(text.endsWith('\n')).toBe(true);
+    expect(readSpans(text)[0]?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
+    await rm(directory, { recursive: true });
+  });
+});
