@@ -21,7 +21,8 @@ export type RequestHandler = (
  * bounded heads, connections and times. What is not HTTP is answered with 400, 431 or 408 and closed.
  */
 export function createListener(settings: ListenerSettings, handle: RequestHandler): Server {
-  const busySockets = new WeakSet<Duplex>();
+  /** The latest request of each connection, while its response is open. */
+  const open = new WeakMap<Duplex, ServerResponse>();
   const server = createServer({
     maxHeaderSize: settings.maxHeaderBytes,
     headersTimeout: settings.headersTimeoutMs,
@@ -30,28 +31,71 @@ export function createListener(settings: ListenerSettings, handle: RequestHandle
     keepAliveTimeout: settings.keepAliveMs,
     connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
     insecureHTTPParser: false,
-    requireHostHeader: true,
+    // Checked below, together with what Node lets pass.
+    requireHostHeader: false,
   });
   server.maxConnections = settings.maxConnections;
   // Node drops fields beyond 2,000 silently; the size limit bounds them instead.
   server.maxHeadersCount = 0;
 
+  /** Refuses a request that comes after the open one. Bytes of ours in its response would be taken for it. */
+  const refuseNext = (socket: Duplex, refusal: Refusal) => {
+    if (open.has(socket)) socket.destroy();
+    else refuse(socket, refusal);
+  };
   const onRequest = (request: IncomingMessage, response: ServerResponse, acceptBody: () => void) => {
-    busySockets.add(request.socket);
-    response.once('close', () => busySockets.delete(request.socket));
+    const { socket } = request;
+    // What was read together with a refused request is not looked at.
+    if (socket.writableEnded || socket.destroyed) return;
+    if (!isWellFormed(request)) {
+      refuseNext(socket, REFUSALS.malformed);
+      return;
+    }
+    open.set(socket, response);
+    response.once('close', () => {
+      if (open.get(socket) === response) open.delete(socket);
+    });
     handle(request, response, acceptBody);
   };
   server.on('request', (request, response) => onRequest(request, response, () => undefined));
+  // Another expectation than 100-continue may be ignored (RFC 9110 10.1.1).
+  server.on('checkExpectation', (request, response) => onRequest(request, response, () => undefined));
   server.on('checkContinue', (request, response) =>
     onRequest(request, response, () => response.writeContinue()),
   );
-  server.on('connect', (_request, socket) => refuse(socket, REFUSALS.connect));
+  server.on('connect', (_request, socket) => refuseNext(socket, REFUSALS.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // Bytes of ours in the middle of a response would be taken for the replica's.
-    if (busySockets.has(socket) || error.code === 'ECONNRESET') socket.destroy();
-    else refuse(socket, refusalOf(error));
+    const response = open.get(socket);
+    if (error.code === 'ECONNRESET') socket.destroy();
+    // The body of a request is malformed: that request gets the answer, if it is its turn and it got none yet.
+    else if (response !== undefined && isUnanswered(response)) {
+      refuse(socket, refusalOf(error), () => response.destroy(error));
+    } else refuseNext(socket, refusalOf(error));
   });
   return server;
+}
+
+/** Whether a response ended because its request's body was not valid HTTP. */
+export function wasMalformed({ errored }: ServerResponse): boolean {
+  return errored !== null && 'code' in errored && String(errored.code).startsWith('HPE_');
+}
+
+function isUnanswered({ req, socket, headersSent }: ServerResponse): boolean {
+  return !req.complete && socket === req.socket && !headersSent;
+}
+
+/**
+ * What Node's parser lets pass and RFC 9112 does not: no Host or several (3.2), and a request line without
+ * a version, which llhttp takes for HTTP/0.9.
+ */
+function isWellFormed({ httpVersion, rawHeaders }: IncomingMessage): boolean {
+  let hostCount = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length === 4 && name.toLowerCase() === 'host') hostCount++;
+  }
+  if (httpVersion === '1.0') return hostCount <= 1;
+  return httpVersion === '1.1' && hostCount === 1;
 }
 
 interface Refusal extends ErrorFacts {
@@ -92,9 +136,9 @@ function refusalOf(error: NodeJS.ErrnoException): Refusal {
 }
 
 /** Answers on a bare socket, where there is no request to answer to, and closes it. */
-function refuse(socket: Duplex, refusal: Refusal): void {
+function refuse(socket: Duplex, refusal: Refusal, close: () => void = () => socket.destroy()): void {
   if (!socket.writable) {
-    socket.destroy();
+    close();
     return;
   }
   const body = toErrorJson(refusal);
@@ -102,7 +146,7 @@ function refuse(socket: Duplex, refusal: Refusal): void {
   socket.end(
     `HTTP/1.1 ${refusal.status} ${refusal.reason}\r\nConnection: close\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    () => socket.destroy(),
+    close,
   );
 }
 

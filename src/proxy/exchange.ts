@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { wasMalformed } from '../http/listener.ts';
 import { Failure, type FailureCode, retryAfterSecondsOf, statusOf, toFailureJson } from './failure.ts';
 import { lingerAfterAnswer } from './read-body.ts';
 
@@ -52,6 +53,11 @@ export class Exchange {
 
   get ending(): Ending | null {
     return this.#ending;
+  }
+
+  /** Whether the request turned out not to be valid HTTP, and the listener has refused it. */
+  get isMalformed(): boolean {
+    return wasMalformed(this.response);
   }
 
   /** Whether the response broke off before its end. */

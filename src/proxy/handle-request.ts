@@ -91,7 +91,9 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
       if (request.method === 'POST' && isRecorded(path)) {
         const exchange = begin(request, response);
         const recording = startRecording(exchange, path, settings, collaborators);
-        track(exchange, () => collaborators.onRecord(recording.finish()));
+        track(exchange, () => {
+          if (!exchange.isMalformed) collaborators.onRecord(recording.finish());
+        });
         void handleRecorded(exchange, recording, path, acceptBody, settings, collaborators);
       } else if (request.method === 'GET' && path === '/v1/models') {
         const exchange = begin(request, response);

@@ -115,7 +115,8 @@ class Attempt implements ConnectionAwareHandler {
     _headers: unknown,
     statusMessage?: string,
   ): void {
-    if (this.#isOver) return;
+    // An informational response (RFC 9110 15.2) is not the one that counts.
+    if (this.#isOver || statusCode < 200) return;
     this.#statusCode = statusCode;
     const rawHeaders = controller.rawHeaders;
     const headers = toClientHeaders(Array.isArray(rawHeaders) ? rawHeaders : []);

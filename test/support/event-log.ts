@@ -1,0 +1,44 @@
+/**
+ * A growing list that tests wait on instead of sleeping: every wait is settled by the push that fulfils it.
+ */
+export class EventLog<T> {
+  readonly items: T[] = [];
+  #taken = 0;
+  readonly #waiters = new Set<() => void>();
+
+  push(item: T): void {
+    this.items.push(item);
+    this.wake();
+  }
+
+  /** Looks again at every wait: for conditions that depend on more than the list. */
+  wake(): void {
+    for (const look of [...this.#waiters]) look();
+  }
+
+  /** The oldest item that `next` has not handed out yet. */
+  async next(): Promise<T> {
+    const position = this.#taken++;
+    await this.until(() => this.items.length > position);
+    return this.items[position] as T;
+  }
+
+  /** The list as soon as it has at least this many items. */
+  async count(count: number): Promise<readonly T[]> {
+    await this.until(() => this.items.length >= count);
+    return this.items;
+  }
+
+  /** Resolves as soon as the condition holds after a push or a wake. */
+  until(isMet: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!isMet()) return;
+        this.#waiters.delete(look);
+        resolve();
+      };
+      this.#waiters.add(look);
+      look();
+    });
+  }
+}

@@ -1,0 +1,22 @@
+import { HttpRequestInterceptor } from '@mswjs/interceptors/http';
+import type { AnyHandler } from 'msw';
+import { defineNetwork, InterceptorSource } from 'msw/experimental';
+
+/**
+ * Puts msw between this process and the network, for failures that no server on this machine can show.
+ * What no handler answers goes through untouched. It sees undici and node:http alike, which msw's
+ * `setupServer` does not. Disposing takes it away.
+ */
+export async function interceptNetwork(...handlers: readonly AnyHandler[]): Promise<AsyncDisposable> {
+  const network = defineNetwork({
+    sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
+    handlers: [...handlers],
+    onUnhandledFrame: 'bypass',
+  });
+  await network.enable();
+  return {
+    async [Symbol.asyncDispose]() {
+      await network.disable();
+    },
+  };
+}

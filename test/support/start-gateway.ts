@@ -1,0 +1,162 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import type { RequestRecord } from '#otel/request-record.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { type CloseResult, createGateway } from '../../src/gateway.ts';
+import { EventLog } from './event-log.ts';
+
+/** The token of the admin API in tests. */
+export const ADMIN_TOKEN = 'test-admin-token';
+
+/** A replica as the configuration file names it; all but name and url have defaults. */
+export interface ConfiguredReplica {
+  readonly name: string;
+  readonly url: string;
+  readonly models?: 'auto' | readonly string[];
+  readonly engine?: string;
+  readonly api_key?: string;
+  readonly host?: string;
+  readonly gpu_model?: string;
+  readonly gpu_count?: number;
+}
+
+export interface StartGatewayOptions {
+  /** They serve the model `m` and are of the engine `openai`, unless they say otherwise. */
+  readonly replicas: readonly ConfiguredReplica[];
+  /** Sections of the configuration file, laid over the defaults of tests key by key. */
+  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Where records go; without one, to a file in state_dir. */
+  readonly collector?: { readonly url: string };
+  /** `null`: no admin token. */
+  readonly adminToken?: string | null;
+  readonly hashSalt?: string;
+  /** Default: a temporary directory, removed when the gateway is closed. */
+  readonly stateDir?: string;
+}
+
+/** A gateway that runs in this process, on free ports. */
+export interface StartedGateway extends AsyncDisposable {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly stateDir: string;
+  /** The finished records, oldest first. */
+  readonly records: readonly Readonly<RequestRecord>[];
+  /** The log, one JSON object a line. */
+  readonly logLines: readonly string[];
+  /** The oldest record that was not asked for yet. */
+  nextRecord(): Promise<Readonly<RequestRecord>>;
+  /** The records as soon as there are at least this many. */
+  waitForRecords(count: number): Promise<readonly Readonly<RequestRecord>[]>;
+  /** POSTs a body, as JSON unless it is bytes or text already. */
+  post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
+  /** POSTs a chat completion for the model `m`. */
+  chat(members?: object, init?: RequestInit): Promise<Response>;
+  /** Calls the admin API with its token. */
+  admin(path: string, init?: RequestInit): Promise<Response>;
+  /** The counters of GET /admin/stats. */
+  stats(): Promise<Readonly<Record<string, number>>>;
+  /** The whole shutdown. Idempotent. */
+  close(): Promise<CloseResult>;
+}
+
+/** Starts a gateway. Rejects with what `parseConfig` or `start` reject with. */
+export async function startGateway(options: StartGatewayOptions): Promise<StartedGateway> {
+  const ownDir = options.stateDir === undefined ? await mkdtemp(join(tmpdir(), 'spangate-')) : null;
+  const stateDir = options.stateDir ?? join(ownDir ?? '', 'state');
+  const { adminToken = ADMIN_TOKEN, hashSalt = 'test-salt' } = options;
+  const config = parseConfig(JSON.stringify(toConfigFile(options, stateDir)), {
+    path: 'gateway.yaml',
+    env: {},
+  });
+  const records = new EventLog<Readonly<RequestRecord>>();
+  const logLines: string[] = [];
+  const gateway = createGateway(config, {
+    env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
+    log: pino({ level: 'trace' }, toLines(logLines)),
+    onRecord: (record) => records.push(record),
+  });
+  const { listen, adminListen } = await gateway.start();
+  const url = `http://${listen.host}:${listen.port}`;
+  const adminUrl = `http://${adminListen.host}:${adminListen.port}`;
+
+  const close = async () => {
+    const result = await gateway.close();
+    if (ownDir !== null) await rm(ownDir, { recursive: true, force: true });
+    return result;
+  };
+  const post = (path: string, body: unknown, init: RequestInit = {}) => {
+    const isBytes = typeof body === 'string' || body instanceof Uint8Array;
+    const headers = new Headers({ 'Content-Type': 'application/json' });
+    for (const [name, value] of new Headers(init.headers)) headers.set(name, value);
+    return fetch(url + path, {
+      ...init,
+      method: 'POST',
+      body: isBytes ? (body as string | Uint8Array<ArrayBuffer>) : JSON.stringify(body),
+      headers,
+    });
+  };
+  const admin = (path: string, init: RequestInit = {}) =>
+    fetch(adminUrl + path, { ...init, headers: { Authorization: `Bearer ${adminToken}` } });
+  return {
+    url,
+    adminUrl,
+    stateDir,
+    records: records.items,
+    logLines,
+    nextRecord: () => records.next(),
+    waitForRecords: (count) => records.count(count),
+    post,
+    chat: (members = {}, init = {}) =>
+      post(
+        '/v1/chat/completions',
+        { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...members },
+        init,
+      ),
+    admin,
+    stats: async () => (await (await admin('/admin/stats')).json()) as Record<string, number>,
+    close,
+    [Symbol.asyncDispose]: async () => {
+      await close();
+    },
+  };
+}
+
+function toConfigFile({ replicas, config = {}, collector }: StartGatewayOptions, stateDir: string): object {
+  const sections: Record<string, Readonly<Record<string, unknown>>> = {
+    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+    export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
+    shutdown: { grace: '5s', flush: '5s' },
+  };
+  for (const [name, section] of Object.entries(config)) sections[name] = { ...sections[name], ...section };
+  return {
+    ...sections,
+    state_dir: stateDir,
+    replicas: replicas.map(({ name, url, models = ['m'], engine = 'openai', ...rest }) => ({
+      name,
+      url,
+      models,
+      engine,
+      ...pickConfigured(rest),
+    })),
+  };
+}
+
+/** The keys of the configuration file only: a fake replica can be passed as it is. */
+function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<ConfiguredReplica> {
+  const { api_key, host, gpu_model, gpu_count } = replica;
+  return Object.fromEntries(
+    Object.entries({ api_key, host, gpu_model, gpu_count }).filter(([, value]) => value !== undefined),
+  );
+}
+
+function toLines(lines: string[]): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString('utf8').trimEnd());
+      done();
+    },
+  });
+}
