@@ -179,7 +179,8 @@ class Attempt implements ConnectionAwareHandler {
     } else if (code === 'upstream_timeout' || this.#statusCode !== 0) {
       this.#finish({ kind: 'failed', code, cause });
     } else if (this.#controller !== null) {
-      this.#finish(this.#isReused ? { kind: 'reset_on_reuse', cause } : { kind: 'failed', code, cause });
+      const isRepeatable = this.#isReused && this.connection?.hasAnswered === false;
+      this.#finish(isRepeatable ? { kind: 'reset_on_reuse', cause } : { kind: 'failed', code, cause });
     } else {
       // Never written: a failure to connect, unless a kept connection was reset just before it was used.
       const wasConnected = this.connection?.isConnected === true && this.connection.exchangeCount > 0;

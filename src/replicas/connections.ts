@@ -1,4 +1,5 @@
-import { Client, type Dispatcher, Pool } from 'undici';
+import type { Socket } from 'node:net';
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 
 /** The connection that carries an attempt, as far as a retry decision needs to know it. */
 export interface Connection {
@@ -6,6 +7,8 @@ export interface Connection {
   readonly isConnected: boolean;
   /** Exchanges begun on the present socket; above 1 the socket is a reused keep-alive one. */
   readonly exchangeCount: number;
+  /** Whether a byte came since the present exchange began. */
+  readonly hasAnswered: boolean;
 }
 
 /** An undici handler that is told which connection was chosen for it, before anything else. */
@@ -27,9 +30,20 @@ export interface Connections {
 class CountingClient extends Client implements Connection {
   isConnected = false;
   exchangeCount = 0;
+  readonly #link: { socket: Socket | null };
+  #bytesReadBefore = 0;
 
-  constructor(origin: string | URL, options: Client.Options) {
-    super(origin, options);
+  constructor(origin: string | URL, options: Client.Options, connector: buildConnector.connector) {
+    const link: { socket: Socket | null } = { socket: null };
+    super(origin, {
+      ...options,
+      connect: (target, callback) =>
+        connector(target, (...result) => {
+          link.socket = result[1];
+          callback(...result);
+        }),
+    });
+    this.#link = link;
     this.on('connect', () => {
       this.isConnected = true;
       this.exchangeCount = 0;
@@ -45,9 +59,14 @@ class CountingClient extends Client implements Connection {
     return super.dispatch(options, aware);
   }
 
+  get hasAnswered(): boolean {
+    return (this.#link.socket?.bytesRead ?? 0) > this.#bytesReadBefore;
+  }
+
   /** Called by the attempt in the tick in which its request is written. */
   countExchange(): void {
     this.exchangeCount++;
+    this.#bytesReadBefore = this.#link.socket?.bytesRead ?? 0;
   }
 }
 
@@ -69,17 +88,17 @@ export function createConnections(
     pipelining: 1,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connectTimeout: timeouts.connectMs,
     keepAliveTimeout: timeouts.upstreamKeepAliveMs,
     // An engine's own hint (`Keep-Alive: timeout=5`) shortens ours, less a second for the way there.
     keepAliveMaxTimeout: timeouts.upstreamKeepAliveMs,
     keepAliveTimeoutThreshold: 1_000,
     // undici's own limit of 16 KiB on response headers is kept: engines send far less.
   };
+  const connector = buildConnector({ allowH2: false, timeout: timeouts.connectMs });
   const undiciPool = new Pool(origin, {
     ...clientOptions,
     connections: null,
-    factory: (url, options) => new CountingClient(url, options as Client.Options),
+    factory: (url, options) => new CountingClient(url, options as Client.Options, connector),
   });
   const fresh = new Set<CountingClient>();
 
@@ -88,7 +107,7 @@ export function createConnections(
       undiciPool.dispatch(options, handler);
     },
     dispatchOnFresh(options, handler) {
-      const client = new CountingClient(origin, clientOptions);
+      const client = new CountingClient(origin, clientOptions, connector);
       fresh.add(client);
       client.dispatch({ ...options, reset: true }, handler);
       void client.close().finally(() => fresh.delete(client));
