@@ -76,6 +76,16 @@ describe('a batch leaves', () => {
     expect(batches[2]).toEqual([6]);
   });
 
+  test('at once when the record that fills it comes while the others wait', async () => {
+    const { batches, offer } = startLoop();
+    offer(2);
+    await settle();
+    expect(batches).toEqual([]);
+    offer(1);
+    await settle();
+    expect(batches).toEqual([[0, 1, 2]]);
+  });
+
   test('only after the one before it is settled', async () => {
     const { batches, offer, answerWith } = startLoop();
     const held = Promise.withResolvers<ExportOutcome>();
