@@ -66,7 +66,8 @@ export function createListener(settings: ListenerSettings, handle: RequestHandle
   server.on('connect', (_request, socket) => refuseNext(socket, REFUSALS.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const response = open.get(socket);
-    if (error.code === 'ECONNRESET') socket.destroy();
+    const isGone = error.code === 'ECONNRESET' || (error.code === 'HPE_INVALID_EOF_STATE' && response);
+    if (isGone) socket.destroy();
     // The body of a request is malformed: that request gets the answer, if it is its turn and it got none yet.
     else if (response !== undefined && isUnanswered(response)) {
       refuse(socket, refusalOf(error), () => response.destroy(error));
