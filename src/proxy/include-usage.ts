@@ -7,8 +7,8 @@ const MEMBER = '"include_usage":true';
 /**
  * Whether the client itself asked this engine for usage figures in its stream.
  *
- * vLLM's `StreamOptions.include_usage` defaults to true: there an object without the key asks, too (ENGINES.md
- * §1). An explicit null asks nowhere.
+ * vLLM's `StreamOptions.include_usage` defaults to true: there an object without the key asks, too (vLLM,
+ * `entrypoints/openai/protocol.py`). An explicit null asks nowhere.
  */
 export function isUsageAsked(
   { streamOptions }: { readonly streamOptions: StreamOptions },
