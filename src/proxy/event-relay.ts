@@ -74,7 +74,7 @@ export class EventRelay implements SseSink {
 
   /** Lets a held finishing event go as it is. A partial event after it stays held. */
   releaseHeld(): readonly Buffer[] {
-    this.#release(null, null);
+    this.#release(null);
     return this.#takeOut();
   }
 
@@ -89,7 +89,7 @@ export class EventRelay implements SseSink {
 
   onOverlong(bytes: Buffer, start: number, end: number): void {
     if (this.#undo === null) return;
-    this.#release(null, null);
+    this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);
     this.#sentOfPending = 0;
   }
@@ -97,14 +97,14 @@ export class EventRelay implements SseSink {
   #passEvent(bytes: Buffer, start: number, end: number): void {
     // A lone LF that ends a CRLF cut in two belongs to the event before it, sent or not.
     if (this.#wasWithheld && end - start === 1) return;
-    this.#release(null, null);
+    this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);
     this.#wasWithheld = false;
   }
 
   #undoEvent(bytes: Buffer, start: number, end: number, chunk: StreamChunk, rules: UndoRules): void {
     const decision = decideUndo(chunk, rules);
-    this.#release(decision === 'withhold' ? chunk : null, rules.movedMember);
+    this.#release(decision === 'withhold' ? this.#readMovedMember(chunk, rules) : null);
     this.#wasWithheld = decision === 'withhold';
     switch (decision) {
       case 'withhold':
@@ -113,39 +113,61 @@ export class EventRelay implements SseSink {
         this.#emitWithoutUsage(bytes, start, end, chunk);
         return;
       case 'hold':
+      case 'cut_usage_and_hold':
         this.#heldCount++;
-        this.#held = {
-          bytes: bytes.subarray(start, end),
-          spliceAt: this.#spliceOffset(chunk, rules.movedMember, start),
-        };
+        this.#held = this.#toHeld(bytes, start, end, chunk, rules, decision === 'cut_usage_and_hold');
         return;
       case 'pass':
         this.#emit(bytes, start, end);
     }
   }
 
-  #spliceOffset(chunk: StreamChunk, member: UndoRules['movedMember'], start: number): number | null {
-    const isMissing = member !== null && chunk.members[member] === null;
-    return isMissing && this.#data.isInPlace ? chunk.closingBrace - start : null;
+  #toHeld(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    chunk: StreamChunk,
+    { movedMember }: UndoRules,
+    cutsUsage: boolean,
+  ): HeldEvent {
+    const isMissing = movedMember !== null && chunk.members[movedMember] === null;
+    // Data over several lines, which no engine is known to send, is held as it is.
+    const spliceAt = isMissing && this.#data.isInPlace ? chunk.closingBrace - start : null;
+    if (!cutsUsage || chunk.usageMember === null || !this.#data.isInPlace) {
+      return { bytes: bytes.subarray(start, end), spliceAt };
+    }
+    const cut = rangeOfMember(bytes, chunk.usageMember);
+    return {
+      bytes: Buffer.concat([bytes.subarray(start, cut.start), bytes.subarray(cut.end, end)]),
+      spliceAt: spliceAt === null ? null : spliceAt - (cut.end - cut.start),
+    };
   }
 
-  /** Sends the held event, with the moved member of the usage chunk that followed it, if it did. */
-  #release(usageChunk: StreamChunk | null, movedMember: UndoRules['movedMember']): void {
+  /** The member that a withheld usage chunk took from the finishing one; remembered where it never changes. */
+  #readMovedMember(chunk: StreamChunk, { movedMember, lastMember }: UndoRules): Buffer | null {
+    const span = movedMember === null ? null : chunk.members[movedMember];
+    if (span === null) return null;
+    const text = this.#data.bytes.subarray(span.start, span.end);
+    if (lastMember !== null && text.length <= MAX_REMEMBERED_BYTES && !lastMember.text?.equals(text)) {
+      lastMember.text = Buffer.from(text);
+    }
+    return text;
+  }
+
+  /**
+   * Sends the held event with the member that the usage chunk after it carried. Where another event came
+   * instead, or none in time, with the one that the replica is known to use.
+   */
+  #release(movedMember: Buffer | null): void {
     const held = this.#held;
     if (held === null) return;
     this.#held = null;
-    const member = usageChunk === null || movedMember === null ? null : usageChunk.members[movedMember];
+    const member = movedMember ?? this.#undo?.lastMember?.text ?? null;
     if (member === null || held.spliceAt === null) {
       this.#emit(held.bytes, 0, held.bytes.length);
       return;
     }
-    const { bytes } = this.#data;
-    this.#out.push(
-      held.bytes.subarray(0, held.spliceAt),
-      COMMA,
-      bytes.subarray(member.start, member.end),
-      held.bytes.subarray(held.spliceAt),
-    );
+    this.#out.push(held.bytes.subarray(0, held.spliceAt), COMMA, member, held.bytes.subarray(held.spliceAt));
   }
 
   #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
@@ -171,7 +193,7 @@ export class EventRelay implements SseSink {
     const { pending } = this.#splitter;
     if (pending.length <= this.#sentOfPending) return;
     if (this.#sentOfPending === 0 && !prefixShowsPass(pending, rules)) return;
-    this.#release(null, null);
+    this.#release(null);
     this.#emit(pending, this.#sentOfPending, pending.length);
     this.#sentOfPending = pending.length;
   }
@@ -199,3 +221,5 @@ export class EventRelay implements SseSink {
 }
 
 const COMMA = Buffer.from(',');
+/** A fingerprint is some tens of bytes; nothing larger is kept for a replica. */
+const MAX_REMEMBERED_BYTES = 256;

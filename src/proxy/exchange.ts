@@ -76,6 +76,11 @@ export class Exchange {
     if (isTruncated) this.#isTruncated = true;
   }
 
+  /** Notes that the response came to an end before it was complete, for a reason nobody told. */
+  noteTruncated(): void {
+    this.#isTruncated = true;
+  }
+
   /** Answers with an error of the gateway's own. Once a response has begun this destroys the connection. */
   fail(code: FailureCode): void {
     if (this.isFinished) return;

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
-import type { PrefixHasher } from '../record/prefix-hashes.ts';
-import { describeRequestText } from '../record/request-text.ts';
 import type { ReplicaPool } from '../replicas/pool.ts';
 import type { Replica } from '../replicas/replica.ts';
+import type { BodyInspector } from './body-inspector.ts';
 import { Exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
 import { type FailedTryCode, type ForwardPlan, forward } from './forward.ts';
@@ -13,7 +12,7 @@ import { toUpstreamHeaders } from './headers.ts';
 import { isUsageAsked, spliceIncludeUsage } from './include-usage.ts';
 import { type ByteBudget, readBody } from './read-body.ts';
 import { type RecordedHeaders, Recording } from './recording.ts';
-import { type RequestFacts, readRequestFacts } from './request-facts.ts';
+import type { RequestFacts } from './request-facts.ts';
 import { StreamTap } from './response-tap.ts';
 import type { AttemptRequest, SendSettings } from './send.ts';
 import { undoRulesFor } from './undo-usage.ts';
@@ -35,7 +34,7 @@ export interface ProxyLog {
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
   readonly telemetry: Telemetry;
-  readonly hasher: PrefixHasher;
+  readonly inspector: BodyInspector;
   readonly bodyBudget: ByteBudget;
   readonly log: ProxyLog;
   /** Called with every finished record, after it entered the queue. */
@@ -168,12 +167,13 @@ async function handleRecorded(
       budget: collaborators.bodyBudget,
       onAccepted: acceptBody,
     });
-    const facts = readRequestFacts(body.bytes, endpoint);
+    const inspected = await collaborators.inspector.inspect(body.chunks, endpoint);
+    const { bytes, facts } = inspected;
     recording.noteFacts(facts);
-    const plan = planRecorded(exchange, recording, endpoint, body.bytes, facts, settings, collaborators);
+    const plan = planRecorded(exchange, recording, endpoint, bytes, facts, settings, collaborators);
     const forwarded = forward(exchange, plan, settings);
     // The first attempt is on its way: what follows costs the client nothing.
-    recording.noteText(describeRequestText(body.bytes, facts, endpoint, collaborators.hasher));
+    recording.noteText(inspected.describeText());
     await forwarded;
   } catch (error) {
     fail(exchange, error, collaborators.log);
@@ -197,12 +197,14 @@ function planRecorded(
       const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
       return {
         ...attemptBase(exchange, replica, recording.span.traceparent),
-        body: isInjected ? Buffer.concat(spliceIncludeUsage(body, facts)) : body,
+        body: isInjected ? spliceIncludeUsage(body, facts) : [body],
         onFreshConnection,
         didInjectUsage: isInjected,
         relay: {
           maxEventBytes: settings.maxEventBytes,
-          undo: isInjected ? undoRulesFor(replica.engine, endpoint, facts.streamOptions) : null,
+          undo: isInjected
+            ? undoRulesFor(replica.engine, endpoint, facts.streamOptions, replica.fingerprint)
+            : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
         onResponse: (_replica, isEventStream, responseFacts) =>

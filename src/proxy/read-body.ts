@@ -22,9 +22,9 @@ export class ByteBudget {
   }
 }
 
-/** A request body in memory, and its share of the budget. */
+/** A request body in memory, as the chunks it came in, and its share of the budget. */
 export interface HeldBody extends Disposable {
-  readonly bytes: Buffer;
+  readonly chunks: readonly Buffer[];
 }
 
 export interface ReadBodySettings {
@@ -53,7 +53,7 @@ export function readBody(request: IncomingMessage, settings: ReadBodySettings): 
   settings.onAccepted();
   return new Promise((resolve, reject) => {
     const { budget } = settings;
-    const chunks: Buffer[] = [];
+    const chunks = new ChunkList();
     let sizeBytes = 0;
     const giveBack = () => {
       budget.giveBack(sizeBytes);
@@ -80,8 +80,7 @@ export function readBody(request: IncomingMessage, settings: ReadBodySettings): 
     };
     const onEnd = () => {
       stop();
-      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-      resolve({ bytes, [Symbol.dispose]: giveBack });
+      resolve({ chunks: chunks.items, [Symbol.dispose]: giveBack });
     };
     const onClose = () => {
       stop();
@@ -90,6 +89,27 @@ export function readBody(request: IncomingMessage, settings: ReadBodySettings): 
     const deadline = setTimeout(() => fail(new Failure('request_timeout')), settings.timeoutMs);
     request.on('data', onData).once('end', onEnd).once('close', onClose);
   });
+}
+
+/** A chunk below this is small: the object that holds it weighs as much as what it holds. */
+const SMALL_CHUNK_BYTES = 256;
+const MAX_SMALL_CHUNKS = 1024;
+
+/**
+ * The chunks of a body. A client may send each byte as a chunk of its own, and the objects around 32 million of
+ * those take gigabytes: small chunks are joined as they come.
+ */
+class ChunkList {
+  readonly items: Buffer[] = [];
+  #smallCount = 0;
+
+  push(chunk: Buffer): void {
+    this.items.push(chunk);
+    this.#smallCount = chunk.length < SMALL_CHUNK_BYTES ? this.#smallCount + 1 : 0;
+    if (this.#smallCount < MAX_SMALL_CHUNKS) return;
+    this.items.push(Buffer.concat(this.items.splice(-this.#smallCount)));
+    this.#smallCount = 0;
+  }
 }
 
 const LINGER_MS = 5_000;

@@ -91,7 +91,7 @@ export class Relay {
   end(rawTrailers: readonly (Buffer | string)[] | null): void {
     this.#stopHolding();
     if (this.#events !== null) this.#send(this.#events.end());
-    if (this.#streamTap?.hasError) this.#exchange.note('upstream_error');
+    this.#noteEnd();
     if (rawTrailers !== null && rawTrailers.length > 0)
       this.#exchange.response.addTrailers(toPairs(rawTrailers));
     this.#exchange.response.end();
@@ -120,6 +120,14 @@ export class Relay {
   /** Nothing more will be written: the client is gone or the exchange was cut. */
   stop(): void {
     this.#stopHolding();
+  }
+
+  /** Notes an error told in the stream; or, if it is silent, an end without `[DONE]` and finish reason. */
+  #noteEnd(): void {
+    const tap = this.#streamTap;
+    if (tap === null) return;
+    if (tap.hasError) this.#exchange.note('upstream_error');
+    else if (!tap.isWhole && this.#exchange.status < 400) this.#exchange.noteTruncated();
   }
 
   #begin(head: ResponseHead): void {
@@ -161,6 +169,11 @@ export class Relay {
 
 function toPairs(raw: readonly (Buffer | string)[]): [string, string][] {
   const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([String(raw[i]), String(raw[i + 1])]);
+  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([toFieldText(raw[i]), toFieldText(raw[i + 1])]);
   return pairs;
+}
+
+/** Field bytes are written again as latin-1: so they are read. */
+function toFieldText(raw: Buffer | string | undefined): string {
+  return typeof raw === 'string' ? raw : (raw?.toString('latin1') ?? '');
 }

@@ -29,7 +29,8 @@ export interface AttemptRequest {
   /** Path and query, without the replica's prefix. */
   readonly path: string;
   readonly headers: string[];
-  readonly body: Buffer | null;
+  /** The pieces of the body, in order. */
+  readonly body: readonly Buffer[] | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
   /** Whether include_usage was put in, so that a refusal of it is ours to repair. */
@@ -82,7 +83,7 @@ class Attempt implements ConnectionAwareHandler {
   start(): void {
     const { exchange, replica, method, path, headers, body, onFreshConnection } = this.#request;
     exchange.onAbandon = () => this.#abandon();
-    const options = { method, path: replica.pathPrefix + path, headers, body };
+    const options = { method, path: replica.pathPrefix + path, ...toWritable(headers, body) };
     try {
       if (onFreshConnection) replica.connections.dispatchOnFresh(options, this);
       else replica.connections.dispatch(options, this);
@@ -154,7 +155,12 @@ class Attempt implements ConnectionAwareHandler {
   }
 
   #startRelay(controller: Dispatcher.DispatchController, head: ResponseHead): void {
-    const { exchange, relay, replica, onResponse } = this.#request;
+    const { exchange, relay, replica, onResponse, didInjectUsage } = this.#request;
+    // The replica compresses although it was asked not to: what our option adds to its streams cannot be
+    // taken out again, so that it is not put in any more.
+    if (didInjectUsage && head.headers.isEventStream && head.headers.isEncoded) {
+      replica.refusesIncludeUsage = true;
+    }
     const started = new Relay(exchange, controller, head, relay);
     this.#relay = started;
     onResponse(replica, started.isEventStream, () => started.facts);

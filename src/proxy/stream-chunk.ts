@@ -25,7 +25,7 @@ export interface StreamChunk {
   readonly members: { readonly timings: MemberSpan | null; readonly systemFingerprint: MemberSpan | null };
   /** The engine's own numbers, from `timings` or `metrics`. */
   readonly timings: Readonly<Record<string, number>> | null;
-  /** A top-level member that a plain usage chunk does not have. */
+  /** A top-level member, other than null, that a plain usage chunk does not have. */
   readonly hasForeignMember: boolean;
   /** Offset of the object's closing brace. */
   readonly closingBrace: number;
@@ -94,12 +94,13 @@ function readObject(json: JsonCursor): StreamChunk {
   while (json.nextKey()) {
     const memberStart = json.keyStart;
     const key = json.key();
+    const isNull = json.peek() === 'null';
     readMember(json, key, chunk);
     const span = { start: memberStart, end: json.position };
     if (key === 'usage') chunk.usageMember = span;
     else if (key === 'timings') chunk.members = { ...chunk.members, timings: span };
     else if (key === 'system_fingerprint') chunk.members = { ...chunk.members, systemFingerprint: span };
-    else if (!USAGE_CHUNK_MEMBERS.has(key)) chunk.hasForeignMember = true;
+    else if (!isNull && !USAGE_CHUNK_MEMBERS.has(key)) chunk.hasForeignMember = true;
   }
   chunk.closingBrace = json.position - 1;
   json.end();
@@ -129,7 +130,14 @@ function readMember(json: JsonCursor, key: string, chunk: Draft): void {
       }
       break;
     case 'error':
-      chunk.hasError = json.peek() !== 'null';
+      if (json.peek() !== 'null') chunk.hasError = true;
+      break;
+    case 'object':
+      // The flat errors of SGLang and older vLLM: {"object":"error","message":…}.
+      if (json.peek() === 'string') {
+        if (json.readString() === 'error') chunk.hasError = true;
+        return;
+      }
       break;
   }
   json.skip();
@@ -158,7 +166,7 @@ function readChoice(json: JsonCursor, chunk: Draft, finished: FinishedChoice[], 
     if (key === 'index' && json.peek() === 'number') index = json.readNumber();
     else if (key === 'finish_reason' && json.peek() === 'string') reason = json.readString();
     else if ((key === 'delta' || key === 'message') && json.peek() === 'object') readDelta(json, chunk);
-    else if (key === 'text' && json.peek() === 'string') readOutputString(json, chunk);
+    else if (key === 'text') readOutput(json, chunk);
     else json.skip();
   }
   chunk.choiceIndex = index;
@@ -173,17 +181,10 @@ function readDelta(json: JsonCursor, chunk: Draft): void {
       case 'reasoning':
       case 'reasoning_content':
       case 'refusal':
-        if (json.peek() === 'string') readOutputString(json, chunk);
-        else json.skip();
-        break;
       case 'tool_calls':
-        if (json.peek() === 'array') readToolCalls(json, chunk);
-        else json.skip();
-        break;
       case 'function_call':
       case 'audio':
-        if (json.peek() === 'object') chunk.hasOutput = true;
-        json.skip();
+        readOutput(json, chunk);
         break;
       default:
         json.skip();
@@ -191,16 +192,29 @@ function readDelta(json: JsonCursor, chunk: Draft): void {
   }
 }
 
-function readOutputString(json: JsonCursor, chunk: Draft): void {
-  json.readStringSpan();
-  if (json.valueEnd > json.valueStart) chunk.hasOutput = true;
-}
-
-function readToolCalls(json: JsonCursor, chunk: Draft): void {
-  json.beginArray();
-  while (json.nextElement()) {
-    chunk.hasOutput = true;
-    json.skip();
+/** Output is any text, list or object that is not empty. */
+function readOutput(json: JsonCursor, chunk: Draft): void {
+  switch (json.peek()) {
+    case 'string':
+      json.readStringSpan();
+      if (json.valueEnd > json.valueStart) chunk.hasOutput = true;
+      return;
+    case 'array':
+      json.beginArray();
+      while (json.nextElement()) {
+        chunk.hasOutput = true;
+        json.skip();
+      }
+      return;
+    case 'object':
+      json.beginObject();
+      while (json.nextKey()) {
+        chunk.hasOutput = true;
+        json.skip();
+      }
+      return;
+    default:
+      json.skip();
   }
 }
 

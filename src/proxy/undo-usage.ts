@@ -7,43 +7,59 @@ import { isPlaceholder } from './usage.ts';
 
 /**
  * What our `include_usage` changes in an engine's stream beside the usage chunk itself, and so has to be
- * undone for a client that did not ask. Facts: engine captures, see docs/record.md.
+ * undone for a client that did not ask. Facts: docs/engines.md, test/support/engines.
  */
 export interface UndoRules {
   /** The `usage` member of chunks that are not the usage chunk: left, cut when null or zeros, always cut. */
   readonly cutUsage: 'never' | 'placeholder' | 'always';
   /** A member that the engine would have put on the finishing chunk and moved to the usage chunk. */
   readonly movedMember: 'timings' | 'systemFingerprint' | null;
+  /**
+   * That member as the replica's last usage chunk had it, where it is the same in every stream. With n > 1
+   * vLLM stamps each finishing chunk (chat_completion/serving.py), and only the last stands before the usage
+   * chunk: the others are completed from here.
+   */
+  readonly lastMember: RememberedMember | null;
 }
 
-/** The rules for one engine, endpoint and request. */
+/** The text of a member, key included, that a replica repeats in every stream. */
+export interface RememberedMember {
+  text: Buffer | null;
+}
+
+/** The rules for one engine, endpoint and request. `fingerprint` is what is remembered of the replica. */
 export function undoRulesFor(
   engine: Engine,
   endpoint: RecordedEndpoint,
   streamOptions: Pick<StreamOptions, 'continuousUsageStats'>,
+  fingerprint: RememberedMember,
 ): UndoRules {
   const isChat = endpoint === '/v1/chat/completions';
   switch (engine) {
     case 'vllm':
-      // vLLM honours continuous_usage_stats only together with include_usage.
+      // vLLM honours continuous_usage_stats only together with include_usage. Without it, releases of 2024
+      // wrote `usage:null` on every chunk once include_usage was on, and no `usage` otherwise.
       return {
-        cutUsage: streamOptions.continuousUsageStats ? 'always' : 'never',
+        cutUsage: streamOptions.continuousUsageStats ? 'always' : 'placeholder',
         movedMember: 'systemFingerprint',
+        lastMember: fingerprint,
       };
     case 'llamacpp':
-      return { cutUsage: 'never', movedMember: isChat ? 'timings' : null };
+      return { cutUsage: 'never', movedMember: isChat ? 'timings' : null, lastMember: null };
     case 'openai':
-      return { cutUsage: 'placeholder', movedMember: null };
+      return { cutUsage: 'placeholder', movedMember: null, lastMember: null };
     case 'ollama':
-      return { cutUsage: isChat ? 'never' : 'placeholder', movedMember: null };
+      return { cutUsage: isChat ? 'never' : 'placeholder', movedMember: null, lastMember: null };
     case 'sglang':
+      // SGLang completions write `usage:null` unasked, and continuous_usage_stats works without include_usage.
+      return { cutUsage: 'never', movedMember: null, lastMember: null };
     case 'tgi':
-      return { cutUsage: 'never', movedMember: null };
+      return { cutUsage: 'never', movedMember: null, lastMember: null };
   }
 }
 
 /** What to do with one complete event of a stream into which we injected usage. */
-export type UndoDecision = 'pass' | 'withhold' | 'cut_usage' | 'hold';
+export type UndoDecision = 'pass' | 'withhold' | 'cut_usage' | 'hold' | 'cut_usage_and_hold';
 
 /** Decides on one event. */
 export function decideUndo(chunk: StreamChunk, rules: UndoRules): UndoDecision {
@@ -51,19 +67,23 @@ export function decideUndo(chunk: StreamChunk, rules: UndoRules): UndoDecision {
   if (chunk.hasEmptyChoices && chunk.usage !== null) {
     return chunk.hasError || chunk.hasForeignMember ? 'cut_usage' : 'withhold';
   }
-  if (chunk.usageMember !== null && isCut(chunk, rules)) return 'cut_usage';
-  return rules.movedMember !== null && chunk.finished.length > 0 ? 'hold' : 'pass';
+  const cuts = chunk.usageMember !== null && isCut(chunk, rules);
+  if (rules.movedMember !== null && chunk.finished.length > 0) return cuts ? 'cut_usage_and_hold' : 'hold';
+  return cuts ? 'cut_usage' : 'pass';
 }
 
 function isCut(chunk: StreamChunk, rules: UndoRules): boolean {
-  if (rules.cutUsage === 'placeholder') return chunk.usage === null || isPlaceholder(chunk.usage);
-  return rules.cutUsage === 'always';
+  if (chunk.usage === null || isPlaceholder(chunk.usage)) return rules.cutUsage !== 'never';
+  // A chunk with running figures has one choice; a whole response with several (vLLM's beam search) has its
+  // own usage, asked or not.
+  return rules.cutUsage === 'always' && chunk.choiceIndex !== null;
 }
 
 const prefixCursor = new JsonCursor(Buffer.alloc(0));
 const DATA_FIELD = Buffer.from('data:');
 const OPEN_BRACE = 0x7b;
 const SPACE = 0x20;
+const TAB = 0x09;
 
 /**
  * Whether the first bytes of an event already show that it will pass as it is: its data is no JSON object,
@@ -72,7 +92,9 @@ const SPACE = 0x20;
 export function prefixShowsPass(prefix: Buffer, rules: UndoRules): boolean {
   if (prefix.length < DATA_FIELD.length || !prefix.subarray(0, DATA_FIELD.length).equals(DATA_FIELD))
     return false;
-  const start = prefix[DATA_FIELD.length] === SPACE ? DATA_FIELD.length + 1 : DATA_FIELD.length;
+  let start = DATA_FIELD.length;
+  // More than the one space that belongs to the field may stand before the object.
+  while (prefix[start] === SPACE || prefix[start] === TAB) start++;
   const first = prefix[start];
   if (first === undefined || first === 0x0a || first === 0x0d) return false;
   if (first !== OPEN_BRACE) return true;

@@ -26,14 +26,18 @@ export function readUsage(cursor: JsonCursor): UsageFigures {
       case 'reasoning_tokens':
         setCount(figures, 'reasoningTokens', cursor);
         break;
-      // DeepSeek-style spelling of cached tokens.
+      // DeepSeek's spelling, Moonshot's, and the one that proxies take over from Anthropic's API.
       case 'prompt_cache_hit_tokens':
+      case 'cached_tokens':
+      case 'cache_read_input_tokens':
         setCount(figures, 'cachedTokens', cursor);
         break;
       case 'prompt_tokens_details':
+      case 'input_tokens_details':
         readDetail(cursor, 'cached_tokens', 'cachedTokens', figures);
         break;
       case 'completion_tokens_details':
+      case 'output_tokens_details':
         readDetail(cursor, 'reasoning_tokens', 'reasoningTokens', figures);
         break;
       default:
@@ -101,27 +105,32 @@ export class UsageTally {
 
   /** The figures of the stream so far. */
   total(): UsageFigures {
-    const perChoice = this.#totals.length > 0 ? this.#totals : byIndex(this.#byChoice);
+    const perChoice = this.#totals.length > 0 ? this.#totals.entries() : this.#byChoice.entries();
     return sumOverChoices(perChoice, this.#choicesPerPrompt);
   }
 }
 
 const MAX_CHOICES = 1024;
 
-function byIndex(figures: ReadonlyMap<number, UsageFigures>): UsageFigures[] {
-  return [...figures].sort(([a], [b]) => a - b).map(([, figure]) => figure);
-}
-
-/** Completion and reasoning tokens of every choice; prompt and cached tokens once a prompt. */
-function sumOverChoices(choices: readonly UsageFigures[], choicesPerPrompt: number): UsageFigures {
+/**
+ * Completion and reasoning tokens of every choice; prompt and cached tokens once a prompt. The choices of the
+ * k-th prompt have the indices from k·n (OpenAI API reference, completions, `n` and `best_of`).
+ */
+function sumOverChoices(
+  choices: Iterable<readonly [number, UsageFigures]>,
+  choicesPerPrompt: number,
+): UsageFigures {
   const sum: UsageFigures = {};
-  choices.forEach((figures, position) => {
+  const countedPrompts = new Set<number>();
+  for (const [index, figures] of choices) {
     addTo(sum, 'completionTokens', figures);
     addTo(sum, 'reasoningTokens', figures);
-    if (position % choicesPerPrompt !== 0) return;
+    const prompt = Math.floor(index / choicesPerPrompt);
+    if (countedPrompts.has(prompt)) continue;
+    countedPrompts.add(prompt);
     addTo(sum, 'promptTokens', figures);
     addTo(sum, 'cachedTokens', figures);
-  });
+  }
   return sum;
 }
 

@@ -27,8 +27,13 @@ export class Replica {
   readonly connections: Connections;
   drain: DrainState = { drained: false, since: null };
   inflight = 0;
-  /** The replica answered 400 or 422 to `stream_options` and took the request without it. */
+  /**
+   * The replica answered 400 or 422 to `stream_options` and took the request without it, or compresses its
+   * streams: usage is not asked for in the name of clients who do not ask.
+   */
   refusesIncludeUsage = false;
+  /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
+  readonly fingerprint: { text: Buffer | null } = { text: null };
   #knowledge: ReplicaKnowledge;
 
   constructor(

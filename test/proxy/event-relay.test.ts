@@ -25,7 +25,10 @@ function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024
   const { engine, endpoint = '/v1/chat/completions', continuousUsageStats = false, n = 1 } = what;
   const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
   const tap = new StreamTap(0, usage);
-  const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
+  const undo =
+    what.isInjected === false
+      ? null
+      : undoRulesFor(engine, endpoint, { continuousUsageStats }, { text: null });
   const events = new EventRelay({ maxEventBytes, undo, tap });
   const out: Buffer[] = [];
   reads.forEach((read, i) => {
@@ -199,7 +202,12 @@ describe('without injection', () => {
 describe('what is held', () => {
   const create = (engine: Engine) => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
+    const undo = undoRulesFor(
+      engine,
+      '/v1/chat/completions',
+      { continuousUsageStats: false },
+      { text: null },
+    );
     return new EventRelay({ maxEventBytes: 1024, undo, tap });
   };
   const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
