@@ -6,9 +6,9 @@ import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { createListener, listen, stopAccepting } from './http/listener.ts';
+import { type BodyInspector, createBodyInspector } from './proxy/body-inspector.ts';
 import { createProxy, type ProxyService } from './proxy/handle-request.ts';
 import { ByteBudget } from './proxy/read-body.ts';
-import { createPrefixHasher } from './record/prefix-hashes.ts';
 import { loadSalt } from './record/salt.ts';
 import { createDrainStore, type DrainStore } from './replicas/drain-store.ts';
 import { createModelDiscovery } from './replicas/model-discovery.ts';
@@ -49,6 +49,7 @@ export interface Gateway {
 /** The parts that run once the gateway has started. */
 interface Running {
   readonly proxy: ProxyService;
+  readonly inspector: BodyInspector;
   readonly telemetry: Telemetry;
   readonly listener: Server;
   readonly adminListener: Server;
@@ -72,7 +73,8 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       'telemetry',
       startTelemetry(toTelemetrySettings(config), collaborators),
     );
-    const proxy = createConfiguredProxy(config, collaborators, { pool, telemetry, salt });
+    const inspector = createBodyInspector({ salt, ...config.prefixHash });
+    const proxy = createConfiguredProxy(config, collaborators, { pool, telemetry, inspector });
     const discovery = createModelDiscovery(pool, { timeoutMs: DISCOVERY_MS });
     const listener = createListener(toListenerSettings(config), proxy.handle);
     const adminListener = createListener(
@@ -85,7 +87,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
         log: collaborators.log,
       }),
     );
-    running = { proxy, telemetry, listener, adminListener, stopDiscovery: () => discovery.stop() };
+    running = { proxy, inspector, telemetry, listener, adminListener, stopDiscovery: () => discovery.stop() };
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn(adminListener, adminListen, 'admin_listen');
@@ -131,7 +133,7 @@ async function prepareState(stateDir: string, drains: DrainStore): Promise<void>
 function createConfiguredProxy(
   config: Config,
   collaborators: GatewayCollaborators,
-  { pool, telemetry, salt }: { pool: ReplicaPool; telemetry: Telemetry; salt: Buffer },
+  { pool, telemetry, inspector }: { pool: ReplicaPool; telemetry: Telemetry; inspector: BodyInspector },
 ): ProxyService {
   return createProxy(
     {
@@ -145,7 +147,7 @@ function createConfiguredProxy(
     {
       pool,
       telemetry,
-      hasher: createPrefixHasher({ salt, ...config.prefixHash }),
+      inspector,
       bodyBudget: new ByteBudget(config.limits.bufferedBytes),
       log: collaborators.log,
       onRecord: recordObserver(config, collaborators),
@@ -215,7 +217,7 @@ function reasonOf(error: unknown): string {
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { proxy, telemetry, listener, adminListener, stopDiscovery }: Running,
+  { proxy, inspector, telemetry, listener, adminListener, stopDiscovery }: Running,
   pool: ReplicaPool,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
@@ -231,6 +233,7 @@ async function closeDown(
   adminListener.close();
   adminListener.closeAllConnections();
   await pool.close();
+  await inspector.close();
   return { cutRequests, undeliveredRecords: undelivered };
 }
 

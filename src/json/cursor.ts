@@ -152,7 +152,11 @@ export class JsonCursor {
 
   /** Consumes a string and decodes it; bytes that are not UTF-8 become U+FFFD, lone surrogates stay. */
   readString(): string {
-    const hasEscapes = this.readStringSpan();
+    return this.decodeString(this.readStringSpan());
+  }
+
+  /** Decodes the string that {@link readStringSpan} has just gone over, given what that returned. */
+  decodeString(hasEscapes: boolean): string {
     return this.#decode(this.valueStart, this.valueEnd, hasEscapes);
   }
 

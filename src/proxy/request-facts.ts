@@ -47,8 +47,8 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object, or repeats `stream_options` hundreds of
- *   times; `missing_model` if `model` is absent or no string
+ * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
+ *   needs; `missing_model` if `model` is absent, no string, or 64 KiB long
  */
 export function readRequestFacts(body: Buffer, endpoint: RecordedEndpoint): RequestFacts {
   const facts = new FactsReader(body, TEXT_MEMBERS[endpoint]).read();
@@ -61,6 +61,12 @@ export function readRequestFacts(body: Buffer, endpoint: RecordedEndpoint): Requ
  * remembered and changed; a body of 32 MiB has room for over a million, which would take gigabytes.
  */
 const MAX_USAGE_MEMBERS = 256;
+
+/** All `stream_options` of a body: they are gone over once more for each attempt. */
+const MAX_STREAM_OPTIONS_BYTES = 64 * 1024;
+
+/** A model's name, as it is written. No replica has a longer one, and copying and comparing it would cost. */
+const MAX_MODEL_BYTES = 64 * 1024;
 
 /** One pass over one body: a class because its switch fills a dozen variables. */
 class FactsReader {
@@ -79,6 +85,7 @@ class FactsReader {
     continuousUsageStats: false,
   };
   #usageMemberCount = 0;
+  #streamOptionsBytes = 0;
   #text: Span | undefined;
   #tools: Span | undefined;
 
@@ -122,7 +129,7 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
-        this.#model = readIf(cursor, 'string', () => cursor.readString());
+        this.#model = readModel(cursor);
         return;
       case 'stream':
         this.#stream = readIf(cursor, 'true', () => cursor.readBoolean()) ?? false;
@@ -173,6 +180,8 @@ class FactsReader {
     } else {
       cursor.skip();
     }
+    this.#streamOptionsBytes += cursor.valueEnd - start;
+    if (this.#streamOptionsBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('invalid_json');
     const spans = this.#streamOptionsSpans;
     spans.push({ start, end: cursor.valueEnd, kind });
     this.#streamOptions = { spans, isObject: kind === 'object', includeUsage, continuousUsageStats };
@@ -181,6 +190,16 @@ class FactsReader {
   #countUsageMember(): void {
     if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
   }
+}
+
+function readModel(cursor: JsonCursor): string | undefined {
+  if (cursor.peek() !== 'string') {
+    cursor.skip();
+    return undefined;
+  }
+  const hasEscapes = cursor.readStringSpan();
+  const isTooLong = cursor.valueEnd - cursor.valueStart > MAX_MODEL_BYTES;
+  return isTooLong ? undefined : cursor.decodeString(hasEscapes);
 }
 
 function skipToSpan(cursor: JsonCursor): Span {
