@@ -78,7 +78,7 @@ export function createListener(settings: ListenerSettings, handle: RequestHandle
 
 /** Whether a response ended because its request's body was not valid HTTP. */
 export function wasMalformed({ errored }: ServerResponse): boolean {
-  return errored !== null && 'code' in errored && String(errored.code).startsWith('HPE_');
+  return errored instanceof Error && 'code' in errored && String(errored.code).startsWith('HPE_');
 }
 
 function isUnanswered({ req, socket, headersSent }: ServerResponse): boolean {
