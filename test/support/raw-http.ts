@@ -66,9 +66,9 @@ export class RawConnection implements Disposable {
     return this.#isClosed;
   }
 
-  /** Bytes that came and were not read yet. */
-  get buffered(): Buffer {
-    return this.#received;
+  /** Resolves when bytes that were not read yet contain this text. */
+  untilBuffered(text: string): Promise<void> {
+    return this.#until(() => this.#received.includes(text));
   }
 
   /** The next response on this connection. Resolves with what there is when the server closes first. */

@@ -37,6 +37,15 @@ export interface StartGatewayOptions {
   readonly stateDir?: string;
 }
 
+/** A replica as the admin API shows it. */
+export interface ReplicaAnswer {
+  readonly name: string;
+  readonly drained: boolean;
+  readonly inflight: number;
+  readonly since: string | null;
+  readonly safe_to_stop: boolean | null;
+}
+
 /** A gateway that runs in this process, on free ports. */
 export interface StartedGateway extends AsyncDisposable {
   readonly url: string;
@@ -56,6 +65,8 @@ export interface StartedGateway extends AsyncDisposable {
   chat(members?: object, init?: RequestInit): Promise<Response>;
   /** Calls the admin API with its token. */
   admin(path: string, init?: RequestInit): Promise<Response>;
+  /** The replicas as GET /admin/replicas shows them. */
+  replicas(): Promise<readonly ReplicaAnswer[]>;
   /** The counters of GET /admin/stats. */
   stats(): Promise<Readonly<Record<string, number>>>;
   /** The whole shutdown. Idempotent. */
@@ -116,6 +127,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
         init,
       ),
     admin,
+    replicas: async () =>
+      ((await (await admin('/admin/replicas')).json()) as { replicas: ReplicaAnswer[] }).replicas,
     stats: async () => (await (await admin('/admin/stats')).json()) as Record<string, number>,
     close,
     [Symbol.asyncDispose]: async () => {
