@@ -252,13 +252,17 @@ describe('errors of our own', () => {
     holding.write('x'.repeat(900));
 
     // Until the gateway has read those bytes there is still room for others.
+    let sentCount = 1;
     let response = await gateway.post(CHAT, GOOD.padEnd(900));
-    while (response.status === 200) response = await gateway.post(CHAT, GOOD.padEnd(900));
+    for (; response.status === 200; sentCount++) response = await gateway.post(CHAT, GOOD.padEnd(900));
 
     expect(response.status).toBe(503);
     expect(response.headers.get('retry-after')).toBe('1');
     expect(await response.json()).toMatchObject({ error: { code: 'overloaded', type: 'server_error' } });
-    expect(gateway.records.at(-1)).toMatchObject({ status: 503, error_type: 'overloaded' });
+    expect((await gateway.waitForRecords(sentCount)).at(-1)).toMatchObject({
+      status: 503,
+      error_type: 'overloaded',
+    });
   });
 
   test('bytes of refused and finished requests are given back to limits.buffered', async () => {
