@@ -1,0 +1,223 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startFakeCollector } from '../support/fake-collector.ts';
+import {
+  answerJson,
+  answerStream,
+  chatChunk,
+  DONE,
+  event,
+  type Script,
+  startFakeReplica,
+} from '../support/fake-replica.ts';
+import { RawConnection } from '../support/raw-http.ts';
+import { startGateway } from '../support/start-gateway.ts';
+
+/** It must not show up anywhere. Lower-case letters only, so that no cleaning changes it. */
+const CANARY = 'canaryqzxwvkjpmtfgh';
+const CHAT = '/v1/chat/completions';
+
+const streamed = (members: object) => JSON.stringify({ model: 'm', stream: true, ...members });
+const message = { messages: [{ role: 'user', content: CANARY }] };
+
+/** One way by which text passes through the gateway. */
+interface Passage {
+  readonly name: string;
+  readonly path?: string;
+  readonly body: string;
+  readonly fields?: readonly string[];
+  readonly script?: Script;
+}
+
+const cut =
+  (type: string): Script =>
+  async ({ request, head, write, cut: close }) => {
+    await request.body;
+    await head(200, ['Content-Type', type]);
+    await write(`data: {"choices":[{"delta":{"content":"${CANARY}`);
+    close();
+  };
+
+const passages: readonly Passage[] = [
+  { name: 'a prompt', body: JSON.stringify({ model: 'm', ...message }) },
+  { name: 'a prompt of completions', path: '/v1/completions', body: `{"model":"m","prompt":["${CANARY}"]}` },
+  { name: 'an input of embeddings', path: '/v1/embeddings', body: `{"model":"m","input":"${CANARY}"}` },
+  {
+    name: 'a role, a name, a media URL',
+    body: JSON.stringify({
+      model: 'm',
+      messages: [
+        {
+          role: CANARY,
+          name: CANARY,
+          content: [{ type: 'image_url', image_url: { url: `http://x/${CANARY}` } }],
+        },
+      ],
+    }),
+  },
+  { name: 'tools', body: `{"model":"m","tools":[{"function":{"name":"${CANARY}"}}],"user":"${CANARY}"}` },
+  { name: 'stream options', body: streamed({ stream_options: CANARY }) },
+  { name: 'max_tokens', body: `{"model":"m","max_tokens":"${CANARY}"}` },
+  { name: 'broken JSON', body: `{"model":"m","messages":"${CANARY}` },
+  { name: 'a body that is no object', body: `"${CANARY}"` },
+  { name: 'a model that is no string', body: `{"model":{"${CANARY}":1}}` },
+  { name: 'a body that is too large', body: `{"model":"m","x":"${CANARY.repeat(1000)}"}` },
+  { name: 'an encoded body', body: CANARY, fields: [`Content-Encoding: ${CANARY}`] },
+  {
+    name: 'header fields',
+    body: '{"model":"m"}',
+    fields: [
+      `Authorization: Bearer ${CANARY}`,
+      `Cookie: ${CANARY}`,
+      `X-Other: ${CANARY}`,
+      `${CANARY}: 1`,
+      `traceparent: ${CANARY}`,
+      `tracestate: a=${CANARY}`,
+      `baggage: a=${CANARY}`,
+      `User-Agent: ${CANARY}`,
+      `X-Forwarded-For: ${CANARY}`,
+    ],
+  },
+  { name: 'a query', path: `${CHAT}?q=${CANARY}`, body: '{"model":"m"}' },
+  { name: 'an unknown path', path: `/v1/${CANARY}`, body: CANARY },
+  {
+    name: 'a completion',
+    body: '{"model":"m"}',
+    script: answerJson({
+      id: CANARY,
+      choices: [{ index: 0, message: { content: CANARY }, finish_reason: 'stop' }],
+    }),
+  },
+  {
+    name: 'finish reasons, usage keys and timings',
+    body: '{"model":"m"}',
+    script: answerJson({
+      choices: [{ index: 0, finish_reason: `${CANARY} with spaces` }],
+      usage: { [CANARY]: 1, prompt_tokens: CANARY },
+      timings: { prompt_ms: CANARY },
+    }),
+  },
+  {
+    name: 'a streamed completion with tool arguments',
+    body: streamed(message),
+    script: answerStream([
+      chatChunk(CANARY),
+      event({ choices: [{ index: 0, delta: { tool_calls: [{ function: { arguments: CANARY } }] } }] }),
+      `: ${CANARY}\n\n`,
+      `data: ${CANARY}\n\n`,
+      DONE,
+    ]),
+  },
+  {
+    name: 'an error event',
+    body: streamed(message),
+    script: answerStream([event({ error: { message: CANARY, type: CANARY, code: CANARY } }), DONE]),
+  },
+  {
+    name: 'an error body',
+    body: '{"model":"m"}',
+    script: answerJson({ error: { message: CANARY } }, { status: 400 }),
+  },
+  {
+    name: 'an error body about stream options',
+    body: streamed(message),
+    script: answerJson({ error: `stream_options ${CANARY}` }, { status: 400 }),
+  },
+  {
+    name: 'header fields of a replica',
+    body: '{"model":"m"}',
+    script: answerJson({}, { fields: ['X-Reply', CANARY, 'Set-Cookie', CANARY, 'X-Request-Id', CANARY] }),
+  },
+  { name: 'a stream that is cut', body: streamed(message), script: cut('text/event-stream') },
+  { name: 'a plain answer that is cut', body: streamed(message), script: cut('application/json') },
+  {
+    name: 'an answer that is not HTTP',
+    body: '{"model":"m"}',
+    script: async ({ request, raw, cut: close }) => {
+      await request.body;
+      await raw(`${CANARY}\r\n\r\n`);
+      close();
+    },
+  },
+  {
+    name: 'a status line',
+    body: '{"model":"m"}',
+    script: async ({ request, raw }) => {
+      await request.body;
+      await raw(`HTTP/1.1 200 ${CANARY}\r\nContent-Length: 0\r\n\r\n`);
+    },
+  },
+];
+
+test.for(passages)(
+  'no text of $name is kept: not in records, logs, exports, files or admin answers',
+  async (passage) => {
+    const { path = CHAT, body, fields = [], script } = passage;
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica(script === undefined ? {} : { script });
+    await using gateway = await startGateway({
+      replicas: [replica],
+      collector,
+      hashSalt: '',
+      config: { log: { level: 'trace', requests: true }, limits: { body: '16KiB' } },
+    });
+    using client = await RawConnection.open(gateway.url);
+    const head = [
+      `POST ${path} HTTP/1.1`,
+      'Host: g',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      ...fields,
+    ];
+    client.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+    await client.readResponse();
+    client.write(`${CANARY} ${CANARY}\r\n${CANARY}\r\n\r\n`);
+    await client.readToClose();
+
+    const admin = await Promise.all(
+      ['/admin/replicas', '/admin/stats', `/admin/${CANARY}`].map(async (target) =>
+        (await gateway.admin(target)).text(),
+      ),
+    );
+    const filesBefore = await readFiles(gateway.stateDir);
+    const isRecorded = !path.startsWith(`/v1/${CANARY}`);
+    if (isRecorded) await collector.waitFor(({ spans }) => spans.length === 1);
+    const files = [...filesBefore, ...(await readFiles(gateway.stateDir))];
+    await gateway.close();
+
+    expect(gateway.records).toHaveLength(isRecorded ? 1 : 0);
+    expect(files.length).toBeGreaterThan(0);
+    const kept = {
+      records: JSON.stringify(gateway.records),
+      exported: collector.calls.map((call) => call.body).join('\n'),
+      log: gateway.logLines.join('\n'),
+      admin: admin.join('\n'),
+      files: files.join('\n'),
+    };
+    for (const [where, text] of Object.entries(kept)) expect(text, where).not.toContain(CANARY);
+  },
+);
+
+test('the file export keeps no text either', async () => {
+  await using replica = await startFakeReplica({ script: answerStream([chatChunk(CANARY), DONE]) });
+  await using gateway = await startGateway({ replicas: [replica] });
+  await (await gateway.chat({ stream: true, ...message })).text();
+  await gateway.waitForRecords(1);
+  const { stateDir } = gateway;
+  const exported = async () => (await gateway.stats()).exported === 1;
+  while (!(await exported()));
+
+  const files = await readFiles(stateDir);
+
+  expect(files.join('\n')).toContain('gateway.request_id');
+  expect(files.join('\n')).not.toContain(CANARY);
+});
+
+/** Names and contents of all files in a directory. */
+async function readFiles(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return await Promise.all(
+    files.map(async ({ parentPath, name }) => `${name}\n${await readFile(join(parentPath, name), 'latin1')}`),
+  );
+}
