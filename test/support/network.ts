@@ -12,6 +12,8 @@ export async function interceptNetwork(...handlers: readonly AnyHandler[]): Prom
     sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
     handlers: [...handlers],
     onUnhandledFrame: 'bypass',
+    // msw prints every request it answers, with its body.
+    context: { quiet: true },
   });
   await network.enable();
   return {
