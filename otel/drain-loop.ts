@@ -1,15 +1,14 @@
-import type { BoundedQueue } from './bounded-queue.ts';
+import { BatchLimit } from './batch-limit.ts';
 import type { Clock } from './clock.ts';
+import { ExportLog } from './export-log.ts';
 import { decideExport, type ExportBatch, type ExportDecision, type ExportOutcome } from './export-outcome.ts';
 import type { ExportCounters } from './export-stats.ts';
+import type { QueuedRecord, RecordQueue } from './queued-record.ts';
 import { nextDelayMs } from './retry.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
-/** A record on its way to the collector: one encoded span, and when it came by the loop's clock. */
-export interface QueuedRecord {
-  readonly line: Uint8Array;
-  readonly queuedAtMs: number;
-}
+/** A connection cut this often in a row, with the same batch, takes the batch for too large. */
+const CUTS_BEFORE_SPLIT = 2;
 
 /** When batches leave and how failures are repeated; times in milliseconds. */
 export interface DrainLoopSettings {
@@ -20,7 +19,7 @@ export interface DrainLoopSettings {
 
 /** What the loop works on and with. */
 export interface DrainLoopCollaborators {
-  readonly queue: BoundedQueue<QueuedRecord>;
+  readonly queue: RecordQueue;
   readonly counters: ExportCounters;
   readonly exportBatch: ExportBatch;
   readonly clock: Clock;
@@ -30,11 +29,14 @@ export interface DrainLoopCollaborators {
 
 /**
  * The one loop that empties the queue: one export at a time, each batch again and again until the collector has
- * taken or refused it. A batch leaves when it is full or `intervalMs` after its first record came.
+ * taken or refused it. A batch leaves when it is full or `intervalMs` after its first record came; it is full
+ * with `batchSize` records, or with as many bytes as the collector takes.
  */
 export class DrainLoop {
   readonly #settings: DrainLoopSettings;
   readonly #with: DrainLoopCollaborators;
+  readonly #exportLog: ExportLog;
+  readonly #limit = new BatchLimit();
   /** Aborted when there may be a reason to send before the sleep for the interval is over. */
   #notified = new AbortController();
   /** Aborted when shutdown begins: nothing waits for its interval or its back-off any more. */
@@ -43,19 +45,21 @@ export class DrainLoop {
   readonly #cut = new AbortController();
   readonly #running: Promise<void>;
   #stopped: Promise<void> | undefined;
+  /** Set when `stop` has resolved: what is in the queue then belongs to whoever stopped the loop. */
+  #isOver = false;
   /** Failed calls since the last that did not fail. */
   #failures = 0;
 
   constructor(settings: DrainLoopSettings, collaborators: DrainLoopCollaborators) {
     this.#settings = settings;
     this.#with = collaborators;
+    this.#exportLog = new ExportLog(collaborators.log, collaborators.clock);
     this.#running = this.#run();
   }
 
   /** Tells the loop that a record was queued. Cheap: it is called for every record. */
   notify(): void {
-    const { size } = this.#with.queue;
-    if (size === 1 || size >= this.#settings.batchSize) this.#notified.abort();
+    if (this.#with.queue.size === 1 || this.#isBatchFull()) this.#notified.abort();
   }
 
   /** Sends what is queued, at most until the deadline; what is left stays in the queue. Idempotent. */
@@ -72,21 +76,28 @@ export class DrainLoop {
     // The deadline holds even for a write that heeds no signal: a file system that hangs, for one.
     await Promise.race([this.#running, deadline]);
     finished.abort();
+    this.#isOver = true;
+    this.#exportLog.end();
   }
 
   async #run(): Promise<void> {
     while (!this.#cut.signal.aborted) {
       await this.#untilBatchIsDue();
-      const batch = this.#with.queue.peek(this.#settings.batchSize);
+      const batch = this.#with.queue.peek(this.#settings.batchSize, this.#limit.bytes);
       if (batch.length === 0) return;
       await this.#deliver(batch);
     }
   }
 
+  #isBatchFull(): boolean {
+    const { queue } = this.#with;
+    return queue.size >= this.#settings.batchSize || queue.bytes >= this.#limit.bytes;
+  }
+
   /** Comes back with an empty queue only when stopping. */
   async #untilBatchIsDue(): Promise<void> {
     const { queue, clock } = this.#with;
-    while (!this.#stopping.signal.aborted && queue.size < this.#settings.batchSize) {
+    while (!this.#stopping.signal.aborted && !this.#isBatchFull()) {
       const [first] = queue.peek(1);
       const waitMs =
         first === undefined
@@ -98,24 +109,24 @@ export class DrainLoop {
     }
   }
 
+  /** Sends a batch until it is settled, or until it has to be sent in parts. */
   async #deliver(batch: readonly QueuedRecord[]): Promise<void> {
     const lines = batch.map(({ line }) => line);
+    let cuts = 0;
     while (!this.#cut.signal.aborted) {
-      const decision = decideExport(await this.#attempt(lines), lines.length);
+      const outcome = await this.#attempt(lines);
+      if (this.#isOver) return;
+      const decision = decideExport(outcome, lines.length);
       if (decision.action !== 'retry') {
-        this.#settle(decision, lines.length);
+        this.#settle(decision, lines);
         return;
       }
-      this.#countFailure(decision.reason);
-      const delayMs = nextDelayMs({
-        ...this.#settings.retry,
-        failures: this.#failures,
-        retryAfterMs: decision.retryAfterMs,
-        random: this.#with.random(),
-      });
-      // The first sleep of a shutdown is interrupted by it, later ones by its deadline.
-      const interruption = this.#stopping.signal.aborted ? this.#cut : this.#stopping;
-      await this.#with.clock.sleep(delayMs, interruption.signal);
+      cuts = decision.mayBeTooLarge === true ? cuts + 1 : 0;
+      await this.#backOff(decision);
+      if (cuts >= CUTS_BEFORE_SPLIT && lines.length > 1) {
+        this.#shrinkBatches(decision.reason, lines);
+        return;
+      }
     }
   }
 
@@ -128,36 +139,55 @@ export class DrainLoop {
     }
   }
 
-  /** Takes the batch off the queue, and each of its records into one counter. */
-  #settle(decision: Exclude<ExportDecision, { action: 'retry' }>, batchCount: number): void {
-    const { queue, counters, log } = this.#with;
-    queue.remove(batchCount);
-    if (decision.action === 'refuse') {
-      counters.rejected += batchCount;
-      counters.failedCalls += 1;
-      const { reason, message } = decision;
-      this.#failures = 0;
-      log.error({ reason, collectorMessage: message, rejected: batchCount }, 'collector refused a batch');
+  async #backOff({ reason, retryAfterMs }: Extract<ExportDecision, { action: 'retry' }>): Promise<void> {
+    const { queue, clock, random } = this.#with;
+    this.#countFailure();
+    this.#failures += 1;
+    this.#exportLog.failed(reason, queue.size);
+    const delayMs = nextDelayMs({
+      ...this.#settings.retry,
+      failures: this.#failures,
+      retryAfterMs,
+      random: random(),
+    });
+    // The first sleep of a shutdown is interrupted by it, later ones by its deadline.
+    const interruption = this.#stopping.signal.aborted ? this.#cut : this.#stopping;
+    await clock.sleep(delayMs, interruption.signal);
+  }
+
+  #countFailure(): void {
+    this.#with.counters.failedCalls += 1;
+  }
+
+  #shrinkBatches(reason: string, lines: readonly Uint8Array[]): void {
+    const isNews = this.#limit.shrink(lines.reduce((bytes, line) => bytes + line.length, 0));
+    if (isNews) this.#exportLog.tooLarge(reason, this.#limit.bytes);
+  }
+
+  /** Takes the batch off the queue, and each of its records into one counter; or has it sent in parts. */
+  #settle(decision: Exclude<ExportDecision, { action: 'retry' }>, lines: readonly Uint8Array[]): void {
+    const { queue, counters } = this.#with;
+    const batchCount = lines.length;
+    this.#failures = 0;
+    this.#exportLog.answered(queue.size);
+    if (decision.action === 'split') {
+      this.#countFailure();
+      this.#shrinkBatches(decision.reason, lines);
       return;
     }
+    queue.remove(batchCount);
+    if (decision.action === 'refuse') {
+      this.#countFailure();
+      counters.rejected += batchCount;
+      this.#exportLog.refused({ ...decision, rejectedCount: batchCount, message: decision.message });
+      return;
+    }
+    this.#limit.grow();
     const { exportedCount, rejectedCount, message } = decision;
     counters.exported += exportedCount;
     counters.rejected += rejectedCount;
     if (rejectedCount > 0 || message !== undefined) {
-      log.warn(
-        { rejected: rejectedCount, collectorMessage: message },
-        'collector took a batch with reservations',
-      );
+      this.#exportLog.refused({ reason: 'partial_success', rejectedCount, message });
     }
-    if (this.#failures > 0) log.info({ failedCalls: this.#failures }, 'export works again');
-    this.#failures = 0;
-  }
-
-  /** An outage is one warning, not one a call: `failedCalls` counts them. */
-  #countFailure(reason: string): void {
-    const { queue, counters, log } = this.#with;
-    counters.failedCalls += 1;
-    this.#failures += 1;
-    if (this.#failures === 1) log.warn({ reason, queued: queue.size }, 'export failed, will be repeated');
   }
 }

@@ -29,10 +29,24 @@ export type ExportDecision =
       readonly message?: string | undefined;
     }
   | { readonly action: 'refuse'; readonly reason: string; readonly message?: string | undefined }
-  | { readonly action: 'retry'; readonly reason: string; readonly retryAfterMs?: number | undefined };
+  /** Send its records in smaller batches. */
+  | { readonly action: 'split'; readonly reason: string }
+  | {
+      readonly action: 'retry';
+      readonly reason: string;
+      readonly retryAfterMs?: number | undefined;
+      /** If it happens again, the batch may be what the collector will not read to the end. */
+      readonly mayBeTooLarge?: true | undefined;
+    };
 
 /** OTLP/HTTP, "Retryable Response Codes": all other 4xx and 5xx must not be retried. */
 const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+/** RFC 9110 §15.5.14. OTLP/HTTP does not let it be retried, but half of the batch is another request. */
+const CONTENT_TOO_LARGE = 413;
+
+/** What a sender sees of a server that closes without reading on: its answer, a 413 say, can be lost with that. */
+const CUT_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Decides what happens to a batch of `batchCount` records. A partial success is a success, never sent again. */
 export function decideExport(outcome: ExportOutcome, batchCount: number): ExportDecision {
@@ -49,6 +63,7 @@ export function decideExport(outcome: ExportOutcome, batchCount: number): Export
     }
     case 'answered': {
       const reason = `http_${outcome.status}`;
+      if (outcome.status === CONTENT_TOO_LARGE && batchCount > 1) return { action: 'split', reason };
       return RETRYABLE_STATUSES.has(outcome.status)
         ? { action: 'retry', reason, retryAfterMs: outcome.retryAfterMs }
         : { action: 'refuse', reason, message: outcome.message };
@@ -56,6 +71,8 @@ export function decideExport(outcome: ExportOutcome, batchCount: number): Export
     case 'oversized':
       return { action: 'refuse', reason: 'response_too_large' };
     case 'unanswered':
-      return { action: 'retry', reason: outcome.code };
+      return CUT_CODES.has(outcome.code)
+        ? { action: 'retry', reason: outcome.code, mayBeTooLarge: true }
+        : { action: 'retry', reason: outcome.code };
   }
 }

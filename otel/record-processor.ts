@@ -1,15 +1,14 @@
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from './attribute-names.ts';
-import type { BoundedQueue } from './bounded-queue.ts';
 import type { Clock } from './clock.ts';
-import type { QueuedRecord } from './drain-loop.ts';
 import { encodeSpan } from './encode-span.ts';
 import type { ExportCounters } from './export-stats.ts';
+import type { RecordQueue } from './queued-record.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
 /** What the processor fills, and whom it tells. */
 export interface RecordProcessorCollaborators {
-  readonly queue: BoundedQueue<QueuedRecord>;
+  readonly queue: RecordQueue;
   readonly counters: ExportCounters;
   readonly clock: Clock;
   readonly log: TelemetryLog;
@@ -64,7 +63,7 @@ export class RecordProcessor implements SpanProcessor {
     }
     onQueued();
     // Half empty, not one place free: a queue at its brim would say so with every batch.
-    if (this.#droppedInARow > 0 && queue.size <= queue.capacity / 2) {
+    if (this.#droppedInARow > 0 && queue.fill <= 0.5) {
       log.info({ dropped: this.#droppedInARow }, 'export queue has room again');
       this.#droppedInARow = 0;
     }

@@ -1,11 +1,11 @@
-import { BoundedQueue } from './bounded-queue.ts';
 import { systemClock } from './clock.ts';
-import { DrainLoop, type QueuedRecord } from './drain-loop.ts';
+import { DrainLoop } from './drain-loop.ts';
 import { createEnvelope, type Envelope } from './envelope.ts';
 import { createExportCounters, type ExportStats } from './export-stats.ts';
 import { openFileSink } from './file-exporter.ts';
 import { createOtlpSink } from './otlp-exporter.ts';
 import { readOtlpOptions } from './otlp-options.ts';
+import { createRecordQueue } from './queued-record.ts';
 import { RecordProcessor } from './record-processor.ts';
 import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
 import type { Sink } from './sink.ts';
@@ -22,8 +22,8 @@ export interface TelemetrySettings {
   readonly sink:
     | { readonly to: 'otlp'; readonly endpoint?: string | undefined }
     | { readonly to: 'file'; readonly directory: string };
-  /** How many records wait at most, those of the batch under way included. */
-  readonly queueCapacity: number;
+  /** How many records wait at most, and how many bytes their spans are: those of the batch under way included. */
+  readonly queue: { readonly capacity: number; readonly capacityBytes: number };
   /** How many records one export carries at most. */
   readonly batchSize: number;
   /** How long a batch that is not full waits, from its first record. */
@@ -66,7 +66,7 @@ export async function startTelemetry(
 ): Promise<Telemetry> {
   const resource = createResource(settings.serviceName);
   const sink = await openSink(settings.sink, createEnvelope(resource), log);
-  const queue = new BoundedQueue<QueuedRecord>(settings.queueCapacity);
+  const queue = createRecordQueue(settings.queue);
   const counters = createExportCounters();
   const clock = systemClock;
   const { exportBatch } = sink;

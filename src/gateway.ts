@@ -177,7 +177,7 @@ function toTelemetrySettings({ export: to, trace, stateDir }: Config) {
       to.to === 'file'
         ? { to: 'file' as const, directory: stateDir }
         : { to: 'otlp' as const, endpoint: to.endpoint },
-    queueCapacity: to.queueSize,
+    queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,

@@ -64,11 +64,13 @@ function toReplicaConfig(replica: ConfigFile['replicas'][number]) {
   };
 }
 
-function toExportConfig({ to, endpoint, queue_size, batch_size, interval, retry }: ConfigFile['export']) {
+function toExportConfig(file: ConfigFile['export']) {
+  const { to, endpoint, queue_size, queue_bytes, batch_size, interval, retry } = file;
   return {
     to,
     ...(endpoint === undefined ? {} : { endpoint }),
     queueSize: queue_size,
+    queueBytes: queue_bytes,
     batchSize: batch_size,
     intervalMs: interval,
     retry: { initialMs: retry.initial, maxMs: retry.max },

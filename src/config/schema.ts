@@ -81,6 +81,11 @@ const exporting = z.strictObject({
   queue_size: wholeNumber(1, 10_000_000)
     .prefault(16_384)
     .describe('Records that may wait for the collector.'),
+  queue_bytes: size({ minBytes: 1024 ** 2 })
+    .prefault('256MiB')
+    .describe(
+      'Bytes they may be together; past either bound new records are dropped. 2KiB is usual for one.',
+    ),
   batch_size: wholeNumber(1, 10_000_000).prefault(512).describe('Records in one export call, at most.'),
   interval: duration().prefault('1s').describe('How long a record waits for its batch to fill.'),
   retry: retry.prefault({}).describe('Waiting between failed export calls.'),

@@ -33,6 +33,7 @@ describe('a configuration with nothing but a replica', () => {
       export: {
         to: 'otlp',
         queueSize: 16_384,
+        queueBytes: 256 * 1024 ** 2,
         batchSize: 512,
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
@@ -80,6 +81,7 @@ export:
   to: file
   endpoint: http://127.0.0.1:4318/
   queue_size: 4
+  queue_bytes: 2MiB
   batch_size: 4
   interval: 250ms
   retry: { initial: 1s, max: 1s }
@@ -125,6 +127,7 @@ log: { level: warn, requests: true }
       to: 'file',
       endpoint: 'http://127.0.0.1:4318',
       queueSize: 4,
+      queueBytes: 2 * 1024 ** 2,
       batchSize: 4,
       intervalMs: 250,
       retry: { initialMs: 1_000, maxMs: 1_000 },

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BoundedQueue } from '#otel/bounded-queue.ts';
-import { DrainLoop, type QueuedRecord } from '#otel/drain-loop.ts';
+import { DrainLoop } from '#otel/drain-loop.ts';
 import type { ExportBatch, ExportOutcome } from '#otel/export-outcome.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
+import { createRecordQueue } from '#otel/queued-record.ts';
 import { createQuietLog } from './quiet-log.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 
@@ -14,7 +14,7 @@ const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxM
 /** A loop over a scripted collector that notes what it was sent, each record being a number. */
 function startLoop({ settings = SETTINGS, capacity = 100, random = (): number => 0.5 } = {}) {
   const clock = new VirtualClock();
-  const queue = new BoundedQueue<QueuedRecord>(capacity);
+  const queue = createRecordQueue({ capacity, capacityBytes: 100_000_000 });
   const counters = createExportCounters();
   const log = createQuietLog();
   const batches: number[][] = [];
@@ -36,10 +36,11 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     answerWith(next: typeof answer) {
       answer = next;
     },
-    offer(count: number) {
+    /** Queues records whose lines are `sizeBytes` long, if the number is shorter. */
+    offer(count: number, sizeBytes = 0) {
       for (let index = 0; index < count; index += 1) {
         counters.recorded += 1;
-        const line = Buffer.from(String(nextRecord));
+        const line = Buffer.from(String(nextRecord).padStart(sizeBytes, '0'));
         nextRecord += 1;
         if (queue.offer({ line, queuedAtMs: clock.nowMs() })) loop.notify();
         else counters.dropped += 1;
@@ -137,6 +138,89 @@ describe('a batch the collector could not take', () => {
     await clock.advance(20_000);
     expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
+});
+
+describe('a batch that is too large', () => {
+  const TOO_LARGE: ExportOutcome = { kind: 'answered', status: 413 };
+  const settings = { ...SETTINGS, batchSize: 8 };
+  const takeUpTo = (count: number) => (lines: readonly Uint8Array[]) =>
+    lines.length > count ? TOO_LARGE : TAKEN;
+
+  test('is halved until the collector takes it, and what follows is sent as small', async () => {
+    const { batches, offer, answerWith, counters, clock } = startLoop({ settings });
+    answerWith(takeUpTo(2));
+    offer(8, 100);
+    await clock.advance(1000);
+    expect(batches.map((batch) => batch.length)).toEqual([8, 4, 2, 2, 2, 2]);
+    expect(counters).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
+  });
+
+  test('is rejected once it is a single record, alone', async () => {
+    const { offer, answerWith, counters, queue, clock } = startLoop({ settings });
+    answerWith((lines) => (lines.some(({ length }) => length > 500) ? TOO_LARGE : TAKEN));
+    offer(3, 100);
+    offer(1, 1000);
+    offer(4, 100);
+    await clock.advance(1000);
+    expect(counters).toMatchObject({ exported: 7, rejected: 1 });
+    expect(queue.size).toBe(0);
+  });
+
+  test('makes later batches small only for a while', async () => {
+    const { batches, offer, answerWith, clock } = startLoop({ settings });
+    answerWith(takeUpTo(4));
+    offer(8, 100);
+    await clock.advance(1000);
+    answerWith(() => TAKEN);
+    for (let round = 0; round < 60; round += 1) {
+      offer(8, 100);
+      await clock.advance(1000);
+    }
+    expect(batches.at(-1)).toHaveLength(8);
+  });
+
+  test('makes one line in the log for each size found to be too large', async () => {
+    const { offer, answerWith, clock, log } = startLoop({ settings });
+    answerWith(takeUpTo(2));
+    for (let round = 0; round < 30; round += 1) {
+      offer(8, 100);
+      await clock.advance(1000);
+    }
+    expect(log.lines).toMatchObject([
+      { level: 'warn', fields: { reason: 'http_413', limit_bytes: 400 } },
+      { level: 'warn', fields: { reason: 'http_413', limit_bytes: 200 } },
+    ]);
+  });
+
+  test('is found out even if the collector cuts the connection without an answer', async () => {
+    const { batches, offer, answerWith, counters, clock } = startLoop({ settings });
+    answerWith((lines) => (lines.length > 4 ? { kind: 'unanswered', code: 'EPIPE' } : TAKEN));
+    offer(8, 100);
+    await clock.advance(10_000);
+    expect(batches.map((batch) => batch.length)).toEqual([8, 8, 4, 4]);
+    expect(counters).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
+  });
+
+  test('is not assumed of a single record: connections that are cut are tried again for ever', async () => {
+    const { batches, offer, answerWith, counters, clock, queue } = startLoop({ settings });
+    answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
+    offer(1);
+    await clock.advance(600_000);
+    expect(batches.length).toBeGreaterThan(100);
+    expect(counters.rejected).toBe(0);
+    expect(queue.size).toBe(1);
+  });
+});
+
+test('records so large that fewer than a batch fill 4 MiB leave at once, and in calls no larger', async () => {
+  const { batches, offer } = startLoop({ settings: { ...SETTINGS, batchSize: 100 } });
+  await settle();
+  offer(4, 1024 * 1024 - 1);
+  await settle();
+  expect(batches).toEqual([]);
+  offer(1, 1024 * 1024);
+  await settle();
+  expect(batches).toEqual([[0, 1, 2, 3]]);
 });
 
 test('a refusal for good is one failed call, its records are rejected, and the next batch goes on', async () => {
@@ -240,7 +324,7 @@ test('whatever the collector does, each record ends in exactly one counter, and 
       status: fc.constantFrom(301, 400, 413, 429, 500, 503),
       retryAfterMs: fc.option(fc.nat(3000), { nil: undefined }),
     }),
-    fc.constant({ kind: 'unanswered' as const, code: 'ECONNRESET' }),
+    fc.constantFrom('ECONNRESET', 'ETIMEDOUT').map((code) => ({ kind: 'unanswered' as const, code })),
     fc.constant({ kind: 'oversized' as const }),
   );
   /** A call: what the collector answers, after how long, and how many records end meanwhile. */
@@ -280,9 +364,9 @@ test('whatever the collector does, each record ends in exactly one counter, and 
         await clock.advance(deadlineMs);
         await stopped;
         expect(accountFor()).toBe(counters.recorded + counters.restored);
-        // A batch is repeated whole and at once: two different batches share no record.
-        const distinct = new Set(batches.map(String));
-        expect([...distinct].flatMap((batch) => batch.split(','))).toHaveLength(new Set(batches.flat()).size);
+        // A batch is repeated whole, or in parts, before anything else: its first record never goes back.
+        const firsts = batches.map(([first = 0]) => first);
+        expect(firsts).toEqual(firsts.toSorted((a, b) => a - b));
       },
     ),
   );

@@ -10,7 +10,7 @@ describe('after an export of 10 records', () => {
     });
   });
 
-  test.each([301, 304, 307, 400, 401, 403, 404, 408, 413, 415, 500, 501, 505])(
+  test.each([301, 304, 307, 400, 401, 403, 404, 408, 415, 500, 501, 505])(
     'status %i is a refusal for good',
     (status) => {
       expect(decideExport({ kind: 'answered', status, message: 'no' }, 10)).toEqual({
@@ -20,6 +20,21 @@ describe('after an export of 10 records', () => {
       });
     },
   );
+
+  test('status 413 means to send it in parts', () => {
+    expect(decideExport({ kind: 'answered', status: 413 }, 10)).toEqual({
+      action: 'split',
+      reason: 'http_413',
+    });
+  });
+
+  test.each(['ECONNRESET', 'EPIPE'])('a connection cut with %s may have been a 413', (code) => {
+    expect(decideExport({ kind: 'unanswered', code }, 10)).toEqual({
+      action: 'retry',
+      reason: code,
+      mayBeTooLarge: true,
+    });
+  });
 
   test('no answer means to try again', () => {
     expect(decideExport({ kind: 'unanswered', code: 'ECONNREFUSED' }, 10)).toEqual({
@@ -44,4 +59,8 @@ describe('after an export of 10 records', () => {
       rejectedCount: row.rejected,
     });
   });
+});
+
+test('a single record that is too large is refused for good', () => {
+  expect(decideExport({ kind: 'answered', status: 413 }, 1)).toMatchObject({ action: 'refuse' });
 });

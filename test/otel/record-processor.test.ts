@@ -1,15 +1,14 @@
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 import { SCOPE_NAME } from '#otel/attribute-names.ts';
-import { BoundedQueue } from '#otel/bounded-queue.ts';
-import type { QueuedRecord } from '#otel/drain-loop.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
+import { createRecordQueue } from '#otel/queued-record.ts';
 import { RecordProcessor } from '#otel/record-processor.ts';
 import { createQuietLog } from './quiet-log.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 function createProcessor(capacity: number) {
-  const queue = new BoundedQueue<QueuedRecord>(capacity);
+  const queue = createRecordQueue({ capacity, capacityBytes: 1_000_000 });
   const counters = createExportCounters();
   const log = createQuietLog();
   let queuedCount = 0;

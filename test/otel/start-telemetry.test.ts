@@ -28,7 +28,7 @@ async function start(settings: Partial<TelemetrySettings> = {}, log = createQuie
   const telemetry = await startTelemetry(
     {
       sink: { to: 'otlp', endpoint: collector.url },
-      queueCapacity: 100,
+      queue: { capacity: 100, capacityBytes: 1_000_000 },
       batchSize: 1,
       intervalMs: 1000,
       retry: { initialMs: 1, maxMs: 5 },
@@ -265,7 +265,7 @@ describe('export', () => {
 
   test('keeps records in their places while the collector holds them, and drops what comes after', async () => {
     const held = Promise.withResolvers<void>();
-    const telemetry = await start({ queueCapacity: 4, batchSize: 2 });
+    const telemetry = await start({ queue: { capacity: 4, capacityBytes: 1_000_000 }, batchSize: 2 });
     collector.answerNext({ after: held.promise });
     for (let index = 0; index < 6; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
     await collector.waitFor(({ calls }) => calls.length === 1);
