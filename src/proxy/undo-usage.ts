@@ -111,7 +111,8 @@ function hasBegunChoice(prefix: Buffer, start: number): boolean {
         continue;
       }
       json.beginArray();
-      return json.nextElement();
+      // Looked at, since the cursor takes the end of the prefix for an element that is still to come.
+      return json.nextElement() && json.peek() === 'object';
     }
   } catch {
     // The prefix ends in the middle of something: nothing shown yet.

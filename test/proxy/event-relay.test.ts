@@ -222,6 +222,14 @@ describe('what is held', () => {
     expect(events.isMidEvent).toBe(false);
   });
 
+  test('a prefix that ends at the opening bracket of its choices shows nothing yet', () => {
+    const usage = event({ id: 'c', choices: [], usage: USAGE });
+    const events = create('sglang');
+    const cut = usage.indexOf('[') + 1;
+    expect(sent(events.push(Buffer.from(usage.slice(0, cut)), 0))).toBe('');
+    expect(sent(events.push(Buffer.from(usage.slice(cut)), 0))).toBe('');
+  });
+
   test('[DONE] is never held', () => {
     expect(sent(create('vllm').push(Buffer.from('data: [DO'), 0))).toBe('data: [DO');
   });

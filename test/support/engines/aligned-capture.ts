@@ -1,0 +1,37 @@
+import { readCapture } from '../captures.ts';
+
+export interface CapturedPair {
+  readonly asked: string;
+  readonly unasked: string;
+}
+
+/**
+ * A captured pair: one request with and without usage. The second has the first's ids, times and measurements,
+ * each in its own place, so that what is left of the difference is what asking for usage changes.
+ *
+ * @throws {Error} if one of the two has more of these than the other: then they are no pair
+ */
+export function alignedCapture(askedName: string, unaskedName: string): CapturedPair {
+  const asked = readCapture(askedName).body.toString('utf8');
+  let unasked = readCapture(unaskedName).body.toString('utf8');
+  const [id = ''] = /"id":"[^"]*"/.exec(asked) ?? [];
+  const [created = ''] = /"created":\d+/.exec(asked) ?? [];
+  unasked = unasked.replaceAll(/"id":"[^"]*"/g, id).replaceAll(/"created":\d+/g, created);
+  return {
+    asked: asked.replaceAll(/"created":\d+/g, created),
+    unasked: takeOver(/"timings":\{[^}]*\}/g, asked, unasked),
+  };
+}
+
+/** Completions of llama.cpp carry usage asked or not: these figures are accidents, too. */
+export function alignedWithUsage(askedName: string, unaskedName: string): CapturedPair {
+  const pair = alignedCapture(askedName, unaskedName);
+  return { ...pair, unasked: takeOver(/"usage":\{.*?\}\}/g, pair.asked, pair.unasked) };
+}
+
+function takeOver(what: RegExp, from: string, into: string): string {
+  const found = [...from.matchAll(what)].map(([text]) => text);
+  const places = [...into.matchAll(what)].length;
+  if (found.length !== places) throw new Error(`not a pair: ${found.length} and ${places} of ${what}`);
+  return into.replaceAll(what, () => found.shift() ?? '');
+}

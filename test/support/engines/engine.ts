@@ -1,0 +1,74 @@
+/** What an engine makes of a client's `stream_options`. */
+export interface UsageAsked {
+  /** A usage chunk at the end. */
+  readonly usage: boolean;
+  /** Running figures on every chunk. */
+  readonly continuous: boolean;
+}
+
+/** `stream_options` as a client may send it. */
+export interface ClientStreamOptions {
+  readonly include_usage?: boolean | null;
+  readonly continuous_usage_stats?: boolean;
+}
+
+/** What an engine answers to one request. */
+export interface EngineAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+/** One exchange: a request, and what the engine sends for it when asked for usage and when not. */
+export interface EngineCase {
+  /** The row of the matrix. */
+  readonly name: string;
+  /** Where the engine's bytes are known from; `unverified` where nobody has seen them on a wire. */
+  readonly source: string;
+  readonly endpoint: '/v1/chat/completions' | '/v1/completions';
+  /** Members of the request beside `model`, `stream` and `stream_options`. */
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly toEvents: (asked: UsageAsked) => readonly string[];
+  /** What the record says, whether or not the client asked. */
+  readonly record: Readonly<Record<string, unknown>>;
+  /** Answered instead to any request with `stream_options`. */
+  readonly refusal?: { readonly status: number; readonly body: string };
+}
+
+/** A scripted engine: the column of the matrix. */
+export interface ScriptedEngine {
+  readonly name: string;
+  /** The replica's `engine` in the configuration. */
+  readonly engine: string;
+  readonly contentType: string;
+  readonly readAsked: (options: ClientStreamOptions | null | undefined) => UsageAsked;
+  readonly cases: readonly EngineCase[];
+}
+
+/** One event with an object as its data, as every engine but TGI writes it. */
+export function toEvent(data: object): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+export const DONE_EVENT = 'data: [DONE]\n\n';
+
+/** Members by a condition, to be spread in the order in which the engine writes them. */
+export function when<T extends object>(condition: boolean, members: T): T | Record<never, never> {
+  return condition ? members : {};
+}
+
+/** Asked by `include_usage: true` and nothing else; running figures are not known to the engine. */
+export function readIncludeUsage(options: ClientStreamOptions | null | undefined): UsageAsked {
+  return { usage: options?.include_usage === true, continuous: false };
+}
+
+/** What an engine answers to this request body. */
+export function answerOf(engine: ScriptedEngine, exchange: EngineCase, body: string): EngineAnswer {
+  const { stream_options } = JSON.parse(body) as { stream_options?: ClientStreamOptions | null };
+  const { refusal } = exchange;
+  if (refusal !== undefined && stream_options !== undefined) {
+    return { status: refusal.status, contentType: 'application/json', body: Buffer.from(refusal.body) };
+  }
+  const events = exchange.toEvents(engine.readAsked(stream_options));
+  return { status: 200, contentType: engine.contentType, body: Buffer.from(events.join('')) };
+}

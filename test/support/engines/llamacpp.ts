@@ -1,0 +1,169 @@
+import { alignedCapture, alignedWithUsage, type CapturedPair } from './aligned-capture.ts';
+import {
+  DONE_EVENT,
+  type EngineCase,
+  readIncludeUsage,
+  type ScriptedEngine,
+  toEvent,
+  type UsageAsked,
+  when,
+} from './engine.ts';
+import { type Plan, recordOf, TEXT, TOOL_CALL, thinking, withOwnFinish } from './plans.ts';
+
+const SERVER = 'ggml-org/llama.cpp, tools/server/server-task.cpp';
+const CHAT = '/v1/chat/completions';
+const COMPLETIONS = '/v1/completions';
+const TIMINGS = { cache_n: 4, prompt_n: 5, prompt_ms: 0.657, predicted_n: 3, predicted_ms: 4.986 };
+const tail = {
+  created: 1_795_241_975,
+  id: 'chatcmpl-W7uY',
+  model: 'm',
+  system_fingerprint: 'b0-unknown',
+  object: 'chat.completion.chunk',
+};
+
+/** `timings` ride on the last chunk: the usage chunk if there is one, else the finishing one. */
+function toChat(plan: Plan, { usage }: UsageAsked): string[] {
+  const role = { index: 0, delta: { role: 'assistant', content: null } };
+  const steps = [role, ...withOwnFinish(plan.steps)].map(({ index, delta, ...rest }) => {
+    const finish = 'finish' in rest ? rest.finish : null;
+    return toEvent({
+      choices: [{ finish_reason: finish, index, delta }],
+      ...tail,
+      ...when(finish !== null && !usage, { timings: TIMINGS }),
+    });
+  });
+  const [completionTokens = 0] = plan.completionTokens;
+  const last = toEvent({
+    choices: [],
+    ...tail,
+    usage: {
+      completion_tokens: completionTokens,
+      prompt_tokens: plan.promptTokens,
+      total_tokens: plan.promptTokens + completionTokens,
+      prompt_tokens_details: { cached_tokens: plan.cachedTokens },
+    },
+    timings: TIMINGS,
+  });
+  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
+}
+
+const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
+  name,
+  source: SERVER,
+  endpoint: CHAT,
+  request: {},
+  toEvents: (asked) => toChat(plan, asked),
+  record: { ...recordOf(plan, true), timings: TIMINGS },
+  ...more,
+});
+
+function capturedCase(
+  name: string,
+  file: string,
+  pair: CapturedPair,
+  more: Pick<EngineCase, 'endpoint' | 'record'> & Partial<EngineCase>,
+): EngineCase {
+  return {
+    name,
+    source: `captures/llama/${file}-usage.txt, ${file}-nousage.txt`,
+    request: {},
+    toEvents: ({ usage }) => [usage ? pair.asked : pair.unasked],
+    ...more,
+  };
+}
+
+const chatPair = (file: string) => alignedCapture(`llama/${file}-usage`, `llama/${file}-nousage`);
+const completionPair = (file: string, asked = `${file}-usage`) =>
+  alignedWithUsage(`llama/${asked}`, `llama/${file}-nousage`);
+
+const PING = ':\n\n';
+const ERROR = { code: 500, message: 'context shift failed', type: 'server_error' };
+
+const figures = (prompt_tokens: number, completion_tokens: number, cached_tokens: number) => ({
+  prompt_tokens,
+  completion_tokens,
+  cached_tokens,
+});
+
+const capturedCases: readonly EngineCase[] = [
+  capturedCase('chat, captured', 'chat-stream', chatPair('chat-stream'), {
+    endpoint: CHAT,
+    record: { ...figures(28, 12, 27), finish_reasons: ['length'] },
+  }),
+  capturedCase('chat, n = 2', 'chat-stream-n2', chatPair('chat-stream-n2'), {
+    endpoint: CHAT,
+    request: { n: 2 },
+    record: { ...figures(18, 10, 17), finish_reasons: ['length', 'length'] },
+  }),
+  capturedCase('chat, tools offered', 'chat-tools-stream', chatPair('chat-tools-stream'), {
+    endpoint: CHAT,
+    record: { completion_tokens: 60 },
+  }),
+  capturedCase('chat, engine timings', 'chat-stream-timings', chatPair('chat-stream-timings'), {
+    endpoint: CHAT,
+    request: { timings_per_token: true },
+    record: figures(18, 4, 17),
+  }),
+  capturedCase('chat, metadata chunks', 'chat-stream-progress', chatPair('chat-stream-progress'), {
+    endpoint: CHAT,
+    request: { return_progress: true },
+    record: figures(18, 3, 17),
+  }),
+  capturedCase(
+    'completions',
+    'completions-stream',
+    completionPair('completions-stream', 'completions-stream-usage-again'),
+    {
+      endpoint: COMPLETIONS,
+      record: { ...figures(3, 6, 2), finish_reasons: ['length'] },
+    },
+  ),
+  capturedCase('completions, n = 2', 'completions-stream-n2', completionPair('completions-stream-n2'), {
+    endpoint: COMPLETIONS,
+    request: { n: 2 },
+    record: { ...figures(3, 8, 2), finish_reasons: ['length', 'length'] },
+  }),
+  capturedCase(
+    'completions, two prompts',
+    'completions-stream-prompts',
+    completionPair('completions-stream-prompts'),
+    {
+      endpoint: COMPLETIONS,
+      request: { prompt: ['The sea', 'A tree'] },
+      record: { ...figures(5, 8, 3), finish_reasons: ['length', 'length'] },
+    },
+  ),
+];
+
+/** llama.cpp's server, since usage is sent only when asked for (ggml-org/llama.cpp#16052). */
+export const llamacpp: ScriptedEngine = {
+  name: 'llama.cpp',
+  engine: 'llamacpp',
+  contentType: 'text/event-stream',
+  readAsked: readIncludeUsage,
+  cases: [
+    ...capturedCases,
+    chatCase('chat', TEXT),
+    chatCase('chat, tool call', TOOL_CALL),
+    chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, pings', TEXT, {
+      source: 'ggml-org/llama.cpp#24013',
+      toEvents: (asked) => [
+        PING,
+        PING,
+        ...toChat(TEXT, asked).flatMap((event, i) => (i < 3 ? [event, PING] : [event])),
+      ],
+    }),
+    chatCase('error in the stream', TEXT, {
+      source: 'ggml-org/llama.cpp#16109',
+      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), toEvent({ error: ERROR })],
+      record: { error_type: 'upstream_error', status: 200 },
+    }),
+    chatCase('error in the stream, error: line', TEXT, {
+      source: 'ggml-org/llama.cpp#16104: before 2025-09',
+      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), `error: ${JSON.stringify(ERROR)}\n\n`],
+      record: { error_type: 'upstream_error', status: 200 },
+    }),
+  ],
+};

@@ -1,0 +1,58 @@
+import { DONE_EVENT, type EngineCase, readIncludeUsage, type ScriptedEngine, toEvent } from './engine.ts';
+import { type Plan, recordOf, TEXT, totalOf, withOwnFinish } from './plans.ts';
+
+const head = {
+  id: 'chatcmpl-q1',
+  object: 'chat.completion.chunk',
+  created: 1_795_000_000,
+  model: 'm',
+  system_fingerprint: 'm',
+};
+
+function toChat(plan: Plan, usage: boolean): string[] {
+  const steps = withOwnFinish(plan.steps).map(({ index, delta, finish }) =>
+    toEvent({
+      ...head,
+      choices: [
+        {
+          index,
+          delta: finish === undefined ? { role: 'assistant', ...delta } : {},
+          logprobs: null,
+          finish_reason: finish ?? null,
+        },
+      ],
+    }),
+  );
+  const figures = {
+    prompt_tokens: plan.promptTokens,
+    completion_tokens: totalOf(plan),
+    total_tokens: plan.promptTokens + totalOf(plan),
+  };
+  return [...steps, ...(usage ? [toEvent({ ...head, choices: [], usage: figures })] : []), DONE_EVENT];
+}
+
+const chatCase = (name: string, more: Partial<EngineCase>): EngineCase => ({
+  name,
+  source: 'unverified',
+  endpoint: '/v1/chat/completions',
+  request: {},
+  toEvents: ({ usage }) => toChat(TEXT, usage),
+  record: recordOf(TEXT, false),
+  ...more,
+});
+
+/** LM Studio, of which nobody has captured a stream: role and content together, usage or never any. */
+export const lmstudio: ScriptedEngine = {
+  name: 'lmstudio (unverified)',
+  engine: 'openai',
+  contentType: 'text/event-stream',
+  readAsked: readIncludeUsage,
+  cases: [
+    chatCase('chat', {}),
+    chatCase('chat, usage never comes', {
+      source: 'lmstudio-ai/lmstudio-bug-tracker#713, lmstudio-ai/lmstudio-js#320',
+      toEvents: () => toChat(TEXT, false),
+      record: { prompt_tokens: undefined, completion_tokens: undefined, finish_reasons: ['stop'] },
+    }),
+  ],
+};

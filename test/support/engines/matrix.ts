@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type FakeReplica, type Script, startFakeReplica } from '../fake-replica.ts';
+import { exchangeRaw, postBytes } from '../raw-http.ts';
+import { type StartedGateway, startGateway } from '../start-gateway.ts';
+import { answerOf, type ClientStreamOptions, type EngineCase, type ScriptedEngine } from './engine.ts';
+import { llamacpp } from './llamacpp.ts';
+import { lmstudio } from './lmstudio.ts';
+import { ollama } from './ollama.ts';
+import { openai } from './openai.ts';
+import { sglang } from './sglang.ts';
+import { tgi } from './tgi.ts';
+import { vllm } from './vllm.ts';
+
+/** The columns of the matrix. */
+export const ENGINES: readonly ScriptedEngine[] = [vllm, sglang, llamacpp, tgi, ollama, lmstudio, openai].map(
+  (engine) => ({ ...engine, cases: [...engine.cases, ...refusalsOf(engine)] }),
+);
+
+/** What a client sends as `stream_options`; undefined: no such member. */
+export const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
+  undefined,
+  null,
+  {},
+  { include_usage: false },
+  { include_usage: true },
+  { continuous_usage_stats: true },
+  { include_usage: false, continuous_usage_stats: true },
+  { include_usage: true, continuous_usage_stats: true },
+];
+
+/** One comparison that failed. */
+export interface Difference {
+  readonly ask: string;
+  readonly cuts: readonly number[];
+  readonly expected: string;
+  readonly actual: string;
+}
+
+/** A gateway before one replica that plays one exchange of one engine. */
+export class Cell implements AsyncDisposable {
+  readonly #engine: ScriptedEngine;
+  readonly #exchange: EngineCase;
+  readonly #replica: FakeReplica;
+  readonly #gateway: StartedGateway;
+  #cuts: readonly number[] = [];
+  #longestPauseMs = 0;
+
+  private constructor(
+    engine: ScriptedEngine,
+    exchange: EngineCase,
+    replica: FakeReplica,
+    gateway: StartedGateway,
+  ) {
+    this.#engine = engine;
+    this.#exchange = exchange;
+    this.#replica = replica;
+    this.#gateway = gateway;
+  }
+
+  /** Starts both, and lets one ordinary stream pass: what the gateway learns of a replica, it has learnt. */
+  static async start(engine: ScriptedEngine, exchange: EngineCase): Promise<Cell> {
+    const replica = await startFakeReplica();
+    const gateway = await startGateway({
+      replicas: [{ name: 'a', url: replica.url, engine: engine.engine }],
+    });
+    const cell = new Cell(engine, exchange, replica, gateway);
+    const [ordinary] = engine.cases;
+    if (ordinary !== undefined) {
+      replica.answer(cell.#play(ordinary));
+      await cell.#ask(ordinary, undefined);
+    }
+    replica.answer(cell.#play(exchange));
+    return cell;
+  }
+
+  /**
+   * Sends the client's request through the gateway, the replica cutting its answer at these offsets, and holds
+   * what comes, and the record, against what the engine itself answers to the same bytes.
+   */
+  async compare(
+    ask: ClientStreamOptions | null | undefined,
+    cuts: readonly number[],
+  ): Promise<Difference | null> {
+    this.#cuts = cuts;
+    const expected = answerOf(this.#engine, this.#exchange, toBody(this.#exchange, ask));
+    for (let attempt = 1; ; attempt++) {
+      this.#longestPauseMs = 0;
+      const { status, body, record } = await this.#ask(this.#exchange, ask);
+      const differing = status === 200 ? differingFields(record, this.#exchange.record) : [];
+      if (status === expected.status && body.equals(expected.body) && differing.length === 0) return null;
+      // An event may be held for 50 ms (docs/engines.md): a machine that stood still longer shows nothing.
+      if (this.#longestPauseMs > MAX_PAUSE_MS && attempt < MAX_ATTEMPTS) continue;
+      return {
+        ask: JSON.stringify(ask) ?? 'nothing',
+        cuts,
+        expected: `${expected.status} ${expected.body.toString('utf8')}${toText(differing, this.#exchange.record)}`,
+        actual: `${status} ${body.toString('utf8')}${toText(differing, record)}`,
+      };
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#gateway.close();
+    await this.#replica.close();
+  }
+
+  async #ask(exchange: EngineCase, ask: ClientStreamOptions | null | undefined) {
+    const request = postBytes(exchange.endpoint, toBody(exchange, ask), ['Content-Type: application/json']);
+    const { status, body } = await exchangeRaw(this.#gateway.url, request);
+    return { status, body, record: (await this.#gateway.nextRecord()) as object as Record<string, unknown> };
+  }
+
+  #play(exchange: EngineCase): Script {
+    return async ({ request, head, write, end }) => {
+      const answer = answerOf(this.#engine, exchange, (await request.body).toString('utf8'));
+      await head(answer.status, ['Content-Type', answer.contentType]);
+      let lastMs = performance.now();
+      for (const piece of cutAt(answer.body, this.#cuts)) {
+        await write(piece);
+        // Two turns of the event loop, in which the gateway reads what was just written.
+        await turn();
+        await turn();
+        this.#longestPauseMs = Math.max(this.#longestPauseMs, performance.now() - lastMs);
+        lastMs = performance.now();
+      }
+      end();
+    };
+  }
+}
+
+const MAX_PAUSE_MS = 25;
+const MAX_ATTEMPTS = 5;
+
+function refusalsOf({ cases: [ordinary] }: ScriptedEngine): EngineCase[] {
+  if (ordinary === undefined) return [];
+  const error = (text: string) => JSON.stringify({ error: { message: text, type: 'BadRequestError' } });
+  const refusing = (name: string, status: number, body: string): EngineCase => ({
+    ...ordinary,
+    name,
+    source: 'berriai/litellm#5632: servers that know no stream_options',
+    record: {},
+    refusal: { status, body },
+  });
+  const named = "Unrecognized request argument supplied: 'stream_options'";
+  return [
+    refusing('stream_options refused, 400', 400, error(named)),
+    refusing('stream_options refused, 422', 422, error(named)),
+    refusing('stream_options refused in 200 KB', 400, error(`${named} ${'.'.repeat(200_000)}`)),
+  ];
+}
+
+function toBody(exchange: EngineCase, ask: ClientStreamOptions | null | undefined): string {
+  const text =
+    exchange.endpoint === '/v1/completions'
+      ? { prompt: 'The sea' }
+      : { messages: [{ role: 'user', content: 'Write.' }] };
+  const options = ask === undefined ? {} : { stream_options: ask };
+  return JSON.stringify({ model: 'm', ...text, stream: true, ...exchange.request, ...options });
+}
+
+function cutAt(whole: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
+  return [0, ...sorted]
+    .map((from, i) => whole.subarray(from, sorted[i] ?? whole.length))
+    .filter(({ length }) => length > 0);
+}
+
+function differingFields(
+  record: Record<string, unknown>,
+  expected: Readonly<Record<string, unknown>>,
+): string[] {
+  return Object.keys(expected).filter((name) => !isDeepStrictEqual(record[name], expected[name]));
+}
+
+function toText(names: readonly string[], record: Readonly<Record<string, unknown>>): string {
+  return names.map((name) => `\n${name}: ${JSON.stringify(record[name])}`).join('');
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));

@@ -1,0 +1,156 @@
+import {
+  type ClientStreamOptions,
+  DONE_EVENT,
+  type EngineCase,
+  type ScriptedEngine,
+  toEvent,
+  type UsageAsked,
+  when,
+} from './engine.ts';
+import {
+  type Plan,
+  recordOf,
+  type Step,
+  TEXT,
+  TOOL_CALL,
+  TWO_CHOICES,
+  textOf,
+  thinking,
+  totalOf,
+  withOwnFinish,
+} from './plans.ts';
+
+const CHAT = 'sgl-project/sglang, python/sglang/srt/entrypoints/openai/serving_chat.py';
+const COMPLETION = 'sgl-project/sglang, python/sglang/srt/entrypoints/openai/serving_completions.py';
+const chat = { id: 'a1b2', object: 'chat.completion.chunk', created: 1_795_000_000, model: 'm' };
+const completion = { id: 'a1b2', object: 'text_completion', created: 1_795_000_000, model: 'm' };
+
+/** Running figures are a switch of their own (utils.py, should_include_usage). */
+function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked {
+  return {
+    usage: options?.include_usage === true,
+    continuous: options?.continuous_usage_stats === true,
+  };
+}
+
+function running(plan: Plan, continuous: boolean): object {
+  const figures = {
+    prompt_tokens: plan.promptTokens,
+    total_tokens: plan.promptTokens + 1,
+    completion_tokens: 1,
+  };
+  return { usage: continuous ? { ...figures, prompt_tokens_details: null, reasoning_tokens: 0 } : null };
+}
+
+/** Without what is None: `model_dump_json(exclude_none=True)`. */
+function usageChunk(head: object, plan: Plan): string {
+  return toEvent({
+    ...head,
+    choices: [],
+    usage: {
+      prompt_tokens: plan.promptTokens,
+      total_tokens: plan.promptTokens + totalOf(plan),
+      completion_tokens: totalOf(plan),
+      ...when(plan.cachedTokens > 0, { prompt_tokens_details: { cached_tokens: plan.cachedTokens } }),
+      reasoning_tokens: 0,
+    },
+  });
+}
+
+const NO_DELTA = { role: null, content: null, reasoning_content: null, tool_calls: null };
+
+/** Every field, set or not: `model_dump_json()`. */
+function toChat(plan: Plan, { usage, continuous }: UsageAsked, before: readonly string[] = []): string[] {
+  const chunk = ({ index, delta, finish }: Step) =>
+    toEvent({
+      ...chat,
+      choices: [
+        {
+          index,
+          delta: { ...NO_DELTA, ...delta },
+          logprobs: null,
+          finish_reason: finish ?? null,
+          matched_stop: null,
+        },
+      ],
+      ...running(plan, continuous && finish === undefined),
+    });
+  const roles = plan.completionTokens.map((_, index) => ({
+    index,
+    delta: { role: 'assistant', content: '' },
+  }));
+  const steps = [...roles, ...withOwnFinish(plan.steps)].map(chunk);
+  return [...steps, ...before, ...(usage ? [usageChunk(chat, plan)] : []), DONE_EVENT];
+}
+
+function toCompletion(plan: Plan, { usage, continuous }: UsageAsked): string[] {
+  const steps = plan.steps.map((step) =>
+    toEvent({
+      ...completion,
+      choices: [
+        {
+          index: step.index,
+          text: textOf(step),
+          logprobs: null,
+          finish_reason: step.finish ?? null,
+          matched_stop: null,
+        },
+      ],
+      ...running(plan, continuous),
+    }),
+  );
+  return [...steps, ...(usage ? [usageChunk(completion, plan)] : []), DONE_EVENT];
+}
+
+const SGLEXT = toEvent({
+  ...chat,
+  choices: [],
+  usage: null,
+  sglext: { cached_tokens_details: { device: 4, host: 0 } },
+});
+const ERROR = toEvent({
+  error: { object: 'error', message: 'abort', type: 'INTERNAL', param: null, code: 500 },
+});
+
+const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
+  name,
+  source: CHAT,
+  endpoint: '/v1/chat/completions',
+  request: {},
+  toEvents: (asked) => toChat(plan, asked),
+  record: recordOf(plan, plan.cachedTokens > 0),
+  ...more,
+});
+
+const completionCase = (name: string, plan: Plan, request: EngineCase['request'] = {}): EngineCase => ({
+  ...chatCase(name, plan),
+  source: COMPLETION,
+  endpoint: '/v1/completions',
+  request,
+  toEvents: (asked) => toCompletion(plan, asked),
+});
+
+/** SGLang with `--enable-cache-report`: it does not tell zero from unknown. */
+export const sglang: ScriptedEngine = {
+  name: 'sglang',
+  engine: 'sglang',
+  contentType: 'text/event-stream; charset=utf-8',
+  readAsked,
+  cases: [
+    chatCase('chat', TEXT),
+    chatCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 } }),
+    chatCase('chat, tool call', TOOL_CALL),
+    chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, metadata chunks', TEXT, {
+      source: `${CHAT}: a chunk with sglext, without choices and usage`,
+      request: { return_cached_tokens_details: true },
+      toEvents: (asked) => toChat(TEXT, asked, [SGLEXT]),
+    }),
+    chatCase('error in the stream', TEXT, {
+      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
+      record: { error_type: 'upstream_error', status: 200 },
+    }),
+    completionCase('completions', TEXT),
+    completionCase('completions, n = 2', TWO_CHOICES, { n: 2 }),
+  ],
+};
