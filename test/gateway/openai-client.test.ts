@@ -1,9 +1,9 @@
 import OpenAI, { APIConnectionError, BadRequestError, InternalServerError, NotFoundError } from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
-import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type { ServedRequest, SimulatedReplicaSettings } from '../../src/simulate/settings.ts';
-import { EventLog } from '../support/event-log.ts';
+import type { EventLog } from '../support/event-log.ts';
 import { hang, startFakeReplica } from '../support/fake-replica.ts';
+import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Tell me about gateways.' }];
@@ -16,12 +16,7 @@ interface Setting {
 
 /** The official client, a gateway, and behind it a simulated replica that answers at once. */
 async function start(settings: Partial<SimulatedReplicaSettings> = {}): Promise<Setting> {
-  const served = new EventLog<ServedRequest>();
-  const replica = createSimulatedReplica(
-    { ttftMs: 0, gapMs: 0, tokens: 8, models: ['m'], ...settings },
-    { onServed: (request) => served.push(request) },
-  );
-  const { url } = await replica.start();
+  const { url, replica, served } = await startSimulatedReplica(settings);
   onTestFinished(() => replica.close());
   const gateway = await startGateway({
     replicas: [{ name: 'a', url, models: 'auto', engine: 'auto' }],
