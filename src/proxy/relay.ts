@@ -158,7 +158,15 @@ export class Relay {
   #watchHolding(events: EventRelay, heldCountBefore: number): void {
     if (events.isHolding && events.heldCount === heldCountBefore) return;
     this.#stopHolding();
-    if (events.isHolding) this.#holdTimer = setTimeout(() => this.#send(events.releaseHeld()), HOLD_MS);
+    if (!events.isHolding) return;
+    const { heldCount } = events;
+    this.#holdTimer = setTimeout(() => {
+      // After a stall the awaited event may lie in the socket already: reads come before immediates.
+      setImmediate(() => {
+        const isStillHeld = events.isHolding && events.heldCount === heldCount;
+        if (isStillHeld && !this.#exchange.response.destroyed) this.#send(events.releaseHeld());
+      });
+    }, HOLD_MS);
   }
 
   #stopHolding(): void {
