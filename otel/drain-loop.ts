@@ -49,6 +49,8 @@ export class DrainLoop {
   #isOver = false;
   /** Failed calls since the last that did not fail. */
   #failures = 0;
+  /** How many records at the head of the queue have waited: what is left of a batch that was split. */
+  #overdue = 0;
 
   constructor(settings: DrainLoopSettings, collaborators: DrainLoopCollaborators) {
     this.#settings = settings;
@@ -97,7 +99,7 @@ export class DrainLoop {
   /** Comes back with an empty queue only when stopping. */
   async #untilBatchIsDue(): Promise<void> {
     const { queue, clock } = this.#with;
-    while (!this.#stopping.signal.aborted && !this.#isBatchFull()) {
+    while (!this.#stopping.signal.aborted && this.#overdue === 0 && !this.#isBatchFull()) {
       const [first] = queue.peek(1);
       const waitMs =
         first === undefined
@@ -160,6 +162,7 @@ export class DrainLoop {
   }
 
   #shrinkBatches(reason: string, lines: readonly Uint8Array[]): void {
+    this.#overdue = Math.max(this.#overdue, lines.length);
     const isNews = this.#limit.shrink(lines.reduce((bytes, line) => bytes + line.length, 0));
     if (isNews) this.#exportLog.tooLarge(reason, this.#limit.bytes);
   }
@@ -176,6 +179,7 @@ export class DrainLoop {
       return;
     }
     queue.remove(batchCount);
+    this.#overdue = Math.max(0, this.#overdue - batchCount);
     if (decision.action === 'refuse') {
       this.#countFailure();
       counters.rejected += batchCount;

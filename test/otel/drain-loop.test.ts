@@ -150,8 +150,9 @@ describe('a batch that is too large', () => {
     const { batches, offer, answerWith, counters, clock } = startLoop({ settings });
     answerWith(takeUpTo(2));
     offer(8, 100);
-    await clock.advance(1000);
+    await clock.advance(0);
     expect(batches.map((batch) => batch.length)).toEqual([8, 4, 2, 2, 2, 2]);
+    expect(clock.nowMs()).toBe(0);
     expect(counters).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
   });
 
@@ -314,6 +315,56 @@ describe('stopping', () => {
     await Promise.all([loop.stop(5000), loop.stop(0)]);
     expect(batches).toEqual([[0]]);
   });
+});
+
+test('an outage of a day costs a bounded queue, one timer and one line in the log', async () => {
+  const { clock, offer, answerWith, counters, queue, log } = startLoop({ capacity: 50 });
+  answerWith(() => UNAVAILABLE);
+  for (let minute = 0; minute < 24 * 60; minute += 1) {
+    offer(10, 100);
+    await clock.advance(60_000);
+  }
+  expect(queue).toMatchObject({ size: 50, bytes: 5000 });
+  expect(counters).toMatchObject({ recorded: 14_400, dropped: 14_350, exported: 0, rejected: 0 });
+  expect(clock.sleepsMs).toHaveLength(1);
+  expect(log.lines).toHaveLength(1);
+  answerWith(() => TAKEN);
+  await clock.advance(5000);
+  expect(counters).toMatchObject({ exported: 50, dropped: 14_350 });
+  expect(log.lines).toMatchObject([
+    { level: 'warn' },
+    { level: 'info', fields: { failed_calls: expect.any(Number) } },
+  ]);
+});
+
+test('a collector that comes and goes makes no more than a line for each ten seconds', async () => {
+  const { clock, offer, answerWith, log, counters } = startLoop({ random: () => 0.5 });
+  let calls = 0;
+  answerWith(() => {
+    calls += 1;
+    return calls % 2 === 0 ? TAKEN : UNAVAILABLE;
+  });
+  for (let second = 0; second < 60; second += 1) {
+    offer(3);
+    await clock.advance(1000);
+  }
+  expect(counters.failedCalls).toBe(60);
+  expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(6);
+});
+
+test('a collector that refuses everything makes a line a minute, and each record is told of once', async () => {
+  const { clock, offer, answerWith, log, loop } = startLoop();
+  answerWith(() => ({ kind: 'answered', status: 401, message: 'no token' }));
+  for (let second = 0; second < 90; second += 1) {
+    offer(3);
+    await clock.advance(1000);
+  }
+  await loop.stop(0);
+  expect(log.lines).toMatchObject([
+    { fields: { reason: 'http_401', rejected: 3, collector_message: 'no token' } },
+    { fields: { reason: 'http_401', rejected: 180 } },
+    { fields: { rejected: 87 } },
+  ]);
 });
 
 test('whatever the collector does, each record ends in exactly one counter, and none is sent after its end', async () => {

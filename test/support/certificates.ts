@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** A certificate and its key, as PEM text and as the files they are in. */
+export interface IssuedCertificate {
+  readonly cert: string;
+  readonly key: string;
+  readonly certPath: string;
+  readonly keyPath: string;
+}
+
+/** A certificate authority of this test alone; its files go when it is disposed of. */
+export interface TestAuthority extends AsyncDisposable {
+  readonly ca: IssuedCertificate;
+  /** Issues a certificate for 127.0.0.1, good for servers and clients. */
+  issue(name: string): Promise<IssuedCertificate>;
+}
+
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+
+/** Makes an authority with the openssl command: no key of a test is ever in the repository. */
+export async function createAuthority(): Promise<TestAuthority> {
+  const directory = await mkdtemp(join(tmpdir(), 'spangate-ca-'));
+  const pathsOf = (name: string) => ({
+    certPath: join(directory, `${name}.pem`),
+    keyPath: join(directory, `${name}.key`),
+  });
+  const request = async (name: string, options: readonly string[]): Promise<IssuedCertificate> => {
+    const { certPath, keyPath } = pathsOf(name);
+    const files = ['-subj', `/CN=spangate ${name}`, '-keyout', keyPath, '-out', certPath];
+    await run('openssl', ['req', '-x509', ...NEW_KEY, ...files, ...options]);
+    const [cert, key] = await Promise.all([readFile(certPath, 'utf8'), readFile(keyPath, 'utf8')]);
+    return { cert, key, certPath, keyPath };
+  };
+  const ca = await request('ca', []);
+  const signedByCa = ['-CA', ca.certPath, '-CAkey', ca.keyPath, '-addext', 'subjectAltName=IP:127.0.0.1'];
+  return {
+    ca,
+    issue: (name) => request(name, [...signedByCa, '-addext', 'basicConstraints=critical,CA:FALSE']),
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  };
+}
