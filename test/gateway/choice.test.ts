@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
+import { startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,
   COMPLETION,
@@ -163,14 +164,20 @@ describe('a replica that cannot be connected to is skipped for that request', ()
     expect(await turnsOf(gateway, 2)).toEqual(['b', 'b']);
   });
 
-  test('each try is an event of the span, and names the replica and a code', async () => {
+  test('each try is an event of the span and a line of the log, without an address', async () => {
+    await using collector = await startFakeCollector();
     await using replica = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: refusedUrlBeside(replica) }, replica],
+      collector,
     });
 
     await gateway.chat();
+    await collector.waitFor(({ spans }) => spans.length === 1);
 
+    expect(collector.spans[0]?.events).toHaveLength(1);
+    expect(JSON.stringify(collector.spans[0]?.events)).toContain('"a"');
+    expect(JSON.stringify(collector.spans[0]?.events)).not.toContain('127.0.0');
     const line = gateway.logLines.find((text) => text.includes('attempt failed'));
     expect(JSON.parse(line ?? '{}')).toMatchObject({ replica: 'a', error_code: 'ECONNREFUSED' });
     expect(line).not.toContain('127.0.0');

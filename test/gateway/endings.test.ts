@@ -77,6 +77,14 @@ const endings: readonly Ending[] = [
     errorEvent: null,
   },
   {
+    name: 'a stream that ended in order and never said that it was whole',
+    body: STREAMED,
+    script: answerStream([chatChunk('x')]),
+    record: { status: 200, stream: true, truncated: true, error_type: undefined },
+    errorEvent: null,
+    text: chatChunk('x'),
+  },
+  {
     name: "the replica's own error",
     body: PLAIN,
     script: answerJson({ error: 'busy' }, { status: 503 }),

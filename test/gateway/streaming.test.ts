@@ -46,7 +46,7 @@ describe('where nothing is injected', () => {
     ['no blank line at the end', ['data: {"x":1}\n\n', 'data: [DONE]']],
     [
       'characters cut in two',
-      [Buffer.from('data: "é😀"\n\n').subarray(0, 8), Buffer.from('data: "é😀"\n\n').subarray(8)],
+      [Buffer.from('data: "é😀"\n\n').subarray(0, 8), Buffer.from('data: "é😀"\n\n').subarray(8), DONE],
     ],
   ] as const)('every read goes out as it comes, one write each: %s', async ([, pieces]) => {
     await using replica = await startFakeReplica();
