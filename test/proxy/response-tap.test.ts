@@ -1,0 +1,277 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, test } from 'vitest';
+import type { RequestRecord } from '../../otel/request-record.ts';
+import { EventRelay } from '../../src/proxy/event-relay.ts';
+import { JsonTap, StreamTap } from '../../src/proxy/response-tap.ts';
+import { UsageTally } from '../../src/proxy/usage.ts';
+
+const ARRIVED_MS = 1000;
+
+/** Lets events pass at these times and returns what the record says of them. */
+function tapped(
+  events: readonly (readonly [atMs: number, text: string])[],
+  tally: { choicesPerPrompt?: number; isTotalPerChoice?: boolean } = {},
+): Partial<RequestRecord> {
+  const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
+  const tap = new StreamTap(ARRIVED_MS, usage);
+  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, tap });
+  for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
+  relay.end();
+  const record: Partial<RequestRecord> = {};
+  tap.fill(record);
+  return record;
+}
+
+function tappedJson(text: string): Partial<RequestRecord> {
+  const tap = new JsonTap();
+  tap.push(Buffer.from(text));
+  const record: Partial<RequestRecord> = {};
+  tap.fill(record);
+  return record;
+}
+
+const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
+const delta = (members: object, index = 0) =>
+  data({ choices: [{ index, delta: members, finish_reason: null }] });
+const usageOf = (usage: object) => data({ choices: [], usage });
+
+const OUTPUT: readonly (readonly [string, string])[] = [
+  ['content', delta({ content: 'x' })],
+  ['reasoning', delta({ reasoning: 'x' })],
+  ['reasoning_content', delta({ reasoning_content: 'x' })],
+  ['a refusal', delta({ refusal: 'x' })],
+  ['a tool call', delta({ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '' } }] })],
+  [
+    'a tool call in an object, as old TGI has it',
+    delta({ tool_calls: { index: 0, function: { arguments: '1' } } }),
+  ],
+  ['a function call', delta({ function_call: { name: 'f', arguments: '' } })],
+  ['content in parts', delta({ content: [{ type: 'text', text: 'x' }] })],
+  ['text', data({ choices: [{ index: 0, text: 'x', finish_reason: null }] })],
+  ['a whole message', data({ choices: [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }] })],
+  [
+    'output of the second choice',
+    data({
+      choices: [
+        { index: 0, delta: {} },
+        { index: 1, delta: { content: 'x' } },
+      ],
+    }),
+  ],
+];
+
+const NO_OUTPUT: readonly (readonly [string, string])[] = [
+  ['a role', delta({ role: 'assistant' })],
+  ['a role with empty content', delta({ role: 'assistant', content: '' })],
+  ['null content', delta({ role: 'assistant', content: null, reasoning_content: null, tool_calls: null })],
+  ['an empty delta', delta({})],
+  ['an empty list of tool calls', delta({ content: null, tool_calls: [] })],
+  ['an empty function call', delta({ function_call: {} })],
+  ['a finish reason', data({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })],
+  ['empty text', data({ choices: [{ index: 0, text: '', finish_reason: null }] })],
+  ['log probabilities alone', data({ choices: [{ index: 0, delta: {}, logprobs: { content: [] } }] })],
+  ['token ids alone', data({ choices: [{ index: 0, delta: {}, token_ids: [1] }], prompt_token_ids: [1] })],
+  ['prompt progress', data({ choices: [], prompt_progress: { total: 3 } })],
+  ['a usage chunk', usageOf({ prompt_tokens: 1, completion_tokens: 1 })],
+  ['a comment', ': ping\n\n'],
+  ['[DONE]', 'data: [DONE]\n\n'],
+  ['an error', data({ error: { message: 'x' } })],
+  ['no JSON', 'data: {"choices":[{"delta":{"content":"x"\n\n'],
+  ['output that is quoted', data({ text: '{"choices":[{"delta":{"content":"x"}}]}' })],
+];
+
+describe('the first token', () => {
+  test.for(OUTPUT)('is told by %s', ([, event]) => {
+    expect(tapped([[1010, event]]).ttft_ms).toBe(10);
+  });
+
+  test.for(NO_OUTPUT)('is not told by %s', ([, event]) => {
+    const record = tapped([
+      [1010, event],
+      [1030, delta({ content: 'x' })],
+    ]);
+    expect(record).toMatchObject({ ttft_ms: 30 });
+    expect(record).not.toHaveProperty('gap_p50_ms');
+    expect(tapped([[1010, event]])).not.toHaveProperty('ttft_ms');
+  });
+
+  test('counts from the read that completes its event', () => {
+    const event = delta({ content: 'x' });
+    const record = tapped([
+      [1010, event.slice(0, 20)],
+      [1025, event.slice(20)],
+    ]);
+    expect(record.ttft_ms).toBe(25);
+  });
+});
+
+describe('the gaps', () => {
+  test('are those between events with output; what comes between them does not count', () => {
+    const record = tapped([
+      [1010, delta({ role: 'assistant' })],
+      [1100, delta({ reasoning: 'x' })],
+      [1105, ': ping\n\n'],
+      [1110, delta({ content: 'x' })],
+      [1115, delta({})],
+      [1140, delta({ content: 'x' })],
+      [1900, `${usageOf({ prompt_tokens: 1, completion_tokens: 3 })}data: [DONE]\n\n`],
+    ]);
+    expect(record).toMatchObject({ ttft_ms: 100, gap_p50_ms: 20, gap_p95_ms: 29 });
+  });
+
+  test('of events that came in one read are nothing', () => {
+    const record = tapped([[1010, delta({ content: 'x' }) + delta({ content: 'y' })]]);
+    expect(record).toMatchObject({ ttft_ms: 10, gap_p50_ms: 0, gap_p95_ms: 0 });
+  });
+});
+
+const SPELLINGS: readonly (readonly [string, object, object])[] = [
+  ['OpenAI, vLLM, llama.cpp', { prompt_tokens_details: { cached_tokens: 5 } }, { cached_tokens: 5 }],
+  ['a zero that is told', { prompt_tokens_details: { cached_tokens: 0 } }, { cached_tokens: 0 }],
+  ['DeepSeek', { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 4 }, { cached_tokens: 5 }],
+  ['Moonshot', { cached_tokens: 5 }, { cached_tokens: 5 }],
+  ['the Responses API', { input_tokens_details: { cached_tokens: 5 } }, { cached_tokens: 5 }],
+  ['Anthropic', { cache_read_input_tokens: 5 }, { cached_tokens: 5 }],
+  ['details that are null', { prompt_tokens_details: null }, { cached_tokens: undefined }],
+  ['a figure that is null', { prompt_tokens_details: { cached_tokens: null } }, { cached_tokens: undefined }],
+  ['none', {}, { cached_tokens: undefined, reasoning_tokens: undefined }],
+  [
+    'reasoning tokens of OpenAI',
+    { completion_tokens_details: { reasoning_tokens: 3 } },
+    { reasoning_tokens: 3 },
+  ],
+  ['reasoning tokens of SGLang', { reasoning_tokens: 3 }, { reasoning_tokens: 3 }],
+  [
+    'a figure that is no count',
+    { reasoning_tokens: -1, cached_tokens: 1.5 },
+    { reasoning_tokens: undefined, cached_tokens: undefined },
+  ],
+];
+
+describe('usage', () => {
+  test.for(SPELLINGS)('in the spelling of %s: the same in a stream and without', ([, more, expected]) => {
+    const usage = { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13, ...more };
+    for (const record of [
+      tapped([[1010, usageOf(usage)]]),
+      tappedJson(JSON.stringify({ choices: [], usage })),
+    ]) {
+      expect(record).toMatchObject({ prompt_tokens: 9, completion_tokens: 4 });
+      for (const [name, value] of Object.entries(expected)) {
+        expect(record[name as keyof RequestRecord], name).toBe(value);
+      }
+    }
+  });
+
+  test('is the last real one: zeros and nulls after it do not undo it', () => {
+    const real = { prompt_tokens: 9, completion_tokens: 4 };
+    const record = tapped([
+      [1010, data({ choices: [{ index: 0, text: 'x' }], usage: { prompt_tokens: 0, completion_tokens: 0 } })],
+      [1020, usageOf(real)],
+      [1030, data({ choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } })],
+      [1040, data({ choices: [], usage: null })],
+    ]);
+    expect(record).toMatchObject(real);
+  });
+
+  const running = (index: number, completion_tokens: number) =>
+    data({ choices: [{ index, delta: { content: 'x' } }], usage: { prompt_tokens: 9, completion_tokens } });
+
+  test('of a cut stream with running figures is summed over its choices, the prompt once', () => {
+    const events = [running(0, 1), running(1, 1), running(0, 2), running(1, 3)].join('');
+    expect(tapped([[1010, events]], { choicesPerPrompt: 2 })).toMatchObject({
+      prompt_tokens: 9,
+      completion_tokens: 5,
+    });
+  });
+
+  test('of a cut stream that heard nothing of a choice still counts the prompt once', () => {
+    expect(tapped([[1010, running(1, 2)]], { choicesPerPrompt: 2 })).toMatchObject({
+      prompt_tokens: 9,
+      completion_tokens: 2,
+    });
+  });
+
+  test('with running figures and a total is the total', () => {
+    const events = running(0, 1) + running(1, 3) + usageOf({ prompt_tokens: 9, completion_tokens: 6 });
+    expect(tapped([[1010, events]], { choicesPerPrompt: 2 })).toMatchObject({ completion_tokens: 6 });
+  });
+
+  test('of several prompts counts each of them', () => {
+    const events = [0, 1, 2, 3].map((index) => running(index, 2)).join('');
+    expect(tapped([[1010, events]], { choicesPerPrompt: 2 })).toMatchObject({
+      prompt_tokens: 18,
+      completion_tokens: 8,
+    });
+  });
+
+  test('in content, tool arguments or another member is text', () => {
+    const events =
+      delta({ content: '"usage":{"prompt_tokens":9}' }) +
+      delta({
+        tool_calls: [{ function: { arguments: '{"usage":{"prompt_tokens":9}}' } }],
+        usage: { prompt_tokens: 9 },
+      });
+    expect(tapped([[1010, events]])).not.toHaveProperty('prompt_tokens');
+  });
+});
+
+describe('finish reasons and timings', () => {
+  test('stand in the order of the choices', () => {
+    const finish = (index: number, finish_reason: string) =>
+      data({ choices: [{ index, delta: {}, finish_reason }] });
+    expect(tapped([[1010, finish(1, 'length') + finish(0, 'stop')]]).finish_reasons).toEqual([
+      'stop',
+      'length',
+    ]);
+    const choices = [
+      { index: 1, finish_reason: 'tool_calls' },
+      { index: 0, finish_reason: 'stop' },
+    ];
+    expect(tappedJson(JSON.stringify({ choices })).finish_reasons).toEqual(['stop', 'tool_calls']);
+  });
+
+  test('that are no plain word are not taken over: they could be text', () => {
+    const choices = [{ index: 0, delta: {}, finish_reason: 'my secret prompt' }];
+    expect(tapped([[1010, data({ choices })]])).not.toHaveProperty('finish_reasons');
+  });
+
+  test.for(['timings', 'metrics'])('of the engine come from %s, numbers only', (member) => {
+    const timings = { prompt_ms: 0.5, note: 'text', nested: { x: 1 }, 'with space': 1, predicted_n: 3 };
+    const expected = { prompt_ms: 0.5, predicted_n: 3 };
+    const usage = { prompt_tokens: 1, completion_tokens: 1 };
+    expect(tapped([[1010, data({ choices: [], usage, [member]: timings })]]).timings).toEqual(expected);
+    expect(tappedJson(JSON.stringify({ choices: [], [member]: timings })).timings).toEqual(expected);
+  });
+});
+
+describe('an answer of 30 MB of embeddings', () => {
+  const vector = Buffer.from(
+    `{"object":"embedding","index":0,"embedding":[${'0.0123456789,'.repeat(10_000)}1]},`,
+  );
+  const usage = '"usage":{"prompt_tokens":7,"total_tokens":7}';
+
+  test.for([
+    ['before the data', `{"object":"list",${usage},"data":[`, '{}]}'],
+    ['after the data', '{"object":"list","data":[', `{}],"model":"m",${usage}}`],
+  ] as const)('tells its usage %s, and nothing of it is kept', ([, head, tail]) => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const tap = new JsonTap();
+    const passed: WeakRef<Buffer>[] = [];
+    tap.push(Buffer.from(head));
+    for (let sentBytes = 0; sentBytes < 30_000_000; sentBytes += vector.length) {
+      const chunk = Buffer.from(vector);
+      passed.push(new WeakRef(chunk));
+      tap.push(chunk);
+    }
+    return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      collectGarbage();
+      expect(passed.filter((chunk) => chunk.deref() !== undefined)).toHaveLength(0);
+      tap.push(Buffer.from(tail));
+      const record: Partial<RequestRecord> = {};
+      tap.fill(record);
+      expect(record).toEqual({ prompt_tokens: 7 });
+    });
+  });
+});
