@@ -1,4 +1,5 @@
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -32,6 +33,9 @@ const NULL = Buffer.from('null');
 /** Integers of up to this many characters are exact in a double at every step, so they need no string. */
 const EXACT_INTEGER_CHARS = 15;
 
+/** Most cursors never skip a container, so that the stack is made when it is needed. */
+const NO_NESTING = new Uint8Array(0);
+
 /** A nesting stack above this size is given back when the value that needed it has been skipped. */
 const KEPT_NESTING_BYTES = 4096;
 
@@ -59,7 +63,7 @@ export class JsonCursor {
   #keyEnd = 0;
   #keyHasEscapes = false;
   /** The opening bytes of the containers that {@link skip} is in. */
-  #nesting = new Uint8Array(64);
+  #nesting = NO_NESTING;
 
   /** @param end one past the last byte of the text; `start` and `end` default to the whole buffer */
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
@@ -172,12 +176,6 @@ export class JsonCursor {
     return this.#lexer.hasEscapes;
   }
 
-  /** Consumes a string and returns its UTF-8: a view of the input if it has no escapes. Lone surrogates are U+FFFD. */
-  readUtf8(): Buffer {
-    if (!this.readStringSpan()) return this.#bytes.subarray(this.valueStart, this.valueEnd);
-    return Buffer.from(this.#decode(this.valueStart, this.valueEnd, true));
-  }
-
   /** Consumes a number. What a double cannot hold is rounded, or infinite, as in JSON.parse. */
   readNumber(): number {
     this.#lexer.nextByte();
@@ -255,11 +253,11 @@ export class JsonCursor {
         depth--;
       }
     } while (depth > 0);
-    if (this.#nesting.length > KEPT_NESTING_BYTES) this.#nesting = new Uint8Array(64);
+    if (this.#nesting.length > KEPT_NESTING_BYTES) this.#nesting = NO_NESTING;
   }
 
   #growNesting(): void {
-    const grown = new Uint8Array(this.#nesting.length * 2);
+    const grown = new Uint8Array(Math.max(64, this.#nesting.length * 2));
     grown.set(this.#nesting);
     this.#nesting = grown;
   }
@@ -289,4 +287,14 @@ export class JsonCursor {
     if (!hasEscapes) return this.#bytes.toString('utf8', start, end);
     return JSON.parse(this.#bytes.toString('utf8', start - 1, end + 1)) as string;
   }
+}
+
+/**
+ * The UTF-8 of a string that a cursor has gone over before, given with its quotes: a view of `bytes` if it has no
+ * escapes. Lone surrogates become U+FFFD.
+ */
+export function utf8OfString(bytes: Buffer, { start, end }: Span): Buffer {
+  const written = bytes.subarray(start + 1, end - 1);
+  if (!written.includes(BACKSLASH)) return written;
+  return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
 }

@@ -29,10 +29,11 @@ export interface BodyInspector {
 }
 
 /**
- * Bodies up to this size are read at once: even the worst of them, of one-digit numbers only, take 8 ms on one
- * core of 2026 (scripts/measure-stall.ts), and the trip to the thread would cost an ordinary one more than that saves.
+ * Bodies up to this size are read at once. The worst of them, of one-digit numbers only, takes 12 ms before V8 has
+ * compiled what reads it and 5 ms after (scripts/measure-stall.ts); an ordinary one takes less than the way to
+ * the thread and back.
  */
-export const INLINE_BYTES = 256 * 1024;
+const INLINE_BYTES = 128 * 1024;
 
 /** Creates the inspector of one listener. Its thread starts with the first large body. */
 export function createBodyInspector(settings: PrefixHashSettings): BodyInspector {

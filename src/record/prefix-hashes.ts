@@ -78,23 +78,33 @@ class BlockChain implements PrefixChain {
   }
 
   add(utf8: Buffer): void {
-    let at = 0;
-    while (at < utf8.length && !this.isFull) {
-      const from = at;
-      let missing = this.#blockChars - this.#chars;
-      while (at < utf8.length) {
-        if (isContinuation(utf8[at] as number)) {
-          at++;
-          continue;
-        }
-        if (missing === 0) break;
-        missing--;
-        at++;
-      }
-      this.#end += utf8.copy(this.#scratch, this.#end, from, at);
-      this.#chars = this.#blockChars - missing;
-      if (missing === 0) this.#endBlock();
+    if (this.isFull) return;
+    const isOneByteEach = isAscii(utf8);
+    for (let at = 0; at < utf8.length && !this.isFull; ) {
+      const end = isOneByteEach ? this.#countBytes(utf8, at) : this.#countCodePoints(utf8, at);
+      this.#end += utf8.copy(this.#scratch, this.#end, at, end);
+      at = end;
+      if (this.#chars === this.#blockChars) this.#endBlock();
     }
+  }
+
+  /** Counts what the block lacks of a text that is ASCII, and returns where that ends. */
+  #countBytes(ascii: Buffer, from: number): number {
+    const count = Math.min(this.#blockChars - this.#chars, ascii.length - from);
+    this.#chars += count;
+    return from + count;
+  }
+
+  #countCodePoints(utf8: Buffer, from: number): number {
+    let missing = this.#blockChars - this.#chars;
+    let at = from;
+    for (; at < utf8.length; at++) {
+      if (isContinuation(utf8[at] as number)) continue;
+      if (missing === 0) break;
+      missing--;
+    }
+    this.#chars = this.#blockChars - missing;
+    return at;
   }
 
   finish(): string[] {

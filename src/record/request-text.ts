@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
-import { JsonCursor, type Span } from '../json/cursor.ts';
+import { QUOTE } from '../json/bytes.ts';
+import { JsonCursor, type Span, utf8OfString } from '../json/cursor.ts';
 import { countCodePoints, type PrefixChain, type PrefixHasher } from './prefix-hashes.ts';
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
@@ -68,16 +69,23 @@ class TextReader {
   readonly #body: Buffer;
   readonly #hasher: PrefixHasher;
   readonly #chain: PrefixChain;
+  /** One cursor a level of nesting, used again and again: making one takes as long as reading a short text. */
+  readonly #list: JsonCursor;
+  readonly #parts: JsonCursor;
+  readonly #part: JsonCursor;
 
   constructor(body: Buffer, hasher: PrefixHasher, chain: PrefixChain) {
     this.#body = body;
     this.#hasher = hasher;
     this.#chain = chain;
+    this.#list = new JsonCursor(body);
+    this.#parts = new JsonCursor(body);
+    this.#part = new JsonCursor(body);
   }
 
   /** The text of a chat. False if the value is no array. */
-  readMessages(messages: Span): boolean {
-    const cursor = this.#cursorAt(messages);
+  readMessages({ start, end }: Span): boolean {
+    const cursor = this.#list.reset(this.#body, start, end);
     if (cursor.peek() !== 'array') return false;
     cursor.beginArray();
     while (cursor.nextElement()) this.#readMessage(readMembers(cursor, MESSAGE_MEMBERS));
@@ -85,10 +93,10 @@ class TextReader {
   }
 
   /** The text of a completion or embedding: a string, or an array of them. False if anything is no string. */
-  readStrings(strings: Span): boolean {
-    const cursor = this.#cursorAt(strings);
+  readStrings({ start, end }: Span): boolean {
+    const cursor = this.#list.reset(this.#body, start, end);
     if (cursor.peek() === 'string') {
-      this.#addText(cursor.readUtf8());
+      this.#addText(this.#readString(cursor));
       return true;
     }
     if (cursor.peek() !== 'array') return false;
@@ -96,7 +104,7 @@ class TextReader {
     for (let index = 0; cursor.nextElement(); index++) {
       if (cursor.peek() !== 'string') return false;
       if (index > 0) this.#chain.add(RECORD_SEPARATOR);
-      this.#addText(cursor.readUtf8());
+      this.#addText(this.#readString(cursor));
     }
     return true;
   }
@@ -113,13 +121,13 @@ class TextReader {
 
   #readContent(content: Span | undefined): void {
     if (content === undefined) return;
-    const cursor = this.#cursorAt(content);
-    const kind = cursor.peek();
-    if (kind === 'string') this.#addText(cursor.readUtf8());
-    if (kind !== 'array') return;
+    const text = this.#stringAt(content);
+    if (text !== undefined) this.#addText(text);
+    const cursor = this.#parts.reset(this.#body, content.start, content.end);
+    if (cursor.peek() !== 'array') return;
     cursor.beginArray();
     while (cursor.nextElement()) {
-      if (cursor.peek() === 'string') this.#addText(cursor.readUtf8());
+      if (cursor.peek() === 'string') this.#addText(this.#readString(cursor));
       else this.#readPart(readMembers(cursor, PART_MEMBERS));
     }
   }
@@ -148,18 +156,19 @@ class TextReader {
   }
 
   #memberAt(object: Span, key: string): Span | undefined {
-    return readMembers(this.#cursorAt(object), new Set([key])).get(key);
+    const cursor = this.#part.reset(this.#body, object.start, object.end);
+    return readMembers(cursor, new Set([key])).get(key);
+  }
+
+  #readString(cursor: JsonCursor): Buffer {
+    cursor.skip();
+    return utf8OfString(this.#body, { start: cursor.valueStart, end: cursor.valueEnd });
   }
 
   /** The UTF-8 of the string that stands there, if it is one. */
   #stringAt(span: Span | undefined): Buffer | undefined {
-    if (span === undefined) return undefined;
-    const cursor = this.#cursorAt(span);
-    return cursor.peek() === 'string' ? cursor.readUtf8() : undefined;
-  }
-
-  #cursorAt({ start, end }: Span): JsonCursor {
-    return new JsonCursor(this.#body, start, end);
+    const isString = span !== undefined && this.#body[span.start] === QUOTE;
+    return isString ? utf8OfString(this.#body, span) : undefined;
   }
 }
 
