@@ -153,6 +153,18 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   };
 }
 
+/** Starts a replica for each name, all with the default answer. */
+export async function startFakeReplicas(
+  ...names: readonly string[]
+): Promise<FakeReplica[] & AsyncDisposable> {
+  const replicas = await Promise.all(names.map((name) => startFakeReplica({ name })));
+  return Object.assign(replicas, {
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(replicas.map((replica) => replica.close()));
+    },
+  });
+}
+
 /**
  * A URL that refuses connections. Its port belongs to the replica given, which listens on another loopback
  * address, so that nobody else can take it while the test runs.
@@ -295,6 +307,22 @@ export function answerStream(
     await head(200, ['Content-Type', 'text/event-stream', ...fields]);
     for (const piece of pieces) await write(piece);
     end();
+  };
+}
+
+/** Answers with the head and these pieces, then does one more thing to the connection. */
+export function partial(
+  type: string,
+  pieces: readonly string[],
+  last: 'cut' | 'reset' | 'nothing',
+  fields: readonly string[] = [],
+): Script {
+  return async ({ request, head, write, cut, reset }) => {
+    await request.body;
+    await head(200, ['Content-Type', type, ...fields]);
+    for (const piece of pieces) await write(piece);
+    if (last === 'cut') cut();
+    if (last === 'reset') reset();
   };
 }
 
