@@ -1,6 +1,9 @@
 import type { Attributes } from '@opentelemetry/api';
-import { SEMCONV, WIRE_FIELDS, type WireField } from './attribute-names.ts';
+import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
 import type { RequestRecord } from './request-record.ts';
+
+/** How a value goes over the wire. */
+type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
 
 /** The scheme and address by which the client reached the gateway. */
 export interface HttpFacts {
@@ -8,6 +11,19 @@ export interface HttpFacts {
   readonly serverAddress?: string | undefined;
   readonly serverPort?: number | undefined;
 }
+
+const isField = (name: string): name is keyof RequestRecord => Object.hasOwn(RECORD_FIELDS, name);
+
+/** The record's fields, in the order of the registry. */
+const WIRE_FIELDS = Object.keys(RECORD_FIELDS)
+  .filter(isField)
+  .map((field) => ({ field, ...RECORD_FIELDS[field] }));
+
+const namesOf = (type: WireType) =>
+  WIRE_FIELDS.filter((field) => field.type === type).map(({ name }): string => name);
+
+const DOUBLE_NAMES: ReadonlySet<string> = new Set(namesOf('double'));
+const DOUBLE_PREFIXES = namesOf('doubles');
 
 /** Longer strings are cut: the record's own are at most 256, the rest is what nobody foresaw. */
 const MAX_STRING_CHARS = 1024;
@@ -31,9 +47,14 @@ const OPERATIONS: ReadonlyMap<string, string> = new Map([
  */
 export function toAttributes(record: Readonly<RequestRecord>, http: HttpFacts): Attributes {
   const attributes: Attributes = {};
-  for (const wireField of WIRE_FIELDS) addField(attributes, wireField, record[wireField.field]);
+  for (const { field, name, type } of WIRE_FIELDS) addField(attributes, name, type, record[field]);
   addConventional(attributes, record, http);
   return attributes;
+}
+
+/** Whether the attribute's numbers are doubles, integral ones too: the SDK cannot tell 85 from 85.0. */
+export function isDoubleName(name: string): boolean {
+  return DOUBLE_NAMES.has(name) || DOUBLE_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
 /**
@@ -48,7 +69,7 @@ export function toErrorType(record: Readonly<RequestRecord>): string | undefined
   return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
 }
 
-function addField(attributes: Attributes, { name, type }: WireField, value: unknown): void {
+function addField(attributes: Attributes, name: string, type: WireType, value: unknown): void {
   if (type === 'doubles') addTimings(attributes, name, value);
   else {
     const clean = toClean(type, value);
@@ -66,35 +87,35 @@ function addTimings(attributes: Attributes, prefix: string, value: unknown): voi
 
 function addConventional(attributes: Attributes, record: Readonly<RequestRecord>, http: HttpFacts): void {
   const strings: readonly (readonly [string, string | undefined])[] = [
-    [SEMCONV.method, 'POST'],
-    [SEMCONV.route, record.endpoint],
-    [SEMCONV.path, record.endpoint],
-    [SEMCONV.scheme, http.scheme],
+    [SEMCONV.httpRequestMethod, 'POST'],
+    [SEMCONV.httpRoute, record.endpoint],
+    [SEMCONV.urlPath, record.endpoint],
+    [SEMCONV.urlScheme, http.scheme],
     [SEMCONV.serverAddress, http.serverAddress],
     [SEMCONV.errorType, toErrorType(record)],
-    [SEMCONV.operation, OPERATIONS.get(record.endpoint)],
+    [SEMCONV.genAiOperationName, OPERATIONS.get(record.endpoint)],
     // The flavour of the API, whoever implements it (gen_ai.provider.name, note 2).
-    [SEMCONV.provider, 'openai'],
-    [SEMCONV.requestModel, record.model],
+    [SEMCONV.genAiProviderName, 'openai'],
+    [SEMCONV.genAiRequestModel, record.model],
   ];
   const ints: readonly (readonly [string, number | undefined])[] = [
-    [SEMCONV.status, record.status],
+    [SEMCONV.httpResponseStatusCode, record.status],
     [SEMCONV.serverPort, http.serverPort],
-    [SEMCONV.requestMaxTokens, record.max_tokens],
-    [SEMCONV.inputTokens, record.prompt_tokens],
-    [SEMCONV.outputTokens, record.completion_tokens],
-    [SEMCONV.cacheReadTokens, record.cached_tokens],
+    [SEMCONV.genAiRequestMaxTokens, record.max_tokens],
+    [SEMCONV.genAiUsageInputTokens, record.prompt_tokens],
+    [SEMCONV.genAiUsageOutputTokens, record.completion_tokens],
+    [SEMCONV.genAiUsageCacheReadInputTokens, record.cached_tokens],
   ];
   for (const [name, value] of strings) if (value !== undefined) attributes[name] = cutString(value);
   for (const [name, value] of ints) if (Number.isSafeInteger(value)) attributes[name] = value;
-  if (record.stream) attributes[SEMCONV.requestStream] = true;
+  if (record.stream) attributes[SEMCONV.genAiRequestStream] = true;
   const finishReasons = toClean('strings', record.finish_reasons);
-  if (finishReasons !== undefined) attributes[SEMCONV.finishReasons] = finishReasons;
+  if (finishReasons !== undefined) attributes[SEMCONV.genAiResponseFinishReasons] = finishReasons;
 }
 
 /** The value if it is one of its type, made harmless; else undefined. */
 function toClean(
-  type: Exclude<WireField['type'], 'doubles'>,
+  type: Exclude<WireType, 'doubles'>,
   value: unknown,
 ): string | number | boolean | string[] | undefined {
   switch (type) {

@@ -1,10 +1,12 @@
 import type { Attributes, AttributeValue, HrTime, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
-import { isDoubleName } from './attribute-names.ts';
+import { isDoubleName } from './attributes.ts';
 
 /** Bits 8 and 9 of OTLP's span flags: it is known whether the other side is remote; it is. */
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
+
+const SEPARATOR = Buffer.from(',');
 
 type OtlpValue =
   | { readonly stringValue: string }
@@ -50,6 +52,16 @@ export function encodeSpan(span: ReadableSpan): Uint8Array {
       flags: toFlags(traceFlags, span.parentSpanContext?.isRemote),
     }),
   );
+}
+
+/**
+ * A record as a batch has it: its span, and after commas the spans of its attempts. One piece, so that they are
+ * queued, sent and refused together.
+ */
+export function encodeRecord(span: ReadableSpan, attempts: readonly ReadableSpan[]): Uint8Array {
+  if (attempts.length === 0) return encodeSpan(span);
+  const pieces = [span, ...attempts].flatMap((each) => [SEPARATOR, encodeSpan(each)]);
+  return Buffer.concat(pieces.slice(1));
 }
 
 /** Attributes as OTLP's list of KeyValue; empty and nested values, which we never write, are left out. */

@@ -1,7 +1,8 @@
+import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from './attribute-names.ts';
 import type { Clock } from './clock.ts';
-import { encodeSpan } from './encode-span.ts';
+import { encodeRecord } from './encode-span.ts';
 import type { ExportCounters } from './export-stats.ts';
 import type { RecordQueue } from './queued-record.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
@@ -25,16 +26,24 @@ export class RecordProcessor implements SpanProcessor {
   /** Records dropped since the queue was last known to have room. */
   #droppedInARow = 0;
 
+  /** By the request's span, which is the same object when it starts and when it ends. */
+  readonly #attempts = new WeakMap<object, ReadableSpan[]>();
+
   constructor(collaborators: RecordProcessorCollaborators) {
     this.#with = collaborators;
   }
 
-  onStart(): void {
-    // A span is of interest once it has ended.
+  /** Attempts wait for the end of their request's span, and go when it goes. */
+  onStart(span: ReadableSpan, parent: Context): void {
+    const requestSpan = trace.getSpan(parent);
+    if (!isAttempt(span) || requestSpan === undefined) return;
+    const attempts = this.#attempts.get(requestSpan);
+    if (attempts === undefined) this.#attempts.set(requestSpan, [span]);
+    else attempts.push(span);
   }
 
   onEnd(span: ReadableSpan): void {
-    if (span.instrumentationScope.name !== SCOPE_NAME) return;
+    if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
     const { counters, log } = this.#with;
     counters.recorded += 1;
     const line = this.#encode(span);
@@ -46,7 +55,8 @@ export class RecordProcessor implements SpanProcessor {
 
   #encode(span: ReadableSpan): Uint8Array | undefined {
     try {
-      return encodeSpan(span);
+      const attempts = this.#attempts.get(span)?.filter(({ ended }) => ended) ?? [];
+      return encodeRecord(span, attempts);
     } catch {
       return undefined;
     }
@@ -74,4 +84,9 @@ export class RecordProcessor implements SpanProcessor {
 
   /** The drain loop is stopped before the SDK is: nothing is left to do here. */
   async shutdown(): Promise<void> {}
+}
+
+/** Of our spans only those of attempts are a client's. */
+function isAttempt(span: ReadableSpan): boolean {
+  return span.kind === SpanKind.CLIENT;
 }

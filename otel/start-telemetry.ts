@@ -31,6 +31,8 @@ export interface TelemetrySettings {
   readonly retry: { readonly initialMs: number; readonly maxMs: number };
   /** What becomes of a caller's valid traceparent: a link of the span, or nothing. */
   readonly incoming: 'link' | 'ignore';
+  /** Whether each attempt at a replica is a span of its own. Default: false. */
+  readonly attemptSpans?: boolean | undefined;
   /** Default: OTEL_SERVICE_NAME, else `spangate`. */
   readonly serviceName?: string | undefined;
 }
@@ -89,6 +91,7 @@ export async function startTelemetry(
       startRequestSpan(
         tracer,
         settings.incoming === 'link' ? start : { ...start, incomingTraceparent: undefined },
+        { attemptSpans: settings.attemptSpans === true },
       ),
     createUnsampledTraceparent: () =>
       toTraceparent({ traceId: idGenerator.generateTraceId(), spanId: idGenerator.generateSpanId() }, '00'),

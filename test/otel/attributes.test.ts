@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isDoubleName, WIRE_FIELDS } from '#otel/attribute-names.ts';
-import { toAttributes, toErrorType } from '#otel/attributes.ts';
+import { RECORD_FIELDS } from '#otel/attribute-names.ts';
+import { isDoubleName, toAttributes, toErrorType } from '#otel/attributes.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { FULL_RECORD, LEAST_RECORD } from './records.ts';
 
@@ -99,7 +99,9 @@ describe('the attributes of a record', () => {
       strings: fc.array(text),
       doubles: fc.dictionary(text, number),
     };
-    const fields = Object.fromEntries(WIRE_FIELDS.map(({ field, type }) => [field, byType[type]]));
+    const fields = Object.fromEntries(
+      Object.entries(RECORD_FIELDS).map(([field, { type }]) => [field, byType[type]]),
+    );
     fc.assert(
       fc.property(fc.record(fields), (record) => {
         const attributes = toAttributes(record as unknown as RequestRecord, HTTP);

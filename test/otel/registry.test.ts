@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises';
+import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
+import { describe, expect, test } from 'vitest';
+import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/attribute-names.ts';
+import { encodeSpan } from '#otel/encode-span.ts';
+import { startRequestSpan } from '#otel/request-span.ts';
+import { renderNames, renderRecordDocs } from '../../scripts/generate-names.ts';
+import { attributesOf, type Registry, readRegistry } from '../../scripts/registry.ts';
+import { FULL_RECORD } from './records.ts';
+
+const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
+const registry = readRegistry();
+
+test('the attribute names and the tables of docs/record.md are up to date', async () => {
+  const advice = 'run npm run generate';
+  expect(await read('otel/attribute-names.ts'), advice).toBe(renderNames(registry));
+  const docs = await read('docs/record.md');
+  expect(docs, advice).toBe(renderRecordDocs(docs, registry));
+});
+
+/** The member of OTLP's AnyValue that holds each type. */
+const MEMBERS = {
+  string: 'stringValue',
+  int: 'intValue',
+  double: 'doubleValue',
+  bool: 'boolValue',
+  strings: 'arrayValue',
+  doubles: 'doubleValue',
+};
+
+/** Each attribute's name with the member of AnyValue that holds it; of a map of doubles, one for each key. */
+function membersOf(ofRegistry: Registry, id: string, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    attributesOf(ofRegistry, id).flatMap(({ name, type }) =>
+      (type === 'doubles' ? keys.map((key) => `${name}.${key}`) : [name]).map((each) => [
+        each,
+        MEMBERS[type],
+      ]),
+    ),
+  );
+}
+
+interface EncodedAttributes {
+  readonly attributes: readonly { readonly key: string; readonly value: object }[];
+}
+
+const encodedMembers = ({ attributes }: EncodedAttributes): Record<string, string> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.keys(value).join()]));
+
+/** All that a request with every field and a failed attempt leaves: its span and the attempt's, as encoded. */
+function encodeEverything() {
+  const ended: ReadableSpan[] = [];
+  const spanProcessor = {
+    onStart: () => undefined,
+    onEnd: (span: ReadableSpan) => void ended.push(span),
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+  const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
+  const start = { method: 'POST', route: '/v1/chat/completions' } as const;
+  const span = startRequestSpan(tracer, start, { attemptSpans: true });
+  const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
+  span.startAttempt(attempt).end({ status: 429 });
+  span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429' });
+  span.end(FULL_RECORD, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
+  return ended.map((each) => JSON.parse(Buffer.from(encodeSpan(each)).toString()));
+}
+
+describe('the registry has every attribute that goes over the wire, with its type, and no other', () => {
+  const [attempt, request] = encodeEverything();
+
+  test('of a request span', () => {
+    const keys = Object.keys(FULL_RECORD.timings);
+    expect(encodedMembers(request)).toEqual(membersOf(registry, 'span.gateway.request', keys));
+  });
+
+  test('of an attempt span', () => {
+    expect(encodedMembers(attempt)).toEqual(membersOf(registry, 'span.gateway.attempt', []));
+  });
+
+  test('of the event of a failed attempt', () => {
+    const [event] = request.events;
+    expect(event.name).toBe(registry.groups.get('event.gateway.attempt_failed')?.eventName);
+    expect(encodedMembers(event)).toEqual(membersOf(registry, 'event.gateway.attempt_failed', []));
+  });
+});
+
+test('every field of a record is in the registry', () => {
+  const names = attributesOf(registry, 'registry.gateway.beyond').map(({ name }) => name);
+  expect(names.toSorted()).toEqual(
+    Object.keys(FULL_RECORD)
+      .map((field) => `gateway.${field}`)
+      .toSorted(),
+  );
+  expect(Object.keys(RECORD_FIELDS)).toHaveLength(names.length);
+});
+
+test('model and usage are on the request span alone', () => {
+  const names = attributesOf(registry, 'span.gateway.attempt').map(({ name }) => name);
+  expect(names.filter((name) => /^gen_ai\.|model|token/.test(name))).toEqual([]);
+});
+
+test('no name of ours lies in a namespace of OpenTelemetry’s', () => {
+  const semconv = new Set<string>(Object.values(SEMCONV));
+  const defined = [...registry.groups.values()].flatMap(({ attributes }) =>
+    attributes.map(({ name }) => name),
+  );
+  const own = defined.filter((name) => !semconv.has(name));
+  expect(own.filter((name) => !name.startsWith('gateway.'))).toEqual([]);
+});
+
+test('the scope tells the version in which all its conventional names are defined', () => {
+  expect(SCHEMA_URL).toBe('https://opentelemetry.io/schemas/1.41.0');
+});
