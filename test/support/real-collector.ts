@@ -1,0 +1,200 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, watch } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import type { TestContext } from 'vitest';
+import { EventLog } from './event-log.ts';
+import { type CollectedSpan, readSpans } from './fake-collector.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '../..');
+const BUILD = join(ROOT, 'scripts/otelcol/build.sh');
+
+/** The configuration that users get: what is tested is this, with other addresses and a faster clock. */
+export const SHIPPED_CONFIG = join(ROOT, 'collector-config.yaml');
+
+/**
+ * The path of the collector's binary, built if there is none yet. Without Go the test is skipped, with the
+ * reason; in CI that is a failure.
+ */
+export async function requireCollector(context: TestContext): Promise<string> {
+  const path = execFileSync(BUILD, ['--path'], { encoding: 'utf8' }).trim();
+  if (existsSync(path)) return path;
+  const hasGo = await run('go', ['version']).then(
+    () => true,
+    () => false,
+  );
+  if (hasGo) {
+    const { stdout } = await run(BUILD);
+    return stdout.trim();
+  }
+  const reason = 'needs Go to build an OpenTelemetry Collector (scripts/otelcol/build.sh)';
+  if (process.env.CI === 'true') throw new Error(reason);
+  context.skip(reason);
+}
+
+/** An OpenTelemetry Collector that runs with the shipped configuration, and writes what it takes to a file. */
+export interface RealCollector extends AsyncDisposable {
+  /** The base address, for `export.endpoint`; it stays the same over restarts. */
+  readonly url: string;
+  /** The spans that it has written to its file until now. */
+  spans(): Promise<readonly CollectedSpan[]>;
+  /** The spans as soon as at least so many differ; asked again each time the file has changed. */
+  untilSpans(count: number): Promise<readonly CollectedSpan[]>;
+  /** The text of GET /metrics as soon as the predicate holds; asked again each time metrics were made of spans. */
+  untilMetrics(isWanted: (text: string) => boolean): Promise<string>;
+  /** SIGTERM; resolves when the process has ended. */
+  stop(): Promise<void>;
+  /** Starts it again, with the same address and file. Rejects with its output if it does not start. */
+  start(): Promise<void>;
+}
+
+/** Starts a collector on free ports. */
+export async function startRealCollector(binary: string): Promise<RealCollector> {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-collector-'));
+  const overlay = join(folder, 'overlay.yaml');
+  const file = join(folder, 'records.jsonl');
+  const metricsPort = await findFreePort();
+  let otlpPort = 0;
+  let stopRunning: (() => Promise<void>) | undefined;
+  const lines = new EventLog<string>();
+
+  const start = async () => {
+    await writeFile(overlay, JSON.stringify(toOverlay({ otlpPort, metricsPort, file })));
+    const started = await startProcess(binary, overlay, lines);
+    stopRunning = started.stop;
+    otlpPort = started.otlpPort;
+  };
+  const stop = async () => {
+    await stopRunning?.();
+    stopRunning = undefined;
+  };
+  const spans = async () => readLines(await readFile(file, 'utf8').catch(() => ''));
+
+  await start();
+  return {
+    url: `http://127.0.0.1:${otlpPort}`,
+    spans,
+    async untilSpans(count) {
+      const watching = new AbortController();
+      const changes = new EventLog<string>();
+      const watcher = watch(folder, { signal: watching.signal }, (event) => changes.push(event));
+      try {
+        for (;;) {
+          const seen = changes.items.length;
+          const found = await spans();
+          if (new Set(found.map(({ spanId }) => spanId)).size >= count) return found;
+          await changes.count(seen + 1);
+        }
+      } finally {
+        watching.abort();
+        watcher.close();
+      }
+    },
+    async untilMetrics(isWanted) {
+      for (;;) {
+        const seen = lines.items.length;
+        const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+        if (isWanted(text)) return text;
+        await lines.until(() => lines.items.slice(seen).some((line) => line.includes('"data points"')));
+      }
+    },
+    stop,
+    start,
+    [Symbol.asyncDispose]: async () => {
+      await stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Laid over the shipped configuration: addresses of this test, a file instead of Jaeger, metrics in no time. */
+function toOverlay(place: { otlpPort: number; metricsPort: number; file: string }): object {
+  return {
+    receivers: { otlp: { protocols: { http: { endpoint: `127.0.0.1:${place.otlpPort}` } } } },
+    processors: { batch: { timeout: '50ms' } },
+    connectors: { span_metrics: { metrics_flush_interval: '100ms' } },
+    exporters: {
+      prometheus: { endpoint: `127.0.0.1:${place.metricsPort}` },
+      file: { path: place.file },
+    },
+    extensions: { health_check: { endpoint: '127.0.0.1:0' } },
+    service: {
+      telemetry: { metrics: { level: 'none' } },
+      pipelines: {
+        traces: { exporters: ['file', 'span_metrics'] },
+        // The debug exporter writes one line whenever metrics have come: the event to wait for.
+        'metrics/from-records': { exporters: ['prometheus', 'debug'] },
+      },
+    },
+  };
+}
+
+async function startProcess(
+  binary: string,
+  overlay: string,
+  lines: EventLog<string>,
+): Promise<{ readonly otlpPort: number; readonly stop: () => Promise<void> }> {
+  const child = spawn(binary, ['--config', SHIPPED_CONFIG, '--config', overlay], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  const first = lines.items.length;
+  let hasExited = false;
+  void exited.then(() => {
+    hasExited = true;
+    lines.wake();
+  });
+  createInterface({ input: child.stderr }).on('line', (line) => lines.push(line));
+  const own = () => lines.items.slice(first);
+  await lines.until(() => hasExited || own().some((line) => line.includes('Everything is ready')));
+  const [, port] =
+    own()
+      .map((line) => /Starting HTTP server.*"endpoint": "127\.0\.0\.1:(\d+)"/.exec(line))
+      .find(Boolean) ?? [];
+  if (hasExited || port === undefined) throw new Error(`the collector did not start:\n${own().join('\n')}`);
+  return {
+    otlpPort: Number(port),
+    stop: async () => {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
+
+/** The whole lines of what the file exporter wrote. */
+function readLines(text: string): readonly CollectedSpan[] {
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+  return whole
+    .split('\n')
+    .filter((line) => line !== '')
+    .flatMap((line) => readSpans(fillLists(line)));
+}
+
+/** A Collector leaves empty lists out, as protobuf's JSON does; {@link readSpans} wants them there. */
+function fillLists(line: string): string {
+  const data = JSON.parse(line) as {
+    resourceSpans: readonly { scopeSpans: readonly { spans: object[] }[] }[];
+  };
+  for (const { scopeSpans } of data.resourceSpans) {
+    for (const scope of scopeSpans)
+      scope.spans = scope.spans.map((span) => ({ events: [], links: [], ...span }));
+  }
+  return JSON.stringify(data);
+}
+
+/** The prometheus exporter does not tell which port it took. */
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
