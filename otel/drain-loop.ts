@@ -1,3 +1,4 @@
+import type { Backlog } from './backlog.ts';
 import { BatchLimit } from './batch-limit.ts';
 import type { Clock } from './clock.ts';
 import { ExportLog } from './export-log.ts';
@@ -20,6 +21,7 @@ export interface DrainLoopSettings {
 /** What the loop works on and with. */
 export interface DrainLoopCollaborators {
   readonly queue: RecordQueue;
+  readonly backlog: Backlog;
   readonly counters: ExportCounters;
   readonly exportBatch: ExportBatch;
   readonly clock: Clock;
@@ -84,11 +86,21 @@ export class DrainLoop {
 
   async #run(): Promise<void> {
     while (!this.#cut.signal.aborted) {
+      // At the end, records of an earlier run are safest where they are.
+      if (!this.#stopping.signal.aborted) await this.#with.backlog.refill();
       await this.#untilBatchIsDue();
-      const batch = this.#with.queue.peek(this.#settings.batchSize, this.#limit.bytes);
+      const batch = this.#nextBatch();
       if (batch.length === 0) return;
       await this.#deliver(batch);
     }
+  }
+
+  /** Records of an earlier run go by themselves: their file is removed as soon as they are settled. */
+  #nextBatch(): readonly QueuedRecord[] {
+    const { queue, backlog } = this.#with;
+    const { batchSize } = this.#settings;
+    const maxCount = backlog.atHead > 0 ? Math.min(batchSize, backlog.atHead) : batchSize;
+    return queue.peek(maxCount, this.#limit.bytes);
   }
 
   #isBatchFull(): boolean {
@@ -120,7 +132,7 @@ export class DrainLoop {
       if (this.#isOver) return;
       const decision = decideExport(outcome, lines.length);
       if (decision.action !== 'retry') {
-        this.#settle(decision, lines);
+        await this.#settle(decision, lines);
         return;
       }
       cuts = decision.mayBeTooLarge === true ? cuts + 1 : 0;
@@ -168,9 +180,11 @@ export class DrainLoop {
   }
 
   /** Takes the batch off the queue, and each of its records into one counter; or has it sent in parts. */
-  #settle(decision: Exclude<ExportDecision, { action: 'retry' }>, lines: readonly Uint8Array[]): void {
-    const { queue, counters } = this.#with;
-    const batchCount = lines.length;
+  async #settle(
+    decision: Exclude<ExportDecision, { action: 'retry' }>,
+    lines: readonly Uint8Array[],
+  ): Promise<void> {
+    const { queue, backlog } = this.#with;
     this.#failures = 0;
     this.#exportLog.answered(queue.size);
     if (decision.action === 'split') {
@@ -178,8 +192,14 @@ export class DrainLoop {
       this.#shrinkBatches(decision.reason, lines);
       return;
     }
-    queue.remove(batchCount);
-    this.#overdue = Math.max(0, this.#overdue - batchCount);
+    queue.remove(lines.length);
+    this.#overdue = Math.max(0, this.#overdue - lines.length);
+    this.#count(decision, lines.length);
+    await backlog.settle(lines.length);
+  }
+
+  #count(decision: Extract<ExportDecision, { action: 'settle' | 'refuse' }>, batchCount: number): void {
+    const { counters } = this.#with;
     if (decision.action === 'refuse') {
       this.#countFailure();
       counters.rejected += batchCount;

@@ -19,6 +19,8 @@ export interface ExportStats {
   readonly restored: number;
   /** Records put aside at shutdown, for the next start. */
   readonly spooled: number;
+  /** Lines of the spool that were no record any more. Not in the sum: they were not read into the queue. */
+  readonly unreadable: number;
   /** Records of a worker that died before they ended. */
   readonly lost: number;
 }
@@ -36,6 +38,7 @@ export function createExportCounters(): ExportCounters {
     failedCalls: 0,
     restored: 0,
     spooled: 0,
+    unreadable: 0,
     lost: 0,
   };
 }

@@ -8,6 +8,7 @@ import type { OtlpOptions } from './otlp-options.ts';
 import { toCollectorMessage, toPartialSuccess } from './otlp-response.ts';
 import { parseRetryAfterMs } from './retry.ts';
 import type { Sink } from './sink.ts';
+import { toErrorCode } from './system-error.ts';
 
 const compress = promisify(gzip);
 
@@ -35,7 +36,7 @@ export function createOtlpSink(options: OtlpOptions, envelope: Envelope): Sink {
         return toOutcome(await post(options, body, AbortSignal.any([signal, deadline])));
       } catch (error) {
         if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
-        return { kind: 'unanswered', code: deadline.aborted ? 'timeout' : toErrorCode(error) };
+        return { kind: 'unanswered', code: deadline.aborted ? 'timeout' : toErrorCode(error, 'network') };
       }
     },
     close: () => options.agent.destroy(),
@@ -96,7 +97,3 @@ function toOutcome({ status, headers, body }: Answer): ExportOutcome {
 }
 
 const isTaken = (status: number): boolean => status >= 200 && status <= 299;
-
-function toErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'network';
-}

@@ -1,4 +1,5 @@
-import { systemClock } from './clock.ts';
+import { Backlog } from './backlog.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { DrainLoop } from './drain-loop.ts';
 import { createEnvelope, type Envelope } from './envelope.ts';
 import { createExportCounters, type ExportStats } from './export-stats.ts';
@@ -9,9 +10,13 @@ import { createRecordQueue } from './queued-record.ts';
 import { RecordProcessor } from './record-processor.ts';
 import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
 import type { Sink } from './sink.ts';
+import { openSpool } from './spool.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 import { createIdGenerator, toTraceparent } from './trace-ids.ts';
 import { createResource, startRequestTracer } from './tracer.ts';
+
+/** Writing a full queue takes a second; a disk that hangs must not keep the process. */
+const SPOOL_MS = 10_000;
 
 /** Everything about telemetry that is decided before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
@@ -22,6 +27,8 @@ export interface TelemetrySettings {
   readonly sink:
     | { readonly to: 'otlp'; readonly endpoint?: string | undefined }
     | { readonly to: 'file'; readonly directory: string };
+  /** Where records wait from one run to the next; made when it is needed. */
+  readonly spoolDirectory: string;
   /** How many records wait at most, and how many bytes their spans are: those of the batch under way included. */
   readonly queue: { readonly capacity: number; readonly capacityBytes: number };
   /** How many records one export carries at most. */
@@ -52,8 +59,8 @@ export interface Telemetry {
   /** The counters now. */
   stats(): ExportStats;
   /**
-   * Sends what is queued until the deadline, interrupting a back-off sleep; idempotent. `undelivered` records
-   * stay in `queued`.
+   * Sends what is queued until the deadline, interrupting a back-off sleep, and puts the rest into the spool;
+   * idempotent. `undelivered` records could not be stored and stay in `queued`.
    */
   shutdown(deadlineMs: number): Promise<{ readonly undelivered: number }>;
 }
@@ -72,7 +79,9 @@ export async function startTelemetry(
   const counters = createExportCounters();
   const clock = systemClock;
   const { exportBatch } = sink;
-  const drainLoop = new DrainLoop(settings, { queue, counters, exportBatch, clock, log, random });
+  const spool = await openSpool(settings.spoolDirectory, log);
+  const backlog = new Backlog({ spool, queue, counters });
+  const drainLoop = new DrainLoop(settings, { queue, backlog, counters, exportBatch, clock, log, random });
   const onQueued = (): void => drainLoop.notify();
   const spanProcessor = new RecordProcessor({ queue, counters, clock, log, onQueued });
   const idGenerator = createIdGenerator();
@@ -82,6 +91,8 @@ export async function startTelemetry(
     await drainLoop.stop(deadlineMs);
     await shutdown();
     sink.close();
+    await within(SPOOL_MS, clock, backlog.putAside());
+    if (counters.spooled > 0) log.info({ spooled: counters.spooled }, 'records put aside for the next start');
     return { undelivered: queue.size };
   }
 
@@ -101,6 +112,13 @@ export async function startTelemetry(
       return finished;
     },
   };
+}
+
+/** Waits for a promise that never rejects, but not for ever. */
+async function within(ms: number, clock: Clock, promise: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([promise, clock.sleep(ms, done.signal)]);
+  done.abort();
 }
 
 function openSink(settings: TelemetrySettings['sink'], envelope: Envelope, log: TelemetryLog): Promise<Sink> {

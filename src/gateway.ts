@@ -1,5 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
@@ -177,11 +178,13 @@ function toTelemetrySettings({ export: to, trace, stateDir }: Config) {
       to.to === 'file'
         ? { to: 'file' as const, directory: stateDir }
         : { to: 'otlp' as const, endpoint: to.endpoint },
+    spoolDirectory: join(stateDir, 'spool'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,
     incoming: trace.incoming,
+    attemptSpans: trace.attemptSpans,
   };
 }
 

@@ -48,6 +48,7 @@ export function toStatsView(stats: ExportStats) {
     rejected: stats.rejected,
     restored: stats.restored,
     spooled: stats.spooled,
+    unreadable: stats.unreadable,
     lost: stats.lost,
   };
 }

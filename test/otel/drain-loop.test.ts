@@ -1,15 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { Backlog } from '#otel/backlog.ts';
 import { DrainLoop } from '#otel/drain-loop.ts';
 import type { ExportBatch, ExportOutcome } from '#otel/export-outcome.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { createRecordQueue } from '#otel/queued-record.ts';
+import type { Spool } from '#otel/spool.ts';
 import { createQuietLog } from './quiet-log.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 
 const TAKEN: ExportOutcome = { kind: 'taken', rejectedCount: 0 };
 const UNAVAILABLE: ExportOutcome = { kind: 'answered', status: 503 };
 const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxMs: 5000 } };
+
+const EMPTY_SPOOL: Spool = { next: async () => undefined, put: async () => 0 };
 
 /** A loop over a scripted collector that notes what it was sent, each record being a number. */
 function startLoop({ settings = SETTINGS, capacity = 100, random = (): number => 0.5 } = {}) {
@@ -24,7 +28,8 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     batches.push(lines.map((line) => Number(Buffer.from(line).toString())));
     return answer(lines, signal);
   };
-  const loop = new DrainLoop(settings, { queue, counters, exportBatch, clock, log, random });
+  const backlog = new Backlog({ spool: EMPTY_SPOOL, queue, counters });
+  const loop = new DrainLoop(settings, { queue, backlog, counters, exportBatch, clock, log, random });
   let nextRecord = 0;
   return {
     clock,

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { Agent } from 'node:http';
-import { createServer as createHttpsServer, Agent as HttpsAgent } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -8,7 +7,6 @@ import { createEnvelope } from '#otel/envelope.ts';
 import { createOtlpSink } from '#otel/otlp-exporter.ts';
 import type { OtlpOptions } from '#otel/otlp-options.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { CERTIFICATE, KEY } from './certificate.ts';
 
 const ENVELOPE = createEnvelope(resourceFromAttributes({ 'service.name': 'spangate' }));
 const NEVER = new AbortController().signal;
@@ -163,21 +161,4 @@ test('calls share one connection, those that were refused too', async () => {
     await sink.exportBatch(LINES, NEVER);
   }
   expect(ports.size).toBe(1);
-});
-
-describe('over TLS', () => {
-  test.each([
-    { trust: 'the certificate it was told of', ca: CERTIFICATE, outcome: { kind: 'taken' } },
-    { trust: 'no other', ca: undefined, outcome: { kind: 'unanswered' } },
-  ])('it trusts $trust', async ({ ca, outcome }) => {
-    const server = createHttpsServer({ cert: CERTIFICATE, key: KEY }, (_request, response) =>
-      response.end('{}'),
-    );
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`);
-    const agent = new HttpsAgent(ca === undefined ? {} : { ca });
-    expect(await createSink({ url, agent }).exportBatch(LINES, NEVER)).toMatchObject(outcome);
-    server.close();
-  });
 });

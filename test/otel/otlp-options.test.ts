@@ -3,19 +3,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readOtlpOptions } from '#otel/otlp-options.ts';
-import { CERTIFICATE } from './certificate.ts';
+import { createAuthority, type TestAuthority } from '../support/certificates.ts';
 import { createQuietLog } from './quiet-log.ts';
 
 let directory: string;
+let authority: TestAuthority;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-  await writeFile(join(directory, 'ca.pem'), CERTIFICATE);
+  authority = await createAuthority();
   await writeFile(
     join(directory, 'garbage.pem'),
     '-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n',
   );
 });
-afterAll(() => rm(directory, { recursive: true, force: true }));
+afterAll(() =>
+  Promise.all([rm(directory, { recursive: true, force: true }), authority[Symbol.asyncDispose]()]),
+);
 afterEach(() => {
   vi.unstubAllEnvs();
 });
@@ -96,8 +99,8 @@ describe('the protocol', () => {
 
 describe('certificates', () => {
   test('that can be read are the agent’s', async () => {
-    const { agent } = await read({ ENDPOINT: 'https://c', CERTIFICATE: join(directory, 'ca.pem') });
-    expect(Reflect.get(agent, 'options').ca.toString()).toBe(CERTIFICATE);
+    const { agent } = await read({ ENDPOINT: 'https://c', CERTIFICATE: authority.ca.certPath });
+    expect(Reflect.get(agent, 'options').ca.toString()).toBe(authority.ca.cert);
   });
 
   test.each(['CERTIFICATE', 'TRACES_CERTIFICATE', 'CLIENT_CERTIFICATE', 'TRACES_CLIENT_KEY'])(

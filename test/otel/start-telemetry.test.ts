@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
@@ -13,14 +13,17 @@ const CLIENT_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CLIENT_SPAN = '00f067aa0ba902b7';
 
 let collector: FakeCollector;
+let directory: string;
 const running: Telemetry[] = [];
 beforeEach(async () => {
   collector = await startFakeCollector();
+  directory = await mkdtemp(join(tmpdir(), 'spangate-'));
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
   await Promise.all(running.splice(0).map((telemetry) => telemetry.shutdown(0)));
   await collector.close();
+  await rm(directory, { recursive: true });
 });
 
 /** Telemetry that sends each record at once, but for what the test says. */
@@ -29,6 +32,7 @@ async function start(settings: Partial<TelemetrySettings> = {}, log = createQuie
     {
       sink: { to: 'otlp', endpoint: collector.url },
       queue: { capacity: 100, capacityBytes: 1_000_000 },
+      spoolDirectory: join(directory, 'spool'),
       batchSize: 1,
       intervalMs: 1000,
       retry: { initialMs: 1, maxMs: 5 },
@@ -275,7 +279,7 @@ describe('export', () => {
     expect(telemetry.stats()).toMatchObject({ recorded: 6, queued: 0, dropped: 2, exported: 4 });
   });
 
-  test('sends what is queued at shutdown, and says what could not be sent', async () => {
+  test('sends what is queued at shutdown, and puts aside what could not be sent', async () => {
     const telemetry = await start({ batchSize: 512, intervalMs: 60_000 });
     for (let index = 0; index < 3; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
     expect(await telemetry.shutdown(5000)).toEqual({ undelivered: 0 });
@@ -286,18 +290,30 @@ describe('export', () => {
     startSpan(unlucky).end(LEAST_RECORD, HTTP);
     const shutdown = unlucky.shutdown(20);
     expect(unlucky.shutdown(60_000)).toBe(shutdown);
-    expect(await shutdown).toEqual({ undelivered: 1 });
-    expect(unlucky.stats()).toMatchObject({ queued: 1, exported: 0 });
+    expect(await shutdown).toEqual({ undelivered: 0 });
+    expect(unlucky.stats()).toMatchObject({ queued: 0, exported: 0, spooled: 1 });
+  });
+
+  test('says what could neither be sent nor put aside', async () => {
+    await writeFile(join(directory, 'spool'), 'in the way');
+    collector.answerAlways({ status: 503 });
+    const log = createQuietLog();
+    const telemetry = await start({ batchSize: 512, intervalMs: 60_000 }, log);
+    startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    expect(await telemetry.shutdown(0)).toEqual({ undelivered: 1 });
+    expect(telemetry.stats()).toMatchObject({ queued: 1, spooled: 0 });
+    expect(log.lines.filter(({ level }) => level === 'error')).toMatchObject([
+      { fields: { reason: 'ENOTDIR' } },
+      { fields: { undelivered: 1 } },
+    ]);
   });
 
   test('to a file writes the same spans as lines', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
     const telemetry = await start({ sink: { to: 'file', directory } });
     startSpan(telemetry).end(FULL_RECORD, HTTP);
     await telemetry.shutdown(5000);
     const text = await readFile(join(directory, 'records.jsonl'), 'utf8');
     expect(text.endsWith('\n')).toBe(true);
     expect(readSpans(text)[0]?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
-    await rm(directory, { recursive: true });
   });
 });

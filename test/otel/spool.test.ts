@@ -1,0 +1,171 @@
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openSpool, type Spool } from '#otel/spool.ts';
+import { createQuietLog } from './quiet-log.ts';
+
+let parent: string;
+let directory: string;
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'spangate-'));
+  directory = join(parent, 'spool');
+});
+afterEach(() => rm(parent, { recursive: true, force: true }));
+
+const open = (log = createQuietLog()) => openSpool(directory, log);
+const spansOf = (count: number) =>
+  Array.from({ length: count }, (_, index) => Buffer.from(`{"name":"${index}"}`));
+const toTexts = (spans: readonly Uint8Array[] = []) => spans.map((span) => Buffer.from(span).toString());
+const namesOf = (spans: readonly Uint8Array[] = []) => toTexts(spans).map((text) => JSON.parse(text).name);
+const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
+
+/** The only file in the spool. */
+async function onlyFile(): Promise<string> {
+  const names = await readdir(directory);
+  expect(names).toHaveLength(1);
+  return join(directory, names[0] ?? '');
+}
+
+async function readAll(spool: Spool): Promise<readonly Uint8Array[][]> {
+  const batches: Uint8Array[][] = [];
+  for (let batch = await spool.next(); batch !== undefined; batch = await spool.next())
+    batches.push([...batch.spans]);
+  return batches;
+}
+
+test('what is put aside comes back at the next start, in files of at most 512, in order', async () => {
+  expect(await (await open()).put(spansOf(1100))).toBe(1100);
+  const batches = await readAll(await open());
+  expect(batches.map((batch) => batch.length)).toEqual([512, 512, 76]);
+  expect(namesOf(batches.flat())).toEqual(Array.from({ length: 1100 }, (_, index) => String(index)));
+});
+
+test('a file holds 4 MiB at most, but one record at least', async () => {
+  const sizes = [3, 2, 5, 1].map((mebibytes) => Buffer.alloc(mebibytes * 1024 * 1024, 'x'));
+  await (await open()).put(sizes);
+  const batches = await readAll(await open());
+  expect(batches.map((batch) => batch.map(({ length }) => length / 1024 / 1024))).toEqual([
+    [3],
+    [2],
+    [5],
+    [1],
+  ]);
+});
+
+test('nobody else on the machine can read it', async () => {
+  await (await open()).put(spansOf(1));
+  expect(await modeOf(directory)).toBe(0o700);
+  expect(await modeOf(await onlyFile())).toBe(0o600);
+});
+
+test('a spool that was never needed is no directory', async () => {
+  expect(await (await open()).next()).toBeUndefined();
+  expect(await readdir(parent)).toEqual([]);
+});
+
+test('a file goes when all of its records are settled, and shrinks when some are', async () => {
+  await (await open()).put(spansOf(3));
+  const batch = await (await open()).next();
+  await batch?.settle(2);
+  expect(namesOf((await (await open()).next())?.spans)).toEqual(['2']);
+  await batch?.settle(1);
+  expect(await readdir(directory)).toEqual([]);
+});
+
+describe('a file that is damaged', () => {
+  test.each([
+    { how: 'in the middle of a line', damage: (text: string) => text.replace('"1"', '"7"') },
+    { how: 'by a line that is not one', damage: (text: string) => text.replace(/.*"1".*/, 'x') },
+    { how: 'by an empty line', damage: (text: string) => text.replace(/.*"1".*/, '') },
+    { how: 'in a checksum', damage: (text: string) => text.replace(/\n./, '\nx') },
+  ])('$how loses that line alone, and says so', async ({ damage }) => {
+    await (await open()).put(spansOf(3));
+    const path = await onlyFile();
+    await writeFile(path, damage(await readFile(path, 'utf8')));
+    const log = createQuietLog();
+    const batch = await (await open(log)).next();
+    expect(namesOf(batch?.spans)).toEqual(['0', '2']);
+    expect(batch?.brokenCount).toBe(1);
+    expect(log.lines).toContainEqual({
+      level: 'error',
+      fields: { unreadable: 1, readable: 2 },
+      message: expect.any(String),
+    });
+  });
+
+  test('at its end, by a write that broke off, loses what is not whole', async () => {
+    await (await open()).put(spansOf(3));
+    const path = await onlyFile();
+    await truncate(path, (await stat(path)).size - 3);
+    expect(namesOf((await (await open()).next())?.spans)).toEqual(['0', '1']);
+  });
+
+  test('before it had its name still holds its whole lines', async () => {
+    await (await open()).put(spansOf(3));
+    const path = await onlyFile();
+    await truncate(path, (await stat(path)).size - 3);
+    await rename(path, `${path}.new`);
+    const batch = await (await open()).next();
+    expect(namesOf(batch?.spans)).toEqual(['0', '1']);
+    await batch?.settle(2);
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  test('all over is counted line by line', async () => {
+    await (await open()).put(spansOf(1));
+    await writeFile(await onlyFile(), Buffer.alloc(1000, 'garbage\n'));
+    expect(await (await open()).next()).toMatchObject({ spans: [], brokenCount: 125 });
+  });
+
+  test('to nothing is removed', async () => {
+    await (await open()).put(spansOf(1));
+    await truncate(await onlyFile(), 0);
+    expect(await (await open()).next()).toBeUndefined();
+    expect(await readdir(directory)).toEqual([]);
+  });
+});
+
+test('half a rewritten file is forgotten: the whole one is still there', async () => {
+  await (await open()).put(spansOf(2));
+  const path = await onlyFile();
+  await writeFile(`${path}.rest`, (await readFile(path)).subarray(0, 12));
+  expect((await readAll(await open())).map(namesOf)).toEqual([['0', '1']]);
+  expect(await onlyFile()).toBe(path);
+});
+
+test('other files in the directory are nobody’s business', async () => {
+  await (await open()).put(spansOf(1));
+  await writeFile(join(directory, 'README'), 'hello');
+  expect((await readAll(await open())).map(namesOf)).toEqual([['0']]);
+  expect(await readdir(directory)).toContain('README');
+});
+
+describe('a spool that cannot be used', () => {
+  test('because a file is in its place, is said and stores nothing', async () => {
+    await writeFile(directory, '');
+    const log = createQuietLog();
+    const spool = await open(log);
+    expect(await spool.next()).toBeUndefined();
+    expect(await spool.put(spansOf(2))).toBe(0);
+    expect(log.lines).toMatchObject([
+      { level: 'error', fields: { reason: 'ENOTDIR' } },
+      { level: 'error', fields: { undelivered: 2 } },
+    ]);
+  });
+
+  test('because one of its files cannot be read, says so and goes on with the next', async () => {
+    await (await open()).put(spansOf(1));
+    const first = await onlyFile();
+    await (await open()).put(spansOf(2));
+    await rm(first);
+    await mkdir(first);
+    const log = createQuietLog();
+    expect((await readAll(await open(log))).map(namesOf)).toEqual([['0', '1']]);
+    expect(log.lines).toContainEqual({
+      level: 'error',
+      fields: { reason: 'EISDIR' },
+      message: expect.any(String),
+    });
+  });
+});
