@@ -1,7 +1,13 @@
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
 import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
-import { decideUndo, prefixShowsPass, rangeOfMember, type UndoRules } from './undo-usage.ts';
+import {
+  decideUndo,
+  prefixShowsPass,
+  rangeOfMember,
+  showsForcedUsage,
+  type UndoRules,
+} from './undo-usage.ts';
 
 /** A finishing event that waits for the member which its engine moved to the usage chunk. */
 interface HeldEvent {
@@ -33,6 +39,8 @@ export class EventRelay implements SseSink {
   #held: HeldEvent | null = null;
   #heldCount = 0;
   #wasWithheld = false;
+  /** The replica sends usage whether asked or not: nothing is to be undone. */
+  #isForced = false;
 
   constructor(options: EventRelayOptions) {
     this.#splitter = new SseSplitter(options.maxEventBytes);
@@ -103,7 +111,8 @@ export class EventRelay implements SseSink {
   }
 
   #undoEvent(bytes: Buffer, start: number, end: number, chunk: StreamChunk, rules: UndoRules): void {
-    const decision = decideUndo(chunk, rules);
+    if (showsForcedUsage(chunk, rules)) this.#isForced = true;
+    const decision = this.#isForced ? 'pass' : decideUndo(chunk, rules);
     this.#release(decision === 'withhold' ? this.#readMovedMember(chunk, rules) : null);
     this.#wasWithheld = decision === 'withhold';
     switch (decision) {

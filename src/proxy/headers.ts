@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];
 
-/** What the gateway sets itself upstream, or keeps from replicas (SPEC: bodies, relay). */
+/** What the gateway sets itself upstream, or keeps from replicas. */
 const NOT_SENT_UPSTREAM = new Set([
   ...HOP_BY_HOP,
   'host',

@@ -72,6 +72,15 @@ export function decideUndo(chunk: StreamChunk, rules: UndoRules): UndoDecision {
   return cuts ? 'cut_usage' : 'pass';
 }
 
+/**
+ * Whether this chunk shows that the server sends usage to everybody, so that nothing came of our asking:
+ * vLLM's `--enable-force-include-usage` writes running figures, which nobody asked for (should_include_usage).
+ */
+export function showsForcedUsage(chunk: StreamChunk, rules: UndoRules): boolean {
+  const isUnaskedFigure = rules.lastMember !== null && rules.cutUsage === 'placeholder';
+  return isUnaskedFigure && chunk.choiceIndex !== null && chunk.usage !== null && !isPlaceholder(chunk.usage);
+}
+
 function isCut(chunk: StreamChunk, rules: UndoRules): boolean {
   if (chunk.usage === null || isPlaceholder(chunk.usage)) return rules.cutUsage !== 'never';
   // A chunk with running figures has one choice; a whole response with several (vLLM's beam search) has its

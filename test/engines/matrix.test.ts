@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { llamacpp } from '../support/engines/llamacpp.ts';
-import { ASKS, Cell, ENGINES } from '../support/engines/matrix.ts';
+import { asksOf, Cell, ENGINES } from '../support/engines/matrix.ts';
 import { ollama } from '../support/engines/ollama.ts';
 import { openai } from '../support/engines/openai.ts';
 import { vllm } from '../support/engines/vllm.ts';
@@ -14,11 +14,12 @@ describe.for(ENGINES.map((engine) => [engine.name, engine] as const))('%s', ([, 
     { timeout: 60_000 },
     async ([, exchange]) => {
       await using cell = await Cell.start(engine, exchange);
-      for (const ask of ASKS) expect(await cell.compare(ask, [])).toBeNull();
-      const isEqual = async (ask: (typeof ASKS)[number], places: readonly number[]) => {
+      const asks = asksOf(exchange);
+      for (const ask of asks) expect(await cell.compare(ask, [])).toBeNull();
+      const isEqual = async (ask: (typeof asks)[number], places: readonly number[]) => {
         expect(await cell.compare(ask, places)).toBeNull();
       };
-      await fc.assert(fc.asyncProperty(fc.constantFrom(...ASKS), cuts, isEqual), { numRuns: 24 });
+      await fc.assert(fc.asyncProperty(fc.constantFrom(...asks), cuts, isEqual), { numRuns: 24 });
     },
   );
 });

@@ -31,6 +31,8 @@ export interface EngineCase {
   readonly toEvents: (asked: UsageAsked) => readonly string[];
   /** What the record says, whether or not the client asked. */
   readonly record: Readonly<Record<string, unknown>>;
+  /** Absent: for every `stream_options`. What is left out here is a limit that docs/engines.md names. */
+  readonly isComparable?: (options: ClientStreamOptions | null | undefined) => boolean;
   /** Answered instead to any request with `stream_options`. */
   readonly refusal?: { readonly status: number; readonly body: string };
 }

@@ -17,7 +17,7 @@ export const ENGINES: readonly ScriptedEngine[] = [vllm, sglang, llamacpp, tgi, 
 );
 
 /** What a client sends as `stream_options`; undefined: no such member. */
-export const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
+const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
   undefined,
   null,
   {},
@@ -27,6 +27,11 @@ export const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
   { include_usage: false, continuous_usage_stats: true },
   { include_usage: true, continuous_usage_stats: true },
 ];
+
+/** The `stream_options` with which this exchange is compared. */
+export function asksOf({ isComparable }: EngineCase): readonly (ClientStreamOptions | null | undefined)[] {
+  return isComparable === undefined ? ASKS : ASKS.filter(isComparable);
+}
 
 /** One comparison that failed. */
 export interface Difference {

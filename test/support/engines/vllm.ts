@@ -183,6 +183,14 @@ export const vllm: ScriptedEngine = {
           asked.usage && event.includes('"index"') ? event.replace(/\}\n\n$/, ',"usage":null}\n\n') : event,
         ),
     }),
+    chatCase('chat, usage for everybody', TWO_CHOICES, {
+      source:
+        'vllm-project/vllm, --enable-force-include-usage: entrypoints/openai/utils.py, should_include_usage',
+      request: { n: 2 },
+      toEvents: () => toChat(TWO_CHOICES, { usage: true, continuous: true }),
+      // Asked for running figures that they do not want summed up, such a server looks like any other.
+      isComparable: (options) => options?.include_usage !== false || !options.continuous_usage_stats,
+    }),
     chatCase('error in the stream', TEXT, {
       toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
       record: { error_type: 'upstream_error', status: 200 },
