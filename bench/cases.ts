@@ -1,0 +1,267 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Aim, type Load, type Outcome, readLine, runLoad, startLoad } from './driver.ts';
+import { readRssBytes } from './process-tree.ts';
+
+/** One figure of a case. The first of a case is the one that is compared with the reference. */
+export interface Figure {
+  readonly key: string;
+  readonly title: string;
+  readonly digits: number;
+}
+
+/** What one measurement of one target found, by the keys of the figures. */
+export type Sample = Readonly<Record<string, number>>;
+
+/** What a case is given to measure one target once. */
+export interface Measurement extends Aim {
+  readonly headers: readonly string[];
+  readonly warmMs: number;
+  readonly runMs: number;
+  /** Where the mock replica listens itself, for what no gateway adds. */
+  readonly replicaPort: number;
+  /** Holds the request bodies. */
+  readonly folder: string;
+}
+
+/** One kind of load, and what it shows of a target. */
+export interface Case {
+  readonly name: string;
+  readonly title: string;
+  readonly figures: readonly Figure[];
+  /** The target that the others are compared with. */
+  readonly reference: string;
+  /** Without it, all targets. */
+  readonly targets?: readonly string[];
+  readonly replicaCount?: number;
+  readonly isQuick?: boolean;
+  readonly measure: (measurement: Measurement) => Promise<Sample>;
+}
+
+const CHAT = '/v1/chat/completions';
+const CLIENTS = 16;
+const PROMPT_CHARS = 2000;
+const EVENTS_PER_SECOND = 10_000;
+const LARGE_BODY_BYTES = 20_000_000;
+const IDLE_CONNECTIONS = 10_000;
+
+/** What the mock replica's embeddings weigh. */
+export const EMBEDDINGS_BYTES = 30_000_000;
+
+const CPU_FIGURES: readonly Figure[] = [
+  { key: 'cpuUs', title: 'CPU a request, µs', digits: 0 },
+  { key: 'perSecond', title: 'requests/s', digits: 0 },
+  { key: 'p50Us', title: 'p50, µs', digits: 0 },
+  { key: 'p99Us', title: 'p99, µs', digits: 0 },
+];
+
+const DELAY_FIGURES: readonly Figure[] = [
+  { key: 'p50Ms', title: 'event delay p50, ms', digits: 2 },
+  { key: 'p99Ms', title: 'p99, ms', digits: 2 },
+  { key: 'maxMs', title: 'worst, ms', digits: 1 },
+];
+
+/** All cases, in the order of the report. */
+export const CASES: readonly Case[] = [
+  closedCase('plain', `${CLIENTS} clients in a closed loop, a prompt of 2,000 characters, a JSON answer`, {
+    isQuick: true,
+  }),
+  closedCase('burst', `${CLIENTS} clients in a closed loop, an answer streamed as 16 events at once`, {
+    mark: '@@burst',
+    isQuick: true,
+  }),
+  pacedCase(200, true),
+  pacedCase(1000, false),
+  pacedCase(4000, false),
+  closedCase('prompt-100k', `${CLIENTS} clients in a closed loop, a prompt of 100,000 characters`, {
+    promptChars: 100_000,
+    isQuick: true,
+  }),
+  {
+    name: 'half-load',
+    title: 'an open loop at half of what the target can do: what it adds to the latency without it',
+    figures: [
+      { key: 'addedP50Us', title: 'added p50, µs', digits: 0 },
+      { key: 'addedP99Us', title: 'added p99, µs', digits: 0 },
+      { key: 'ratePerSecond', title: 'requests/s', digits: 0 },
+    ],
+    reference: 'node-pipe',
+    isQuick: true,
+    measure: measureHalfLoad,
+  },
+  {
+    name: 'large-body',
+    title:
+      'paced streams (200 × 50 events/s) beside one client that sends bodies of 20 MB, one after another',
+    figures: [
+      { key: 'maxMs', title: 'worst event delay, ms', digits: 1 },
+      { key: 'p99Ms', title: 'p99, ms', digits: 2 },
+      { key: 'largePerSecond', title: 'large requests/s', digits: 1 },
+    ],
+    reference: 'node-pipe',
+    isQuick: true,
+    measure: measureLargeBody,
+  },
+  {
+    name: 'embeddings-30m',
+    title: 'two clients in a closed loop, embeddings of 30 MB',
+    figures: [
+      { key: 'cpuMs', title: 'CPU a request, ms', digits: 1 },
+      { key: 'perSecond', title: 'requests/s', digits: 1 },
+    ],
+    reference: 'node-pipe',
+    measure: async (measurement) => {
+      const bodyFile = writeBody(measurement.folder, 'embeddings', PROMPT_CHARS);
+      const outcome = await runLoad(measurement, {
+        ...toLoad(measurement, bodyFile),
+        path: '/v1/embeddings',
+        connections: 2,
+      });
+      return {
+        cpuMs: outcome.cpuUs / outcome.requests / 1000,
+        perSecond: outcome.requests / outcome.seconds,
+      };
+    },
+  },
+  closedCase('replicas-64', `as plain, before 64 replicas`, { replicaCount: 64 }),
+  {
+    name: 'idle-10000',
+    title: `as plain, beside ${IDLE_CONNECTIONS.toLocaleString('en')} connections that have sent one request and are idle`,
+    figures: [...CPU_FIGURES, { key: 'idleKb', title: 'memory a connection, KB', digits: 1 }],
+    reference: 'node-pipe',
+    measure: measureIdle,
+  },
+  closedCase('collector-down', 'as plain, with the collector there and not', {
+    reference: 'gateway',
+    targets: ['gateway', 'gateway-collector-down'],
+  }),
+  closedCase('workers', 'as plain with 64 clients, one worker and two', {
+    reference: 'gateway',
+    targets: ['gateway', 'gateway-2-workers'],
+    clients: 64,
+  }),
+];
+
+interface ClosedOptions {
+  readonly mark?: string;
+  readonly promptChars?: number;
+  readonly clients?: number;
+  readonly reference?: string;
+  readonly targets?: readonly string[];
+  readonly replicaCount?: number;
+  readonly isQuick?: boolean;
+}
+
+function closedCase(name: string, title: string, options: ClosedOptions): Case {
+  const {
+    mark = '',
+    promptChars = PROMPT_CHARS,
+    clients = CLIENTS,
+    reference = 'node-pipe',
+    ...rest
+  } = options;
+  return {
+    ...rest,
+    name,
+    title,
+    figures: CPU_FIGURES,
+    reference,
+    measure: async (measurement) => {
+      const bodyFile = writeBody(measurement.folder, mark, promptChars);
+      return toCpuSample(
+        await runLoad(measurement, { ...toLoad(measurement, bodyFile), connections: clients }),
+      );
+    },
+  };
+}
+
+function toCpuSample({ cpuUs, requests, seconds, p50Us, p99Us }: Outcome): Sample {
+  return { cpuUs: cpuUs / requests, perSecond: requests / seconds, p50Us, p99Us };
+}
+
+/** The sum of events a second is the same for every number of streams, so that µs per event show what a stream costs. */
+function pacedCase(streams: number, isQuick: boolean): Case {
+  const perStream = EVENTS_PER_SECOND / streams;
+  return {
+    name: `paced-${streams}`,
+    title: `${streams.toLocaleString('en')} streams, ${perStream} events a second each`,
+    figures: [
+      { key: 'cpuUs', title: 'CPU an event, µs', digits: 1 },
+      ...DELAY_FIGURES,
+      { key: 'rssMb', title: 'memory, MB', digits: 0 },
+    ],
+    reference: 'node-pipe',
+    isQuick,
+    measure: async (measurement) => {
+      const outcome = await runLoad(measurement, toPacedLoad(measurement, streams));
+      const rssMb = readRssBytes(measurement.pid) / 1e6;
+      return { cpuUs: outcome.cpuUs / outcome.events, ...toDelays(outcome), rssMb };
+    },
+  };
+}
+
+function toPacedLoad(measurement: Measurement, streams: number): Load {
+  const intervalUs = (streams * 1e6) / EVENTS_PER_SECOND;
+  const bodyFile = writeBody(measurement.folder, `@@paced:${intervalUs}`, PROMPT_CHARS);
+  return { ...toLoad(measurement, bodyFile), mode: 'paced', connections: streams };
+}
+
+function toDelays({ p50Us, p99Us, maxUs }: Outcome) {
+  return { p50Ms: p50Us / 1000, p99Ms: p99Us / 1000, maxMs: maxUs / 1000 };
+}
+
+async function measureHalfLoad(measurement: Measurement): Promise<Sample> {
+  const load = { ...toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS)) };
+  const full = await runLoad(measurement, { ...load, runMs: Math.min(load.runMs, 1000) });
+  const ratePerSecond = full.requests / full.seconds / 2;
+  const open: Load = { ...load, mode: 'open', connections: 512, warmMs: 300, ratePerSecond };
+  const through = await runLoad(measurement, open);
+  const direct = await runLoad({ ...measurement, port: measurement.replicaPort, pid: 0 }, open);
+  return {
+    addedP50Us: through.p50Us - direct.p50Us,
+    addedP99Us: through.p99Us - direct.p99Us,
+    ratePerSecond,
+  };
+}
+
+async function measureLargeBody(measurement: Measurement): Promise<Sample> {
+  const bodyFile = writeBody(measurement.folder, '', LARGE_BODY_BYTES);
+  // The large bodies begin before the streams are measured and go on until after.
+  const large = { ...toLoad(measurement, bodyFile), connections: 1, runMs: measurement.runMs + 60_000 };
+  await using _bodies = startLoad(measurement, large);
+  const outcome = await runLoad(measurement, toPacedLoad(measurement, 200));
+  const { maxMs, p99Ms } = toDelays(outcome);
+  return { maxMs, p99Ms };
+}
+
+async function measureIdle(measurement: Measurement): Promise<Sample> {
+  const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
+  await runLoad(measurement, { ...load, runMs: 200 }); // what it takes without them
+  const rssBefore = readRssBytes(measurement.pid);
+  await using idle = startLoad(measurement, { ...load, mode: 'idle', connections: IDLE_CONNECTIONS });
+  await readLine(idle);
+  const idleKb = (readRssBytes(measurement.pid) - rssBefore) / IDLE_CONNECTIONS / 1000;
+  const sample = toCpuSample(await runLoad(measurement, { ...load, warmMs: 300 }));
+  return { ...sample, idleKb };
+}
+
+function toLoad({ headers, warmMs, runMs }: Measurement, bodyFile: string): Load {
+  return { mode: 'closed', path: CHAT, bodyFile, connections: CLIENTS, headers, warmMs, runMs };
+}
+
+/** A request's body in a file: `mark` tells the mock replica what to answer. */
+function writeBody(folder: string, mark: string, promptChars: number): string {
+  const prompt = `${mark} ${'lorem ipsum '.repeat(promptChars / 12)}`;
+  const messages = [
+    { role: 'system', content: 'You are helpful.' },
+    { role: 'user', content: prompt },
+  ];
+  const isStream = mark.startsWith('@@');
+  const body =
+    mark === 'embeddings'
+      ? { model: 'm', input: prompt }
+      : { model: 'm', ...(isStream ? { stream: true } : {}), max_tokens: 40, messages };
+  const file = join(folder, `body-${mark.replaceAll(/\W/g, '')}-${promptChars}.json`);
+  writeFileSync(file, JSON.stringify(body));
+  return file;
+}

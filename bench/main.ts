@@ -1,0 +1,47 @@
+import { CASES } from './cases.ts';
+import { parseOptions, USAGE } from './options.ts';
+import { toTable } from './report.ts';
+import { runCase } from './run-case.ts';
+import { TARGETS } from './targets/all.ts';
+import { buildNative } from './workspace.ts';
+
+const options = parseOptions(process.argv.slice(2));
+if (options === 'help') console.log(USAGE);
+else if (options === 'list') list();
+else await bench(options);
+
+function list(): void {
+  console.log(`targets: ${TARGETS.map(({ name }) => name).join(' ')}`);
+  console.log(`cases: ${CASES.map(({ name }) => name).join(' ')}`);
+}
+
+async function bench(options: Exclude<ReturnType<typeof parseOptions>, string>): Promise<void> {
+  const programs = buildNative();
+  const targets = choose(TARGETS, options.only, 'target').filter(({ name, findObstacle }) => {
+    const obstacle = findObstacle(options.baseline);
+    if (obstacle !== null && (name !== 'baseline' || options.only !== null))
+      console.log(`${name} is left out: ${obstacle}`);
+    return obstacle === null;
+  });
+  const cases = choose(CASES, options.cases, 'case').filter(
+    ({ isQuick }) => !options.isQuick || options.cases !== null || isQuick,
+  );
+  for (const benchCase of cases) {
+    const chosen = targets.filter(
+      ({ name, isFor }) => (benchCase.targets?.includes(name) ?? true) && (isFor?.(benchCase.name) ?? true),
+    );
+    const rows = await runCase(benchCase, chosen, programs, options);
+    console.log(`\n${benchCase.name}: ${benchCase.title}\n\n${toTable(benchCase, rows)}`);
+  }
+}
+
+function choose<T extends { readonly name: string }>(
+  all: readonly T[],
+  names: readonly string[] | null,
+  what: string,
+): readonly T[] {
+  for (const name of names ?? [])
+    if (!all.some((one) => one.name === name))
+      throw new Error(`no such ${what}: ${name} (--list names them)`);
+  return names === null ? all : all.filter(({ name }) => names.includes(name));
+}

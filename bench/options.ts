@@ -1,0 +1,63 @@
+import { parseArgs } from 'node:util';
+
+/** What the command line asks for. */
+export interface Options {
+  /** Names of targets; null: all. */
+  readonly only: readonly string[] | null;
+  readonly cases: readonly string[] | null;
+  readonly isQuick: boolean;
+  readonly isInstall: boolean;
+  readonly rounds: number;
+  readonly runMs: number;
+  readonly firstWarmMs: number;
+  readonly baseline: string | null;
+  /** Whether docs/benchmarks.md gets the results: of a whole run, or when asked. */
+  readonly writes: boolean;
+}
+
+/** What --help prints. */
+export const USAGE = `npm run bench -- [options]
+  --quick              the main cases, short: about five minutes
+  --only a,b           these targets
+  --cases a,b          these cases
+  --baseline CHECKOUT  another checkout of this repository as the target "baseline", to see what a change moved
+  --rounds N           measurements of each target (5, quick 3), taken in turns: A B C A B C …
+  --run-ms N           length of one measurement (3000, quick 1000)
+  --write              write docs/benchmarks.md even though this is not a whole run
+  --install            install the rivals into the cache folder, measure nothing
+  --list               the names of targets and cases`;
+
+/** Reads the command line; throws on what it does not know. */
+export function parseOptions(args: readonly string[]): Options | 'help' | 'list' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      cases: { type: 'string' },
+      baseline: { type: 'string' },
+      rounds: { type: 'string' },
+      'run-ms': { type: 'string' },
+      write: { type: 'boolean', default: false },
+      install: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  if (values.list) return 'list';
+  const { quick } = values;
+  const only = values.only?.split(',') ?? null;
+  const cases = values.cases?.split(',') ?? null;
+  return {
+    only,
+    cases,
+    isQuick: quick,
+    isInstall: values.install,
+    rounds: Number(values.rounds ?? (quick ? 3 : 5)),
+    runMs: Number(values['run-ms'] ?? (quick ? 1000 : 3000)),
+    firstWarmMs: quick ? 1500 : 3000,
+    baseline: values.baseline ?? null,
+    writes: values.write || (!quick && only === null && cases === null),
+  };
+}

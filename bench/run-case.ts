@@ -1,0 +1,129 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Case, EMBEDDINGS_BYTES, type Sample } from './cases.ts';
+import { type Child, startChild, waitForPort } from './child.ts';
+import { readLine } from './driver.ts';
+import type { Options } from './options.ts';
+import type { Surroundings, Target } from './targets/target.ts';
+import { findFreePort, type NativePrograms } from './workspace.ts';
+
+const WARM_MS = 300;
+const START_TIMEOUT_MS = 20_000;
+const PORT_TRIES = 20;
+
+/** What became of one target in one case: its samples, one a round, or why there are none. */
+export interface Row {
+  readonly target: string;
+  readonly samples: readonly Sample[];
+  readonly failure: string | null;
+}
+
+interface Contender {
+  readonly target: Target;
+  readonly surroundings: Surroundings;
+  readonly child: Child;
+  readonly samples: Sample[];
+  failure: string | null;
+}
+
+interface MockReplica {
+  readonly child: Child;
+  readonly ports: readonly number[];
+}
+
+/**
+ * Measures the targets in one case. All run at once and are loaded in turns, A B C A B C …, so that what happens on
+ * the machine meanwhile happens to all; the first turn has a longer warm-up. A target that fails is a row that says so.
+ */
+export async function runCase(
+  benchCase: Case,
+  targets: readonly Target[],
+  programs: NativePrograms,
+  options: Options,
+): Promise<readonly Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'spangate-bench-'));
+  const contenders: Contender[] = [];
+  const replica = await startReplica(programs.replica, benchCase.replicaCount ?? 1, folder);
+  const [replicaPort = 0] = replica.ports;
+  try {
+    for (const target of targets)
+      contenders.push(await startContender(target, replica.ports, folder, options.baseline));
+    for (let round = 0; round < options.rounds; round++) {
+      for (const contender of contenders) {
+        if (contender.failure !== null) continue;
+        if (process.stderr.isTTY)
+          process.stderr.write(
+            `\r\x1b[K${benchCase.name} ${round + 1}/${options.rounds} ${contender.target.name}`,
+          );
+        await attempt(contender, async ({ target, surroundings, child, samples }) => {
+          const sample = await benchCase.measure({
+            driver: programs.driver,
+            port: surroundings.port,
+            pid: child.pid,
+            logPath: join(folder, 'driver.log'),
+            headers: ['X-Tenant: acme', 'X-Feature: bench', ...(target.toHeaders?.(surroundings) ?? [])],
+            warmMs: round === 0 ? options.firstWarmMs : WARM_MS,
+            runMs: options.runMs,
+            replicaPort,
+            folder,
+          });
+          samples.push(sample);
+        });
+      }
+    }
+  } finally {
+    if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+    await Promise.all([replica, ...contenders].map(({ child }) => child[Symbol.asyncDispose]()));
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return contenders.map(({ target, samples, failure }) => ({ target: target.name, samples, failure }));
+}
+
+async function attempt(contender: Contender, act: (contender: Contender) => Promise<void>): Promise<void> {
+  try {
+    await act(contender);
+  } catch (error) {
+    contender.failure = error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function startContender(
+  target: Target,
+  replicaPorts: readonly number[],
+  parent: string,
+  baseline: string | null,
+): Promise<Contender> {
+  const folder = join(parent, target.name);
+  mkdirSync(folder);
+  const surroundings: Surroundings = {
+    port: await findFreePort(),
+    replicaPorts,
+    collectorPort: replicaPorts[0] ?? 0,
+    closedPort: await findFreePort(),
+    folder,
+    baseline,
+  };
+  const child = startChild(target.prepare(surroundings), join(folder, 'output.log'));
+  const contender: Contender = { target, surroundings, child, samples: [], failure: null };
+  await attempt(contender, () =>
+    waitForPort(child, surroundings.port, target.startTimeoutMs ?? START_TIMEOUT_MS),
+  );
+  return contender;
+}
+
+/** The mock replica wants its ports in a row: where one is taken, somewhere else is tried. */
+async function startReplica(program: string, portCount: number, folder: string): Promise<MockReplica> {
+  for (let tries = 0; tries < PORT_TRIES; tries++) {
+    const firstPort = 16_000 + Math.floor(Math.random() * 12_000); // below what Linux gives to clients
+    const args = [firstPort, portCount, EMBEDDINGS_BYTES].map(String);
+    const child = startChild({ file: program, args }, join(folder, 'replica.log'), true);
+    try {
+      await readLine(child);
+      return { child, ports: Array.from({ length: portCount }, (_, index) => firstPort + index) };
+    } catch {
+      await child[Symbol.asyncDispose]();
+    }
+  }
+  throw new Error('no room for the mock replica: 20 port ranges were taken');
+}

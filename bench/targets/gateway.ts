@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../workspace.ts';
+import type { Surroundings, Target } from './target.ts';
+
+interface Variant {
+  readonly checkout?: (baseline: string | null) => string | null;
+  readonly workers?: number;
+  readonly isCollectorDown?: boolean;
+  /** Without it, every case. */
+  readonly onlyFor?: readonly string[];
+}
+
+/** Spangate as it ships, every record recorded and exported; and the variants that some cases compare it with. */
+export const gatewayTargets: readonly Target[] = [
+  toTarget('gateway', {}),
+  toTarget('baseline', { checkout: (baseline) => baseline }),
+  toTarget('gateway-collector-down', { isCollectorDown: true, onlyFor: ['collector-down'] }),
+  toTarget('gateway-2-workers', { workers: 2, onlyFor: ['workers'] }),
+];
+
+function toTarget(
+  name: string,
+  { checkout = () => ROOT, workers = 1, isCollectorDown = false, onlyFor }: Variant,
+): Target {
+  return {
+    name,
+    findObstacle: (baseline) => {
+      const folder = checkout(baseline);
+      if (folder === null) return 'give --baseline CHECKOUT to compare with';
+      if (!existsSync(join(folder, 'src/main.ts'))) return `no src/main.ts in ${folder}`;
+      return workers > 1 ? findWorkersObstacle(folder, workers) : null;
+    },
+    prepare: (surroundings) => {
+      const file = join(surroundings.folder, 'gateway.yaml');
+      writeFileSync(file, toConfig(surroundings, workers, isCollectorDown));
+      const main = join(checkout(surroundings.baseline) ?? ROOT, 'src/main.ts');
+      return {
+        file: process.execPath,
+        args: [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), main, '-config', file],
+      };
+    },
+    ...(onlyFor === undefined ? {} : { isFor: (caseName: string) => onlyFor.includes(caseName) }),
+  };
+}
+
+/** The configuration as JSON, which is YAML. Defaults stay, but for the limit that 10,000 idle clients would meet. */
+function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: boolean): string {
+  const { port, replicaPorts, collectorPort, closedPort } = surroundings;
+  return JSON.stringify({
+    gateway: { listen: `127.0.0.1:${port}`, admin_listen: '127.0.0.1:0', workers },
+    state_dir: './state',
+    replicas: replicaPorts.map((replicaPort, index) => ({
+      name: `replica-${index}`,
+      url: `http://127.0.0.1:${replicaPort}`,
+      models: ['m'],
+      engine: 'vllm',
+    })),
+    export: { endpoint: `http://127.0.0.1:${isCollectorDown ? closedPort : collectorPort}` },
+    limits: { connections: 20_000 },
+    log: { level: 'warn' },
+  });
+}
+
+/** Asks the gateway's own `check` whether this version takes so many workers. */
+function findWorkersObstacle(folder: string, workers: number): string | null {
+  const config = JSON.stringify({
+    gateway: { workers },
+    replicas: [{ name: 'a', url: 'http://127.0.0.1:1', models: ['m'] }],
+  });
+  try {
+    execFileSync(process.execPath, [join(folder, 'src/main.ts'), 'check', '-config', '/dev/stdin'], {
+      input: config,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      timeout: 20_000,
+    });
+    return null;
+  } catch {
+    return `this version does not take gateway.workers: ${workers}`;
+  }
+}
