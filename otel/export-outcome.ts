@@ -52,7 +52,8 @@ const CUT_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 export function decideExport(outcome: ExportOutcome, batchCount: number): ExportDecision {
   switch (outcome.kind) {
     case 'taken': {
-      // A collector that claims to have refused more than it got must not unbalance the counters.
+      // It tells how many spans, not which. Attempts' spans count as records of their own, up to all there are:
+      // what is called exported did arrive. Nor may a collector that claims too much unbalance the counters.
       const rejectedCount = Math.min(Math.max(outcome.rejectedCount, 0), batchCount);
       return {
         action: 'settle',

@@ -27,7 +27,7 @@ export function toConfig(file: ConfigFile) {
     stateDir: file.state_dir,
     replicas: file.replicas.map(toReplicaConfig),
     export: toExportConfig(file.export),
-    trace: file.trace,
+    trace: { incoming: file.trace.incoming, attemptSpans: file.trace.attempt_spans },
     prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },
     timeouts: {
       connectMs: timeouts.connect,
@@ -65,10 +65,11 @@ function toReplicaConfig(replica: ConfigFile['replicas'][number]) {
 }
 
 function toExportConfig(file: ConfigFile['export']) {
-  const { to, endpoint, queue_size, queue_bytes, batch_size, interval, retry } = file;
+  const { to, endpoint, file: files, queue_size, queue_bytes, batch_size, interval, retry } = file;
   return {
     to,
     ...(endpoint === undefined ? {} : { endpoint }),
+    file: { maxBytes: files.max_size, maxAgeMs: files.max_age, maxTotalBytes: files.max_total },
     queueSize: queue_size,
     queueBytes: queue_bytes,
     batchSize: batch_size,

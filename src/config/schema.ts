@@ -71,6 +71,16 @@ const retry = z.strictObject({
   max: duration().prefault('5s').describe('The longest back-off.'),
 });
 
+const exportFile = z.strictObject({
+  max_size: size({ minBytes: 8 * 1024 ** 2 })
+    .prefault('64MiB')
+    .describe('records.jsonl gets a name of its own before it grows beyond this.'),
+  max_age: duration().prefault('1h').describe('The same, this long after its first record.'),
+  max_total: size({ minBytes: 16 * 1024 ** 2 })
+    .prefault('1GiB')
+    .describe('All files together; beyond it the oldest are deleted.'),
+});
+
 const exporting = z.strictObject({
   to: oneOf(['otlp', 'file']).prefault('otlp').describe('A collector, or OTLP JSON lines in state_dir.'),
   endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS')
@@ -78,6 +88,7 @@ const exporting = z.strictObject({
     .describe(
       'Base URL of the collector; /v1/traces is appended. Without it, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.',
     ),
+  file: exportFile.prefault({}).describe('With `to: file`: what becomes of a file that is large or old.'),
   queue_size: wholeNumber(1, 10_000_000)
     .prefault(16_384)
     .describe('Records that may wait for the collector.'),
@@ -95,6 +106,11 @@ const trace = z.strictObject({
   incoming: oneOf(['link', 'ignore'])
     .prefault('link')
     .describe("What becomes of a client's traceparent. The gateway always starts the trace."),
+  attempt_spans: flag()
+    .prefault(false)
+    .describe(
+      'Whether each attempt at a replica is a span of its own: service graphs then draw the replicas.',
+    ),
 });
 
 const prefixHash = z.strictObject({
@@ -151,7 +167,7 @@ export const configSchema = z.strictObject({
     .describe('Where the salt, drains and exported files are kept.'),
   replicas,
   export: exporting.prefault({}).describe('How records reach a collector.'),
-  trace: trace.prefault({}).describe('Trace context of clients.'),
+  trace: trace.prefault({}).describe('Trace context of clients, and spans.'),
   prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),
   timeouts: timeouts.prefault({}).describe('How long the gateway waits.'),
   limits: limits.prefault({}).describe('What the gateway holds, at most.'),

@@ -15,8 +15,10 @@ export interface ForwardPlan {
   ) => AttemptRequest;
   /** A try has begun on this replica; null when it turned out to be drained and was not tried. */
   readonly onTry: (replica: Replica | null) => void;
-  /** A try failed and another may follow. */
-  readonly onFailedTry: (replica: Replica, code: FailedTryCode, cause: unknown) => void;
+  /** A try failed and another may follow. `statusCode`: what the replica answered, if it did. */
+  readonly onFailedTry: (replica: Replica, code: FailedTryCode, cause: unknown, statusCode?: number) => void;
+  /** A try was the last: its response was relayed, wholly or up to where it broke off, or the client left. */
+  readonly onLastTry: () => void;
 }
 
 /** Why a try was not the last word, or was. */
@@ -109,12 +111,13 @@ function reportFailedTry(outcome: AttemptOutcome, replica: Replica, plan: Forwar
   switch (outcome.kind) {
     case 'relayed':
     case 'abandoned':
+      plan.onLastTry();
       break;
     case 'drained':
       plan.onTry(null);
       break;
     case 'usage_refused':
-      plan.onFailedTry(replica, 'usage_refused', null);
+      plan.onFailedTry(replica, 'usage_refused', null, outcome.statusCode);
       break;
     case 'failed':
       plan.onFailedTry(replica, outcome.code, outcome.cause);

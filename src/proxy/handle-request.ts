@@ -196,7 +196,7 @@ function planRecorded(
     toAttempt(replica, { withUsage, onFreshConnection }) {
       const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
       return {
-        ...attemptBase(exchange, replica, recording.span.traceparent),
+        ...attemptBase(exchange, replica, recording.traceparent),
         body: isInjected ? spliceIncludeUsage(body, facts) : [body],
         onFreshConnection,
         didInjectUsage: isInjected,
@@ -213,12 +213,13 @@ function planRecorded(
     },
     onTry(replica) {
       if (replica === null) recording.takeBackTry();
-      else recording.noteTry(replica.name);
+      else recording.noteTry(replica.config);
     },
-    onFailedTry(replica, code, cause) {
-      recording.span.addFailedAttempt({ attempt: recording.attemptCount, replica: replica.name, code });
+    onFailedTry(replica, code, cause, statusCode) {
+      recording.noteFailedTry(replica.name, code, statusCode);
       reportFailedTry(log, replica, code, cause, recording.span.traceId);
     },
+    onLastTry: () => recording.noteLastTry(),
   };
 }
 
@@ -251,6 +252,7 @@ async function handleModels(
           onResponse: () => undefined,
         }),
         onTry: () => undefined,
+        onLastTry: () => undefined,
         onFailedTry: (replica, code, cause) =>
           reportFailedTry(log, replica, code, cause, traceparent.slice(3, 35)),
       },

@@ -1,9 +1,17 @@
 import type { IncomingMessage } from 'node:http';
+import type { AttemptSpan } from '#otel/attempt-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { RequestSpan } from '#otel/request-span.ts';
-import type { Exchange } from './exchange.ts';
+import type { Ending, Exchange } from './exchange.ts';
 import type { ResponseFacts } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
+
+/** The endings that are the replica's doing, where a response of its own had begun. */
+const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
+  'upstream_failed',
+  'upstream_timeout',
+  'upstream_error',
+]);
 
 const MAX_NAME_CHARS = 256;
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
@@ -20,6 +28,8 @@ export class Recording {
   readonly #record: RequestRecord;
   readonly #exchange: Exchange;
   #attemptCount = 0;
+  /** The attempt under way, or the last one. */
+  #attempt: AttemptSpan | null = null;
   #previousReplica: string | undefined;
   #responseFacts: (() => ResponseFacts) | null = null;
 
@@ -46,8 +56,9 @@ export class Recording {
     );
   }
 
-  get attemptCount(): number {
-    return this.#attemptCount;
+  /** What the attempt under way sends upstream. */
+  get traceparent(): string {
+    return this.#attempt?.traceparent ?? this.span.traceparent;
   }
 
   /** Notes what the request body asks for. */
@@ -62,15 +73,38 @@ export class Recording {
     if (text.prefixHashes !== undefined) this.#record.prefix_hashes = text.prefixHashes;
   }
 
-  /** Notes that a replica is being tried. */
-  noteTry(replica: string): void {
+  /** Notes that a replica is being tried. `url`: origin and path prefix. */
+  noteTry({ name, url }: { readonly name: string; readonly url: string }): void {
     this.#attemptCount++;
     this.#previousReplica = this.#record.replica;
-    this.#record.replica = replica;
+    this.#record.replica = name;
+    this.#attempt = this.span.startAttempt({
+      method: 'POST',
+      ordinal: this.#attemptCount,
+      replica: name,
+      url: url + this.#record.endpoint,
+    });
+  }
+
+  /** Notes that the try failed, and what the replica answered if it did. */
+  noteFailedTry(replica: string, code: string, status?: number): void {
+    this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code });
+    this.#attempt?.end({ status, errorType: code });
+  }
+
+  /** Notes that the try was the last, and is over. */
+  noteLastTry(): void {
+    const { ending, isTruncated, status } = this.#exchange;
+    const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
+    this.#attempt?.end({
+      status: this.#responseFacts === null ? undefined : status,
+      errorType: isFault ? ending : ending === null && isTruncated ? '_OTHER' : undefined,
+    });
   }
 
   /** Takes back the last try: the replica was drained before anything was sent. */
   takeBackTry(): void {
+    this.#attempt = null;
     this.#attemptCount--;
     if (this.#previousReplica === undefined) delete this.#record.replica;
     else this.#record.replica = this.#previousReplica;
@@ -92,6 +126,8 @@ export class Recording {
     this.#responseFacts?.()?.fill(record);
     if (exchange.ending !== null) record.error_type = exchange.ending;
     if (exchange.isTruncated) record.truncated = true;
+    // A client that leaves ends the request before its try has heard of it.
+    this.noteLastTry();
     const { host } = exchange.request.headers;
     this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
     return record;

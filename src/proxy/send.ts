@@ -17,7 +17,7 @@ export type AttemptOutcome =
   /** A reused keep-alive connection was reset before the first response byte. */
   | { readonly kind: 'reset_on_reuse'; readonly cause: unknown }
   /** The replica refused the stream options that we put in. */
-  | { readonly kind: 'usage_refused' }
+  | { readonly kind: 'usage_refused'; readonly statusCode: number }
   | { readonly kind: 'failed'; readonly code: FailureCode; readonly cause: unknown }
   /** The client left, or the exchange was cut, before a response began. */
   | { readonly kind: 'abandoned' };
@@ -189,7 +189,7 @@ class Attempt implements ConnectionAwareHandler {
     this.#refusal = null;
     const body = Buffer.concat(refusal.chunks);
     if (body.subarray(0, REFUSAL_BYTES).includes('stream_options')) {
-      this.#finish({ kind: 'usage_refused' });
+      this.#finish({ kind: 'usage_refused', statusCode: refusal.head.statusCode });
       controller.abort(new Error('repeated without stream_options'));
       return;
     }
