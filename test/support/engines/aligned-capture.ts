@@ -1,5 +1,10 @@
 import { readCapture } from '../captures.ts';
 
+/** What stands in each chunk; llama.cpp takes the time anew for each. */
+const IN_EACH_CHUNK = [/"id":"chatcmpl-[^"]*"/g, /"created":\d+/g];
+/** What differs between two answers to one request: measured times, and the ids of tool calls. */
+const ACCIDENTS = [/"timings":\{[^}]*\}/g, /"id":"(?!chatcmpl-)[^"]*"/g];
+
 export interface CapturedPair {
   readonly asked: string;
   readonly unasked: string;
@@ -12,15 +17,15 @@ export interface CapturedPair {
  * @throws {Error} if one of the two has more of these than the other: then they are no pair
  */
 export function alignedCapture(askedName: string, unaskedName: string): CapturedPair {
-  const asked = readCapture(askedName).body.toString('utf8');
+  let asked = readCapture(askedName).body.toString('utf8');
   let unasked = readCapture(unaskedName).body.toString('utf8');
-  const [id = ''] = /"id":"[^"]*"/.exec(asked) ?? [];
-  const [created = ''] = /"created":\d+/.exec(asked) ?? [];
-  unasked = unasked.replaceAll(/"id":"[^"]*"/g, id).replaceAll(/"created":\d+/g, created);
-  return {
-    asked: asked.replaceAll(/"created":\d+/g, created),
-    unasked: takeOver(/"timings":\{[^}]*\}/g, asked, unasked),
-  };
+  for (const member of IN_EACH_CHUNK) {
+    const first = new RegExp(member).exec(asked)?.[0] ?? '';
+    asked = asked.replaceAll(member, () => first);
+    unasked = unasked.replaceAll(member, () => first);
+  }
+  for (const accident of ACCIDENTS) unasked = takeOver(accident, asked, unasked);
+  return { asked, unasked };
 }
 
 /** Completions of llama.cpp carry usage asked or not: these figures are accidents, too. */

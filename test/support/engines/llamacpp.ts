@@ -8,7 +8,7 @@ import {
   type UsageAsked,
   when,
 } from './engine.ts';
-import { type Plan, recordOf, TEXT, TOOL_CALL, thinking, withOwnFinish } from './plans.ts';
+import { type Plan, recordOf, TEXT, thinking, withOwnFinish } from './plans.ts';
 
 const SERVER = 'ggml-org/llama.cpp, tools/server/server-task.cpp';
 const CHAT = '/v1/chat/completions';
@@ -96,9 +96,9 @@ const capturedCases: readonly EngineCase[] = [
     request: { n: 2 },
     record: { ...figures(18, 10, 17), finish_reasons: ['length', 'length'] },
   }),
-  capturedCase('chat, tools offered', 'chat-tools-stream', chatPair('chat-tools-stream'), {
+  capturedCase('chat, tool call', 'chat-tools-stream', chatPair('chat-tools-stream'), {
     endpoint: CHAT,
-    record: { completion_tokens: 60 },
+    record: { ...figures(224, 27, 223), finish_reasons: ['tool_calls'] },
   }),
   capturedCase('chat, engine timings', 'chat-stream-timings', chatPair('chat-stream-timings'), {
     endpoint: CHAT,
@@ -145,7 +145,6 @@ export const llamacpp: ScriptedEngine = {
   cases: [
     ...capturedCases,
     chatCase('chat', TEXT),
-    chatCase('chat, tool call', TOOL_CALL),
     chatCase('chat, reasoning', thinking('reasoning_content')),
     chatCase('chat, pings', TEXT, {
       source: 'ggml-org/llama.cpp#24013',
