@@ -1,5 +1,11 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SCOPE_NAME } from '#otel/attribute-names.ts';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { createRecordQueue } from '#otel/queued-record.ts';
+import { RecordProcessor } from '#otel/record-processor.ts';
+import { startRequestSpan } from '#otel/request-span.ts';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,
@@ -14,6 +20,9 @@ import {
   startFakeReplica,
 } from '../support/fake-replica.ts';
 import { type ConfiguredReplica, startGateway } from '../support/start-gateway.ts';
+import { createQuietLog } from './quiet-log.ts';
+import { LEAST_RECORD } from './records.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 /** The protocol counts kinds from 1, the API from 0. */
 const SERVER = SpanKind.SERVER + 1;
@@ -247,6 +256,35 @@ describe('with trace.attempt_spans', () => {
       expect(stats).toMatchObject({ recorded: 4, exported: 2 - rejected, rejected, queued: 2 });
     },
   );
+});
+
+test('an attempt that is never ended leaves no span: its replica was drained before anything was sent', () => {
+  const queue = createRecordQueue({ capacity: 1, capacityBytes: 100_000 });
+  const processor = new RecordProcessor({
+    queue,
+    counters: createExportCounters(),
+    clock: new VirtualClock(),
+    log: createQuietLog(),
+    onQueued: () => undefined,
+  });
+  const tracer = new TracerProvider({ spanProcessors: [processor] }).getTracer(SCOPE_NAME);
+  const request = startRequestSpan(
+    tracer,
+    { method: 'POST', route: '/v1/completions' },
+    { attemptSpans: true },
+  );
+  const attempt = { method: 'POST', ordinal: 1, replica: 'a', url: 'http://a/v1/completions' } as const;
+  request.startAttempt(attempt);
+  const served = request.startAttempt({ ...attempt, replica: 'b' });
+  served.end({ status: 200 });
+  served.end({ errorType: 'upstream_failed' });
+  request.end(LEAST_RECORD, { scheme: 'http' });
+
+  const [entry] = queue.peek(1, 100_000);
+  const spans = JSON.parse(`[${Buffer.from(entry?.line ?? []).toString()}]`);
+  expect(spans.map(({ kind }: CollectedSpan) => kind)).toEqual([SERVER, CLIENT]);
+  expect(spans[1].status.code).toBe(SpanStatusCode.UNSET);
+  expect(served.traceparent).toBe(traceparentOf(spans[1]));
 });
 
 test('without it no attempt is a span, and the traceparent upstream is the request’s', async () => {

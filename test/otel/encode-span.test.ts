@@ -3,9 +3,10 @@ import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
+import { startAttemptSpan } from '#otel/attempt-span.ts';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/attribute-names.ts';
 import { toAttributes } from '#otel/attributes.ts';
-import { encodeSpan } from '#otel/encode-span.ts';
+import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/envelope.ts';
 import { FULL_RECORD, LEAST_RECORD } from './records.ts';
 
@@ -16,8 +17,8 @@ const RESOURCE = resourceFromAttributes({
 });
 const LINKED = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 3, isRemote: true };
 
-/** Spans made by the SDK itself, as the processor gets them. */
-function endSpans(): readonly ReadableSpan[] {
+/** The SDK's tracer, and the spans that ended, as the processor gets them. */
+function createTracer() {
   const ended: ReadableSpan[] = [];
   const spanProcessor = {
     onStart: () => undefined,
@@ -26,7 +27,12 @@ function endSpans(): readonly ReadableSpan[] {
     shutdown: () => Promise.resolve(),
   };
   const provider = new TracerProvider({ resource: RESOURCE, spanProcessors: [spanProcessor] });
-  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  return { tracer: provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL }), ended };
+}
+
+/** Spans of requests, made by the SDK itself. */
+function endSpans(): readonly ReadableSpan[] {
+  const { tracer, ended } = createTracer();
   for (const record of [FULL_RECORD, LEAST_RECORD]) {
     const links = record === FULL_RECORD ? [{ context: LINKED }] : [];
     const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER, links }, ROOT_CONTEXT);
@@ -55,6 +61,26 @@ test('a batch is the JSON the SDK would have sent, but that doubles are doubles 
   expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(theirs)));
   expect(ours).toContain('{"key":"gateway.ttft_ms","value":{"doubleValue":31}}');
   expect(ours).toContain('{"key":"gateway.prompt_tokens","value":{"intValue":"120"}}');
+});
+
+test('a record with attempts is the JSON the SDK would have sent of all its spans', () => {
+  const { tracer, ended } = createTracer();
+  const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
+  for (const [index, url] of ['http://[::1]:8000/v1/embeddings', 'https://b/v1/embeddings'].entries()) {
+    const attempt = { method: 'POST', ordinal: index + 1, replica: 'vllm-a', url } as const;
+    startAttemptSpan(tracer, span, attempt).end(
+      index === 0 ? { errorType: 'not_connected' } : { status: 200 },
+    );
+  }
+  span.setAttributes(toAttributes(FULL_RECORD, { scheme: 'http' })).end();
+  const [first, second, request] = ended;
+  if (first === undefined || second === undefined || request === undefined) throw new Error('no spans');
+
+  const ours = joinBatch(createEnvelope(RESOURCE), [encodeRecord(request, [first, second])]).toString();
+  const theirs = Buffer.from(JsonTraceSerializer.serializeRequest([request, first, second]) ?? []).toString();
+  expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(theirs)));
+  expect(first.attributes).toMatchObject({ 'server.address': '::1', 'server.port': 8000 });
+  expect(second.attributes).toMatchObject({ 'server.address': 'b', 'server.port': 443 });
 });
 
 test('a batch of none has an envelope and no spans', () => {
