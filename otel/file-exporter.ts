@@ -1,57 +1,58 @@
-import { appendFile, mkdir, open } from 'node:fs/promises';
-import { join } from 'node:path';
+import type { Clock } from './clock.ts';
 import { type Envelope, joinBatch } from './envelope.ts';
+import { openRecordFiles, type RecordFileSettings } from './record-files.ts';
 import type { Sink } from './sink.ts';
+import { toErrorCode } from './system-error.ts';
 import { TelemetryError } from './telemetry-error.ts';
-
-const FILE_NAME = 'records.jsonl';
-/** Records are about tenants: nobody else's business on this machine. */
-const FILE_MODE = 0o600;
-const DIRECTORY_MODE = 0o700;
-const LINE_FEED = 0x0a;
+import type { TelemetryLog } from './telemetry-log.ts';
 
 /**
- * Appends each batch to `records.jsonl` as one line, an OTLP TracesData in JSON (OpenTelemetry specification,
- * "OTLP File Exporter"), which a Collector's otlpjsonfile receiver reads. Throws a TelemetryError if the file
- * cannot be written. The file is opened for each batch, so that it may be moved away at any time.
+ * A Collector's otlpjsonfile receiver reads lines of up to 1 MiB (`max_log_size` of its file consumer) and makes
+ * garbage of longer ones. The envelope and the names of the resource have to fit as well.
  */
-export async function openFileSink(directory: string, envelope: Envelope): Promise<Sink> {
-  const path = join(directory, FILE_NAME);
-  let isMidLine: boolean;
-  try {
-    await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
-    isMidLine = await endsMidLine(path);
-  } catch (error) {
-    throw new TelemetryError(`cannot write ${FILE_NAME} in the directory of the records`, error);
-  }
+const MAX_LINE_BYTES = 960 * 1024;
+
+/**
+ * Appends each batch to a file in lines, each an OTLP TracesData in JSON (OpenTelemetry specification, "OTLP File
+ * Exporter"): what a Collector's otlpjsonfile receiver reads, and a valid OTLP/HTTP body. A batch is there whole
+ * or not at all. Throws a TelemetryError if the files cannot be written.
+ */
+export async function openFileSink(
+  settings: RecordFileSettings,
+  envelope: Envelope,
+  collaborators: { readonly log: TelemetryLog; readonly clock: Clock },
+): Promise<Sink> {
+  const files = await openRecordFiles(settings, collaborators).catch((error: unknown) => {
+    throw new TelemetryError('cannot write the file of the records', error);
+  });
   return {
-    async exportBatch(lines) {
+    async exportBatch(spans) {
       try {
-        const line = joinBatch(envelope, lines);
-        await appendFile(path, isMidLine ? ['\n', line, '\n'] : [line, '\n'], { mode: FILE_MODE });
-        isMidLine = false;
+        await files.append(toFileLines(envelope, spans));
         return { kind: 'taken', rejectedCount: 0 };
       } catch (error) {
-        // Part of the line may be there: the next try must not be glued to it.
-        isMidLine = true;
-        return { kind: 'unanswered', code: toErrorCode(error) };
+        return { kind: 'unanswered', code: toErrorCode(error, 'write_failed') };
       }
     },
-    close: () => undefined,
+    close: () => files.close(),
   };
 }
 
-/** Creates the file if there is none. A process that was killed may have left half a line. */
-async function endsMidLine(path: string): Promise<boolean> {
-  await using file = await open(path, 'a+', FILE_MODE);
-  const { size } = await file.stat();
-  if (size === 0) return false;
-  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
-  return buffer[0] !== LINE_FEED;
+/** As few lines as hold the spans; a span that is too long for one has one to itself. */
+function toFileLines(envelope: Envelope, spans: readonly Uint8Array[]): Buffer {
+  const lines: Buffer[] = [];
+  let start = 0;
+  let bytes = 0;
+  for (const [index, span] of spans.entries()) {
+    if (bytes + span.length > MAX_LINE_BYTES && index > start) {
+      lines.push(joinBatch(envelope, spans.slice(start, index)));
+      start = index;
+      bytes = 0;
+    }
+    bytes += span.length + 1;
+  }
+  lines.push(joinBatch(envelope, spans.slice(start)));
+  return Buffer.concat(lines.flatMap((line) => [line, LINE_FEED]));
 }
 
-function toErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : 'write_failed';
-}
+const LINE_FEED = Buffer.from('\n');

@@ -7,6 +7,7 @@ import { openFileSink } from './file-exporter.ts';
 import { createOtlpSink } from './otlp-exporter.ts';
 import { readOtlpOptions } from './otlp-options.ts';
 import { createRecordQueue } from './queued-record.ts';
+import type { RecordFileSettings } from './record-files.ts';
 import { RecordProcessor } from './record-processor.ts';
 import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
 import type { Sink } from './sink.ts';
@@ -22,11 +23,11 @@ const SPOOL_MS = 10_000;
 export interface TelemetrySettings {
   /**
    * Where records go. `endpoint` is a base URL (`v1/traces` is appended) and wins over the OTEL_EXPORTER_OTLP_*
-   * variables; `directory` gets a `records.jsonl`.
+   * variables.
    */
   readonly sink:
     | { readonly to: 'otlp'; readonly endpoint?: string | undefined }
-    | { readonly to: 'file'; readonly directory: string };
+    | { readonly to: 'file'; readonly files: RecordFileSettings };
   /** Where records wait from one run to the next; made when it is needed. */
   readonly spoolDirectory: string;
   /** How many records wait at most, and how many bytes their spans are: those of the batch under way included. */
@@ -123,6 +124,6 @@ async function within(ms: number, clock: Clock, promise: Promise<void>): Promise
 
 function openSink(settings: TelemetrySettings['sink'], envelope: Envelope, log: TelemetryLog): Promise<Sink> {
   return settings.to === 'file'
-    ? openFileSink(settings.directory, envelope)
+    ? openFileSink(settings.files, envelope, { log, clock: systemClock })
     : readOtlpOptions(settings.endpoint, log).then((options) => createOtlpSink(options, envelope));
 }

@@ -176,7 +176,7 @@ function toTelemetrySettings({ export: to, trace, stateDir }: Config) {
   return {
     sink:
       to.to === 'file'
-        ? { to: 'file' as const, directory: stateDir }
+        ? { to: 'file' as const, files: { directory: stateDir, ...to.file } }
         : { to: 'otlp' as const, endpoint: to.endpoint },
     spoolDirectory: join(stateDir, 'spool'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },

@@ -59,6 +59,10 @@ function contradictions(data: unknown): Complaint[] {
   if (exporting !== undefined && exporting.retry.initial > exporting.retry.max) {
     complaints.push({ path: ['export', 'retry', 'initial'], wrong: 'it is longer than export.retry.max' });
   }
+  if (exporting !== undefined && exporting.file.max_size > exporting.file.max_total / 2) {
+    const wrong = 'it is more than half of export.file.max_total';
+    complaints.push({ path: ['export', 'file', 'max_size'], wrong });
+  }
   const { data: limits } = configSchema.shape.limits.safeParse(data.limits);
   if (limits !== undefined && limits.body > limits.buffered) {
     complaints.push({ path: ['limits', 'body'], wrong: 'it is more than limits.buffered' });

@@ -32,13 +32,14 @@ describe('a configuration with nothing but a replica', () => {
       ],
       export: {
         to: 'otlp',
+        file: { maxBytes: 64 * 1024 ** 2, maxAgeMs: 3_600_000, maxTotalBytes: 1024 ** 3 },
         queueSize: 16_384,
         queueBytes: 256 * 1024 ** 2,
         batchSize: 512,
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
       },
-      trace: { incoming: 'link' },
+      trace: { incoming: 'link', attemptSpans: false },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,
@@ -80,6 +81,7 @@ replicas:
 export:
   to: file
   endpoint: http://127.0.0.1:4318/
+  file: { max_size: 8MiB, max_age: 10m, max_total: 32MiB }
   queue_size: 4
   queue_bytes: 2MiB
   batch_size: 4
@@ -126,6 +128,7 @@ log: { level: warn, requests: true }
     expect(config.export).toEqual({
       to: 'file',
       endpoint: 'http://127.0.0.1:4318',
+      file: { maxBytes: 8 * 1024 ** 2, maxAgeMs: 600_000, maxTotalBytes: 32 * 1024 ** 2 },
       queueSize: 4,
       queueBytes: 2 * 1024 ** 2,
       batchSize: 4,

@@ -106,10 +106,11 @@ describe('a wrong configuration is told by line, key path, what was found and wh
     ],
     [
       'values that contradict each other, and another mistake beside them',
-      `${REPLICA}export: { queue_size: 100, retry: { initial: 9s } }\nlimits: { body: 1GiB }\ncolour: red`,
+      `${REPLICA}export: { queue_size: 100, retry: { initial: 9s }, file: { max_size: 1GiB } }\nlimits: { body: 1GiB }\ncolour: red`,
       [
         '2: export.batch_size: 512 is more than export.queue_size, 100',
         '2: export.retry.initial: it is longer than export.retry.max',
+        '2: export.file.max_size: it is more than half of export.file.max_total',
         '3: limits.body: it is more than limits.buffered',
         '4: colour: unknown key',
       ],

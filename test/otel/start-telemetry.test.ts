@@ -309,7 +309,9 @@ describe('export', () => {
   });
 
   test('to a file writes the same spans as lines', async () => {
-    const telemetry = await start({ sink: { to: 'file', directory } });
+    const telemetry = await start({
+      sink: { to: 'file', files: { directory, maxBytes: 1e6, maxAgeMs: 60_000, maxTotalBytes: 1e7 } },
+    });
     startSpan(telemetry).end(FULL_RECORD, HTTP);
     await telemetry.shutdown(5000);
     const text = await readFile(join(directory, 'records.jsonl'), 'utf8');
