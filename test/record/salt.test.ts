@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -83,6 +83,33 @@ describe('the salt', () => {
       expect(await readFile(join(stateDir, 'salt'), 'utf8')).toBe(content);
     },
   );
+
+  it('is the same for many processes that race for it, each seeing a whole file', async () => {
+    const salts = new Set(await Promise.all(Array.from({ length: 8 }, loadInAnotherProcess)));
+    expect([...salts]).toEqual([(await readFile(join(stateDir, 'salt'), 'utf8')).trim()]);
+    expect([...salts][0]).toMatch(/^[0-9a-f]{64}$/);
+    expect(await modeOf(join(stateDir, 'salt'))).toBe(0o600);
+  });
+
+  it('is made anew, not taken from the half-written draft of a process that died', async () => {
+    await mkdir(stateDir);
+    await writeFile(join(stateDir, 'salt.dead.tmp'), 'abc');
+    expect((await loadSalt(stateDir)).toString()).toMatch(/^[0-9a-f]{64}$/);
+    expect(await readFile(join(stateDir, 'salt.dead.tmp'), 'utf8')).toBe('abc');
+  });
+
+  it('is read from a file that the operator wrote, without changing its permissions', async () => {
+    await mkdir(stateDir);
+    const path = join(stateDir, 'salt');
+    await writeFile(path, `${'0a'.repeat(32)}\r\n`, { mode: 0o640 });
+    expect((await loadSalt(stateDir)).toString()).toBe('0a'.repeat(32));
+    expect(await modeOf(path)).toBe(0o640);
+  });
+
+  it('cannot be read from what is no file', async () => {
+    await mkdir(join(stateDir, 'salt'), { recursive: true });
+    await expect(loadSalt(stateDir)).rejects.toMatchObject({ code: 'EISDIR' });
+  });
 
   it('cannot be made where the directory cannot', async () => {
     await writeFile(join(parent, 'file'), '');

@@ -1,0 +1,168 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import { exchangeRaw, postBytes } from '../support/raw-http.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { bodyWith } from './generated-json.ts';
+
+const CHAT = '/v1/chat/completions';
+const ENDPOINTS = [CHAT, '/v1/completions', '/v1/embeddings'] as const;
+const RUNS = { numRuns: 150 };
+const INSERTED = ',"stream_options":{"include_usage":true}';
+
+/** What the replica gets for what the client sends. */
+async function relay(gateway: StartedGateway, replica: FakeReplica, request: Buffer): Promise<Buffer> {
+  const response = await exchangeRaw(gateway.url, request);
+  expect(response.status).toBe(200);
+  const received = await replica.nextRequest();
+  const body = await received.body;
+  expect(received.header('content-length')).toEqual([String(body.length)]);
+  return body;
+}
+
+/** A POST whose body comes in HTTP chunks of these sizes, in turn. */
+function chunkedPost(path: string, body: Buffer, sizes: readonly number[]): Buffer {
+  const pieces: Buffer[] = [
+    Buffer.from(`POST ${path} HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n`),
+  ];
+  for (let at = 0, i = 0; at < body.length; i++) {
+    const piece = body.subarray(at, at + (sizes[i % sizes.length] ?? 1));
+    pieces.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'));
+    at += piece.length;
+  }
+  return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]);
+}
+
+const insertBeforeClosingBrace = (text: string) => {
+  const brace = text.lastIndexOf('}');
+  return text.slice(0, brace) + INSERTED + text.slice(brace);
+};
+
+describe('the body of a generated request', () => {
+  test('reaches the replica byte for byte', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const body = bodyWith([['"model"', '"m"']]);
+    const sizes = fc.option(fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1, maxLength: 9 }));
+
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...ENDPOINTS), body, sizes, async (path, text, chunkSizes) => {
+        const bytes = Buffer.from(text);
+        const request = chunkSizes === null ? postBytes(path, bytes) : chunkedPost(path, bytes, chunkSizes);
+        expect((await relay(gateway, replica, request)).toString()).toBe(text);
+      }),
+      RUNS,
+    );
+  });
+
+  test('that asks for a stream gets include_usage before its closing brace, and is the same otherwise', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const body = bodyWith([
+      ['"model"', '"m"'],
+      ['"stream"', 'true'],
+    ]);
+
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(CHAT, '/v1/completions'), body, async (path, text) => {
+        const received = await relay(gateway, replica, postBytes(path, text));
+        expect(received.toString()).toBe(insertBeforeClosingBrace(text));
+      }),
+      RUNS,
+    );
+  });
+
+  test('that has stream_options is changed within their value only', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const place = '"the place of the value"';
+    const body = bodyWith([
+      ['"model"', '"m"'],
+      ['"stream"', 'true'],
+      ['"stream_options"', place],
+    ]);
+    const change = fc.constantFrom(
+      ['null', '{"include_usage":true}'],
+      ['{}', '{"include_usage":true}'],
+      ['{ }', '{ "include_usage":true}'],
+      ['{"x":[1.0,{"include_usage":null}]\n}', '{"x":[1.0,{"include_usage":null}]\n,"include_usage":true}'],
+      ['{"include_usage" : false}', '{"include_usage" : true}'],
+      [
+        '{"include_usage":1e3,"include\\u005fusage":null}',
+        '{"include_usage":true,"include\\u005fusage":true}',
+      ],
+      ['{"include_usage":true}', '{"include_usage":true}'],
+      ['"yes"', '"yes"'],
+      ['[]', '[]'],
+    );
+
+    await fc.assert(
+      fc.asyncProperty(body, change, async (text, [from = '', to = '']) => {
+        const received = await relay(
+          gateway,
+          replica,
+          postBytes(
+            CHAT,
+            text.replace(place, () => from),
+          ),
+        );
+        expect(received.toString()).toBe(text.replace(place, () => to));
+      }),
+      RUNS,
+    );
+  });
+});
+
+describe('a large body', () => {
+  const toBody = (sizeBytes: number, stream: boolean) => {
+    const head = `{"model":"m","messages":[{"role":"user","content":"`;
+    const tail = `"}],"stream":${stream}}`;
+    return head + 'é'.repeat(50) + 'x'.repeat(sizeBytes - head.length - tail.length - 100) + tail;
+  };
+  const limitBytes = 32 * 1024 * 1024;
+  const sizes = [64 * 1024, 128 * 1024, 128 * 1024 + 1, 1_000_000, limitBytes];
+
+  test.for(sizes)('of %i bytes reaches the replica byte for byte', async (sizeBytes) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    for (const stream of [false, true]) {
+      const text = toBody(sizeBytes, stream);
+      const received = await relay(gateway, replica, postBytes(CHAT, text));
+      const expected = Buffer.from(stream ? insertBeforeClosingBrace(text) : text);
+      expect(received.equals(expected)).toBe(true);
+      expect(await gateway.nextRecord()).toMatchObject({ status: 200, model: 'm', attempts: 1 });
+    }
+  });
+
+  test('above the limit is refused', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const response = await gateway.post(CHAT, toBody(limitBytes + 1, false));
+    expect(response.status).toBe(413);
+    expect(replica.requests).toEqual([]);
+  });
+
+  test('of 200,000 chunks of one byte arrives whole', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const text = toBody(200_000, false);
+    const received = await relay(gateway, replica, chunkedPost(CHAT, Buffer.from(text), [1]));
+    expect(received.equals(Buffer.from(text))).toBe(true);
+  });
+
+  test.for([
+    ['invalid_json', '{"model":"m","messages":[[0]'],
+    ['invalid_json', `{"model":"m","stream_options":{"a":"`],
+    ['missing_model', '{"model":["m"],"messages":[["'],
+    ['missing_model', '{"model":"'],
+  ] as const)('is refused with %s like a small one: %s…', async ([code, head]) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const tail = { '{"model":["m"],"messages":[["': '"]]}', '{"model":"': '"}' }[head as string] ?? '"}}';
+    const response = await gateway.post(CHAT, head + 'x'.repeat(300_000) + tail);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code } });
+    expect(await gateway.nextRecord()).toMatchObject({ status: 400, error_type: code });
+    expect(replica.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type BodyInspector, createBodyInspector } from '../../src/proxy/body-inspector.ts';
+import { createPrefixHasher } from '../../src/record/prefix-hashes.ts';
+import { describeRequestText } from '../../src/record/request-text.ts';
+
+const CHAT = '/v1/chat/completions';
+const settings = { salt: Buffer.from('sält'), blockChars: 16, maxBlocks: 9 };
+
+function createInspector(): BodyInspector {
+  const inspector = createBodyInspector(settings);
+  onTestFinished(() => inspector.close());
+  return inspector;
+}
+
+const bodyOf = (content: string) =>
+  Buffer.from(JSON.stringify({ model: 'm', max_tokens: 7, messages: [{ role: 'user', content }] }));
+const SMALL = bodyOf('Grüße');
+const LARGE = bodyOf('Grüße, '.repeat(100_000));
+
+/** The body in pieces as they may come: some own their memory, some share it. */
+function inPieces(body: Buffer): Buffer[] {
+  const half = Math.floor(body.length / 2);
+  const own = Buffer.from(new ArrayBuffer(half));
+  body.copy(own);
+  return [own, body.subarray(half, half + 10), Buffer.from(body.subarray(half + 10))];
+}
+
+describe('a body inspector', () => {
+  it('reads a small body at once', () => {
+    const inspected = createInspector().inspect([SMALL], CHAT);
+    expect(inspected).not.toBeInstanceOf(Promise);
+    expect(inspected).toMatchObject({ bytes: SMALL, facts: { model: 'm', maxTokens: 7 } });
+  });
+
+  it('lets the event loop turn while it reads a large one', async () => {
+    let turnCount = 0;
+    const countTurns = () => {
+      turnCount++;
+      turning = setImmediate(countTurns);
+    };
+    let turning = setImmediate(countTurns);
+    onTestFinished(() => clearImmediate(turning));
+    await createInspector().inspect(inPieces(LARGE), CHAT);
+    expect(turnCount).toBeGreaterThan(0);
+  });
+
+  it('finds the same in a body whether it is small or large, in one piece or several', async () => {
+    const inspector = createInspector();
+    const hasher = createPrefixHasher(settings);
+    for (const body of [SMALL, LARGE]) {
+      const inspected = await inspector.inspect(inPieces(body), CHAT);
+      expect(inspected.bytes.equals(body)).toBe(true);
+      expect(inspected.describeText()).toEqual(describeRequestText(body, inspected.facts, CHAT, hasher));
+      expect(inspected.describeText().promptChars).toBeGreaterThan(4);
+    }
+  });
+
+  it('answers each of several large bodies with its own', async () => {
+    const inspector = createInspector();
+    const contents = ['a', 'b', 'c'].map((letter) => letter.repeat(200_000));
+    const inspected = await Promise.all(
+      contents.map((content) => inspector.inspect([bodyOf(content)], CHAT)),
+    );
+    expect(inspected.map(({ bytes }) => bytes.toString())).toEqual(
+      contents.map((content) => bodyOf(content).toString()),
+    );
+  });
+
+  it('refuses a body that is no JSON without telling what is in it', async () => {
+    const inspector = createInspector();
+    expect(() => inspector.inspect([Buffer.from('canary')], CHAT)).toThrow('invalid_json');
+    const refused = inspector.inspect([Buffer.from('canary'.repeat(100_000))], CHAT);
+    const failure = await Promise.resolve(refused).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ name: 'Failure', code: 'invalid_json' });
+    expect(String(failure)).not.toContain('canary');
+  });
+
+  it('fails those that wait when it is closed, and can be closed without ever having had a large body', async () => {
+    await createBodyInspector(settings).close();
+    const inspector = createBodyInspector(settings);
+    const waiting = expect(inspector.inspect(inPieces(LARGE), CHAT)).rejects.toThrow('ended');
+    await inspector.close();
+    await waiting;
+  });
+});
