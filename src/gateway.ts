@@ -57,6 +57,9 @@ interface Running {
   readonly stopDiscovery: () => void;
 }
 
+/** How long a client whose request was cut has to read that it was. */
+const LAST_WORDS_MS = 500;
+
 /** How long a start waits for replicas to tell their models. */
 const DISCOVERY_MS = 2_000;
 
@@ -230,9 +233,11 @@ async function closeDown(
   stopAccepting(listener);
   const isIdle = await Promise.race([proxy.untilIdle().then(() => true), delay(graceMs).then(() => false)]);
   const cutRequests = isIdle ? 0 : proxy.cutAll();
-  if (cutRequests > 0) await proxy.untilIdle();
-  const { undelivered } = await telemetry.shutdown(flushMs);
+  // A client that does not read cannot be told; its connection is closed, and then it has ended as well.
+  if (cutRequests > 0) await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
   listener.closeAllConnections();
+  await proxy.untilIdle();
+  const { undelivered } = await telemetry.shutdown(flushMs);
   adminListener.close();
   adminListener.closeAllConnections();
   await pool.close();

@@ -25,7 +25,7 @@ export class Exchange {
   /** When the request arrived: monotonic, in milliseconds. */
   readonly arrivedMs = performance.now();
   /** Called once when the client goes away, or the exchange is cut, before the response is complete. */
-  onAbandon: (() => void) | null = null;
+  onAbandon: ((cause: 'client_closed' | 'shutting_down') => void) | null = null;
   /** Called exactly once, when nothing more will happen. */
   onFinish: (() => void) | null = null;
   readonly #lingerBytes: number;
@@ -106,11 +106,11 @@ export class Exchange {
     this.fail(error instanceof Failure ? error.code : 'upstream_failed');
   }
 
-  /** Ends the exchange for a shutdown whose time is up. */
+  /** Ends the exchange for a shutdown whose time is up: with 503, an error event, or a broken connection. */
   cut(): void {
     if (this.isFinished) return;
     this.note('shutting_down', this.response.headersSent);
-    this.onAbandon?.();
+    this.onAbandon?.('shutting_down');
     if (!this.response.headersSent) this.fail('shutting_down');
     else if (!this.response.writableEnded) this.response.destroy();
   }
@@ -119,7 +119,7 @@ export class Exchange {
     if (this.#state === 'finished') return;
     this.#state = 'finished';
     if (!this.response.writableFinished) this.note('client_closed', this.response.headersSent);
-    this.onAbandon?.();
+    this.onAbandon?.('client_closed');
     this.onAbandon = null;
     this.onFinish?.();
     this.onFinish = null;

@@ -101,7 +101,7 @@ class Attempt implements ConnectionAwareHandler {
 
   start(): void {
     const { exchange, replica, method, path, headers, body, onFreshConnection } = this.#request;
-    exchange.onAbandon = () => this.#abandon();
+    exchange.onAbandon = (cause) => this.#abandon(cause);
     const options = { method, path: replica.pathPrefix + path, ...toWritable(headers, body) };
     try {
       if (onFreshConnection) replica.connections.dispatchOnFresh(options, this);
@@ -232,9 +232,10 @@ class Attempt implements ConnectionAwareHandler {
   }
 
   /** The client left or the exchange was cut: the replica is told at once. */
-  #abandon(): void {
+  #abandon(cause: 'client_closed' | 'shutting_down'): void {
     if (this.#isOver) return;
-    this.#relay?.stop();
+    if (cause === 'shutting_down') this.#relay?.breakOff(cause);
+    else this.#relay?.stop();
     this.#finish(
       this.#relay === null ? { kind: 'abandoned' } : { kind: 'relayed', statusCode: this.#statusCode },
     );

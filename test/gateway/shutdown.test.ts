@@ -67,6 +67,8 @@ describe('a shutdown', () => {
     );
 
     expect(response.body.toString()).toContain(chatChunk('x'));
+    expect(response.body.toString()).toContain('data: {"error":{');
+    expect(response.body.toString()).toContain('"code":"shutting_down"');
     expect(response.body.toString()).not.toContain('[DONE]');
     expect(gateway.records[0]).toMatchObject({
       status: 200,
