@@ -1,6 +1,7 @@
 import type { Backlog } from './backlog.ts';
 import { BatchLimit } from './batch-limit.ts';
 import type { Clock } from './clock.ts';
+import type { DropLog } from './drop-log.ts';
 import { ExportLog } from './export-log.ts';
 import { decideExport, type ExportBatch, type ExportDecision, type ExportOutcome } from './export-outcome.ts';
 import type { ExportCounters } from './export-stats.ts';
@@ -26,6 +27,7 @@ export interface DrainLoopCollaborators {
   readonly exportBatch: ExportBatch;
   readonly clock: Clock;
   readonly log: TelemetryLog;
+  readonly dropLog: DropLog;
   readonly random: () => number;
 }
 
@@ -82,6 +84,7 @@ export class DrainLoop {
     finished.abort();
     this.#isOver = true;
     this.#exportLog.end();
+    this.#with.dropLog.end();
   }
 
   async #run(): Promise<void> {
@@ -184,7 +187,7 @@ export class DrainLoop {
     decision: Exclude<ExportDecision, { action: 'retry' }>,
     lines: readonly Uint8Array[],
   ): Promise<void> {
-    const { queue, backlog } = this.#with;
+    const { queue, backlog, dropLog } = this.#with;
     this.#failures = 0;
     this.#exportLog.answered(queue.size);
     if (decision.action === 'split') {
@@ -193,6 +196,7 @@ export class DrainLoop {
       return;
     }
     queue.remove(lines.length);
+    dropLog.left();
     this.#overdue = Math.max(0, this.#overdue - lines.length);
     this.#count(decision, lines.length);
     await backlog.settle(lines.length);

@@ -2,6 +2,7 @@ import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from './attribute-names.ts';
 import type { Clock } from './clock.ts';
+import type { DropLog } from './drop-log.ts';
 import { encodeRecord } from './encode-span.ts';
 import type { ExportCounters } from './export-stats.ts';
 import type { RecordQueue } from './queued-record.ts';
@@ -13,6 +14,7 @@ export interface RecordProcessorCollaborators {
   readonly counters: ExportCounters;
   readonly clock: Clock;
   readonly log: TelemetryLog;
+  readonly dropLog: DropLog;
   /** Called when a record was queued. */
   readonly onQueued: () => void;
 }
@@ -23,8 +25,6 @@ export interface RecordProcessorCollaborators {
  */
 export class RecordProcessor implements SpanProcessor {
   readonly #with: RecordProcessorCollaborators;
-  /** Records dropped since the queue was last known to have room. */
-  #droppedInARow = 0;
 
   /** By the request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
@@ -49,7 +49,7 @@ export class RecordProcessor implements SpanProcessor {
     const line = this.#encode(span);
     if (line === undefined) {
       counters.rejected += 1;
-      log.error({ traceId: span.spanContext().traceId }, 'record could not be encoded');
+      log.error({ trace_id: span.spanContext().traceId }, 'record could not be encoded');
     } else this.#offer(line);
   }
 
@@ -63,20 +63,13 @@ export class RecordProcessor implements SpanProcessor {
   }
 
   #offer(line: Uint8Array): void {
-    const { queue, counters, clock, log, onQueued } = this.#with;
-    if (!queue.offer({ line, queuedAtMs: clock.nowMs() })) {
-      counters.dropped += 1;
-      this.#droppedInARow += 1;
-      if (this.#droppedInARow === 1)
-        log.warn({ capacity: queue.capacity }, 'export queue full, dropping records');
+    const { queue, counters, clock, dropLog, onQueued } = this.#with;
+    if (queue.offer({ line, queuedAtMs: clock.nowMs() })) {
+      onQueued();
       return;
     }
-    onQueued();
-    // Half empty, not one place free: a queue at its brim would say so with every batch.
-    if (this.#droppedInARow > 0 && queue.fill <= 0.5) {
-      log.info({ dropped: this.#droppedInARow }, 'export queue has room again');
-      this.#droppedInARow = 0;
-    }
+    counters.dropped += 1;
+    dropLog.dropped();
   }
 
   /** The drain loop alone decides when a batch leaves; only shutdown hurries it. */

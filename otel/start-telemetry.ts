@@ -1,6 +1,7 @@
 import { Backlog } from './backlog.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { DrainLoop } from './drain-loop.ts';
+import { DropLog } from './drop-log.ts';
 import { createEnvelope, type Envelope } from './envelope.ts';
 import { createExportCounters, type ExportStats } from './export-stats.ts';
 import { openFileSink } from './file-exporter.ts';
@@ -82,9 +83,12 @@ export async function startTelemetry(
   const { exportBatch } = sink;
   const spool = await openSpool(settings.spoolDirectory, log);
   const backlog = new Backlog({ spool, queue, counters });
-  const drainLoop = new DrainLoop(settings, { queue, backlog, counters, exportBatch, clock, log, random });
+  const dropLog = new DropLog(queue, log);
+  const drainLoop = new DrainLoop(settings, {
+    ...{ queue, backlog, counters, exportBatch, clock, log, dropLog, random },
+  });
   const onQueued = (): void => drainLoop.notify();
-  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, onQueued });
+  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, dropLog, onQueued });
   const idGenerator = createIdGenerator();
   const { tracer, shutdown } = startRequestTracer({ resource, idGenerator, spanProcessor });
 

@@ -10,6 +10,7 @@ import { createListener, listen, stopAccepting } from './http/listener.ts';
 import { type BodyInspector, createBodyInspector } from './proxy/body-inspector.ts';
 import { createProxy, type ProxyService } from './proxy/handle-request.ts';
 import { ByteBudget } from './proxy/read-body.ts';
+import { ReplicaLog } from './proxy/replica-log.ts';
 import { loadSalt } from './record/salt.ts';
 import { createDrainStore, type DrainStore } from './replicas/drain-store.ts';
 import { createModelDiscovery } from './replicas/model-discovery.ts';
@@ -154,6 +155,7 @@ function createConfiguredProxy(
       inspector,
       bodyBudget: new ByteBudget(config.limits.bufferedBytes),
       log: collaborators.log,
+      replicaLog: new ReplicaLog(collaborators.log),
       onRecord: recordObserver(config, collaborators),
     },
   );

@@ -7,11 +7,12 @@ import type { Replica } from '../replicas/replica.ts';
 import type { BodyInspector } from './body-inspector.ts';
 import { Exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
-import { type FailedTryCode, type ForwardPlan, forward } from './forward.ts';
+import { type ForwardPlan, forward } from './forward.ts';
 import { toUpstreamHeaders } from './headers.ts';
 import { isUsageAsked, spliceIncludeUsage } from './include-usage.ts';
 import { type ByteBudget, readBody } from './read-body.ts';
 import { type RecordedHeaders, Recording } from './recording.ts';
+import type { ReplicaLog } from './replica-log.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { StreamTap } from './response-tap.ts';
 import type { AttemptRequest, SendSettings } from './send.ts';
@@ -25,9 +26,8 @@ export interface ProxySettings extends SendSettings {
   readonly clientBodyMs: number;
 }
 
-/** Where the proxy reports a try that failed. A pino logger fits. */
+/** Where the proxy reports its own defects. A pino logger fits. */
 export interface ProxyLog {
-  warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
@@ -37,6 +37,7 @@ export interface ProxyCollaborators {
   readonly inspector: BodyInspector;
   readonly bodyBudget: ByteBudget;
   readonly log: ProxyLog;
+  readonly replicaLog: ReplicaLog;
   /** Called with every finished record, after it entered the queue. */
   readonly onRecord: (record: Readonly<RequestRecord>) => void;
 }
@@ -189,7 +190,7 @@ function planRecorded(
   settings: ProxySettings,
   collaborators: ProxyCollaborators,
 ): ForwardPlan {
-  const { pool, log } = collaborators;
+  const { pool, replicaLog } = collaborators;
   const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
   return {
     acquire: (tried) => pool.acquire(facts.model, tried),
@@ -207,8 +208,10 @@ function planRecorded(
             : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
-        onResponse: (_replica, isEventStream, responseFacts) =>
-          recording.noteResponse(isEventStream, responseFacts),
+        onResponse: (_replica, isEventStream, responseFacts) => {
+          recording.noteResponse(isEventStream, responseFacts);
+          replicaLog.answered(replica, recording.span.traceId);
+        },
       };
     },
     onTry(replica) {
@@ -217,7 +220,7 @@ function planRecorded(
     },
     onFailedTry(replica, code, cause, statusCode) {
       recording.noteFailedTry(replica.name, code, statusCode);
-      reportFailedTry(log, replica, code, cause, recording.span.traceId);
+      replicaLog.failedTry(replica, { code, cause, traceId: recording.span.traceId });
     },
     onLastTry: () => recording.noteLastTry(),
   };
@@ -234,9 +237,10 @@ function toUsageTally(replica: Replica, facts: RequestFacts): UsageTally {
 async function handleModels(
   exchange: Exchange,
   settings: ProxySettings,
-  { pool, telemetry, log }: ProxyCollaborators,
+  { pool, telemetry, log, replicaLog }: ProxyCollaborators,
 ): Promise<void> {
   const traceparent = telemetry.createUnsampledTraceparent();
+  const traceId = traceparent.slice(3, 35);
   exchange.request.resume();
   try {
     await forward(
@@ -249,12 +253,11 @@ async function handleModels(
           onFreshConnection,
           didInjectUsage: false,
           relay: { maxEventBytes: settings.maxEventBytes, undo: null, createStreamTap: null },
-          onResponse: () => undefined,
+          onResponse: () => replicaLog.answered(replica, traceId),
         }),
         onTry: () => undefined,
         onLastTry: () => undefined,
-        onFailedTry: (replica, code, cause) =>
-          reportFailedTry(log, replica, code, cause, traceparent.slice(3, 35)),
+        onFailedTry: (replica, code, cause) => replicaLog.failedTry(replica, { code, cause, traceId }),
       },
       settings,
     );
@@ -276,18 +279,6 @@ function attemptBase(
     path: request.url ?? '/',
     headers: toUpstreamHeaders(request, { requestId, traceparent, apiKey: replica.config.apiKey }),
   };
-}
-
-/** One line a failed try. Only codes: an error's message may hold an address or a client's bytes. */
-function reportFailedTry(
-  log: ProxyLog,
-  replica: Replica,
-  code: FailedTryCode,
-  cause: unknown,
-  traceId: string,
-): void {
-  const errorCode = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-  log.warn({ replica: replica.name, code, error_code: errorCode, trace_id: traceId }, 'attempt failed');
 }
 
 function fail(exchange: Exchange, error: unknown, log: ProxyLog): void {

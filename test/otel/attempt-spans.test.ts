@@ -2,6 +2,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SCOPE_NAME } from '#otel/attribute-names.ts';
+import { DropLog } from '#otel/drop-log.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { createRecordQueue } from '#otel/queued-record.ts';
 import { RecordProcessor } from '#otel/record-processor.ts';
@@ -265,6 +266,7 @@ test('an attempt that is never ended leaves no span: its replica was drained bef
     counters: createExportCounters(),
     clock: new VirtualClock(),
     log: createQuietLog(),
+    dropLog: new DropLog(queue, createQuietLog()),
     onQueued: () => undefined,
   });
   const tracer = new TracerProvider({ spanProcessors: [processor] }).getTracer(SCOPE_NAME);

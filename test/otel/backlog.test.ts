@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Backlog } from '#otel/backlog.ts';
 import { DrainLoop } from '#otel/drain-loop.ts';
+import { DropLog } from '#otel/drop-log.ts';
 import type { ExportOutcome } from '#otel/export-outcome.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { createRecordQueue } from '#otel/queued-record.ts';
@@ -34,6 +35,7 @@ function startRun(
       counters,
       clock,
       log: createQuietLog(),
+      dropLog: new DropLog(queue, createQuietLog()),
       random: () => 0.5,
       exportBatch: async (lines) => {
         const records = lines.map((line) => Buffer.from(line).toString());

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Backlog } from '#otel/backlog.ts';
 import { DrainLoop } from '#otel/drain-loop.ts';
+import { DropLog } from '#otel/drop-log.ts';
 import type { ExportBatch, ExportOutcome } from '#otel/export-outcome.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { createRecordQueue } from '#otel/queued-record.ts';
@@ -29,7 +30,17 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     return answer(lines, signal);
   };
   const backlog = new Backlog({ spool: EMPTY_SPOOL, queue, counters });
-  const loop = new DrainLoop(settings, { queue, backlog, counters, exportBatch, clock, log, random });
+  const dropLog = new DropLog(queue, log);
+  const loop = new DrainLoop(settings, {
+    dropLog,
+    queue,
+    backlog,
+    counters,
+    exportBatch,
+    clock,
+    log,
+    random,
+  });
   let nextRecord = 0;
   return {
     clock,

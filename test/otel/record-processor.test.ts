@@ -1,6 +1,7 @@
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 import { SCOPE_NAME } from '#otel/attribute-names.ts';
+import { DropLog } from '#otel/drop-log.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { createRecordQueue } from '#otel/queued-record.ts';
 import { RecordProcessor } from '#otel/record-processor.ts';
@@ -17,6 +18,7 @@ function createProcessor(capacity: number) {
     counters,
     clock: new VirtualClock(),
     log,
+    dropLog: new DropLog(queue, log),
     onQueued: () => {
       queuedCount += 1;
     },
@@ -56,17 +58,6 @@ test('a full queue drops the new record, counts it and says so once', () => {
   expect(counters).toMatchObject({ recorded: 7, dropped: 3 });
   expect(queue.size).toBe(4);
   expect(log.lines.map(({ level }) => level)).toEqual(['warn']);
-});
-
-test('it says how many were dropped when the queue is half empty again', () => {
-  const { queue, endSpan, log } = createProcessor(4);
-  for (let index = 0; index < 7; index += 1) endSpan();
-  queue.remove(1);
-  endSpan();
-  expect(log.lines).toHaveLength(1);
-  queue.remove(3);
-  endSpan();
-  expect(log.lines[1]).toMatchObject({ level: 'info', fields: { dropped: 3 } });
 });
 
 test('a span that cannot be encoded is counted as rejected and harms nobody', () => {

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { startFakeCollector } from '../support/fake-collector.ts';
+import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+const CANARY = 'canary-2d1f';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+/** The lines at level info and above, without their times. */
+const linesOf = (gateway: StartedGateway) =>
+  gateway.logLines
+    .map((line) => JSON.parse(line) as { level: number; time: number; msg: string })
+    .filter(({ level }) => level >= 30);
+const messagesOf = (gateway: StartedGateway) => linesOf(gateway).map(({ msg }) => msg);
+
+async function serve(gateway: StartedGateway, count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) await (await gateway.chat()).arrayBuffer();
+}
+
+describe('a change of state is one line:', () => {
+  test('a collector lost and back, records dropped and no more', async () => {
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({
+      replicas: [replica],
+      collector,
+      config: { export: { queue_size: 4, batch_size: 2, retry: { initial: '1ms', max: '5ms' } } },
+    });
+    collector.answerAlways({ status: 503 });
+    await serve(gateway, 10);
+    await collector.waitFor(({ calls }) => calls.length > 5);
+    collector.answerAlways({});
+    await expect.poll(() => messagesOf(gateway)).toContain('collector back');
+    await expect.poll(() => messagesOf(gateway)).toContain('dropping records is over');
+    const { dropped, failed_calls } = await gateway.stats();
+    const lines = linesOf(gateway);
+    expect(lines.map(({ msg }) => msg).toSorted()).toEqual([
+      'collector back',
+      'collector lost: the export is repeated until it is back',
+      'dropping records is over',
+      'queue full: dropping records',
+    ]);
+    expect(lines).toContainEqual(expect.objectContaining({ msg: 'dropping records is over', dropped }));
+    expect(lines).toContainEqual(expect.objectContaining({ msg: 'collector back', failed_calls }));
+  });
+
+  test('a replica unreachable and back, with the trace of the request that found out', async () => {
+    await using b = await startFakeReplica({ name: 'b' });
+    const url = refusedUrlBeside(b);
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url }, b] });
+    await serve(gateway, 6);
+    const { hostname, port } = new URL(url);
+    const a = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
+    await once(a.listen(Number(port), hostname), 'listening');
+    await serve(gateway, 4);
+    a.close();
+    a.closeAllConnections();
+    const [first, ...later] = await gateway.waitForRecords(10);
+    const back = later.find(({ replica }) => replica === 'a');
+    expect(linesOf(gateway)).toMatchObject([
+      { msg: 'replica unreachable', replica: 'a', error_code: 'ECONNREFUSED', trace_id: first?.trace_id },
+      { msg: 'replica back', replica: 'a', failed_tries: expect.any(Number), trace_id: back?.trace_id },
+    ]);
+  });
+});
+
+test('no line holds a text, a token, a key or an address’s credentials, whatever goes wrong', async () => {
+  await using collector = await startFakeCollector();
+  await using replica = await startFakeReplica({ name: 'b' });
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url.replace('://', `://user:${CANARY}@`));
+  vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', `x-key=${CANARY}`);
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '100');
+  await using gateway = await startGateway({
+    replicas: [
+      { name: 'a', url: `${refusedUrlBeside(replica)}/${CANARY}`, api_key: CANARY },
+      { name: 'b', url: replica.url, api_key: CANARY },
+    ],
+    adminToken: CANARY,
+    config: {
+      export: { to: 'otlp', batch_size: 1, retry: { initial: '1ms', max: '5ms' } },
+      log: { level: 'trace', requests: true },
+      shutdown: { flush: '10ms' },
+    },
+  });
+  collector.answerNext({ status: 400 }, { status: 413 }, { cut: true }, () => undefined);
+  const messages = [{ role: 'user', content: CANARY }];
+
+  replica.answerOnce(answerJson({ choices: [{ message: { content: CANARY } }] }));
+  await (await gateway.chat({ messages })).arrayBuffer();
+  replica.answerOnce(answerJson({ error: { message: CANARY } }, { status: 500 }));
+  await (await gateway.chat({ messages })).arrayBuffer();
+  replica.answerOnce(({ raw, cut }) => raw(`HTTP/1.1 200 ${CANARY}\r\n${CANARY}`).then(cut));
+  await (await gateway.chat({ messages, stream: true })).arrayBuffer();
+  replica.answerOnce(async ({ head, write, reset }) => {
+    await head(200, ['Content-Type', 'text/event-stream']);
+    await write(`data: {"choices":[{"delta":{"content":"${CANARY}`);
+    reset();
+  });
+  await (await gateway.chat({ messages, stream: true })).text().catch(() => undefined);
+  await (await gateway.post('/v1/chat/completions', `{"model":"m","messages":"${CANARY}`)).arrayBuffer();
+  await (await gateway.post(`/v1/${CANARY}`, CANARY)).arrayBuffer();
+  await (await gateway.admin(`/admin/replicas/b/drain?${CANARY}`, { method: 'POST' })).arrayBuffer();
+  await (await gateway.chat({ messages, model: 'm' })).arrayBuffer();
+  await (await fetch(`${gateway.adminUrl}/admin/stats?${CANARY}`)).arrayBuffer();
+  await collector.waitFor(({ calls }) => calls.length > 4);
+  collector.answerAlways({ status: 503 });
+  await (await gateway.chat({ messages })).arrayBuffer();
+  await gateway.close();
+
+  const log = gateway.logLines.join('\n');
+  expect(log).toContain('collector rejected records');
+  expect(log).toContain('collector lost');
+  expect(log).toContain('replica unreachable');
+  expect(log).toContain('"drain"');
+  expect(log).not.toContain(CANARY);
+});
