@@ -55,10 +55,10 @@ const SHAPES: readonly Shape[] = [
     name: 'stream options',
     toBody: (size) => `{"model":"m","stream":true,"stream_options":{${fill('"a":0,', size)}"b":0}}`,
   },
-  { name: 'digits inline', toBody: () => chatOf(`[${fill('0,', 128 * 1024 - 60)}0]`) },
+  { name: 'digits inline', toBody: () => chatOf(`[${fill('0,', 64 * 1024 - 60)}0]`) },
   {
     name: 'empty parts inline',
-    toBody: () => chatOf(`[{"content":[${fill('{"text":""},', 128 * 1024 - 80)}""]}]`),
+    toBody: () => chatOf(`[{"content":[${fill('{"text":""},', 64 * 1024 - 80)}""]}]`),
   },
   { name: '1-byte chunks', toBody: (size) => chatOf(`["${fill('x', size / 10)}"]`), chunkBytes: 1 },
 ];

@@ -29,11 +29,11 @@ export interface BodyInspector {
 }
 
 /**
- * Bodies up to this size are read at once. The worst of them, of one-digit numbers only, takes 12 ms before V8 has
- * compiled what reads it and 5 ms after (scripts/measure-stall.ts); an ordinary one takes less than the way to
- * the thread and back.
+ * Bodies up to this size are read at once. The worst of them, of one-digit numbers only, takes 15 ms before V8 has
+ * compiled what reads it, and 3 ms after. An ordinary body of 100 KB takes as long here as by way of the thread:
+ * 0.25 ms (Node 26.10, scripts/measure-stall.ts).
  */
-const INLINE_BYTES = 128 * 1024;
+const INLINE_BYTES = 64 * 1024;
 
 /** Creates the inspector of one listener. Its thread starts with the first large body. */
 export function createBodyInspector(settings: PrefixHashSettings): BodyInspector {
