@@ -1,4 +1,5 @@
 import { CASES } from './cases.ts';
+import { installRivals } from './install.ts';
 import { parseOptions, USAGE } from './options.ts';
 import { toTable } from './report.ts';
 import { runCase } from './run-case.ts';
@@ -8,6 +9,7 @@ import { buildNative } from './workspace.ts';
 const options = parseOptions(process.argv.slice(2));
 if (options === 'help') console.log(USAGE);
 else if (options === 'list') list();
+else if (options.isInstall) await installRivals();
 else await bench(options);
 
 function list(): void {

@@ -101,6 +101,7 @@ async function startContender(
     replicaPorts,
     collectorPort: replicaPorts[0] ?? 0,
     closedPort: await findFreePort(),
+    sparePort: await findFreePort(),
     folder,
     baseline,
   };

@@ -9,6 +9,8 @@ export interface Surroundings {
   readonly collectorPort: number;
   /** A port that refuses connections. */
   readonly closedPort: number;
+  /** For a second listener that nobody asks for, where there must be one. */
+  readonly sparePort: number;
   /** An empty folder of its own, for configuration and state. */
   readonly folder: string;
   /** Another checkout of this repository, to compare with; null unless --baseline names one. */

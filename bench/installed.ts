@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { CACHE } from './workspace.ts';
+
+/** A program that may be there: how to run it, or why it cannot be. */
+export interface Installed {
+  readonly obstacle: string | null;
+  readonly command: { readonly file: string; readonly env?: Readonly<Record<string, string>> };
+}
+
+const NOT_INSTALLED = 'not installed: npm run bench -- --install';
+
+/** The packages of npm's registry, in the cache folder. */
+export const NPM_FOLDER = join(CACHE, 'npm');
+
+/** Debian packages, unpacked into the cache folder. */
+export const DEBIAN_FOLDER = join(CACHE, 'debian');
+
+/** The virtual environment of one package of PyPI's. */
+export const toVenv = (name: string): string => join(CACHE, `venv-${name}`);
+
+/** A package of npm's registry: null, or why it cannot be used. */
+export function findNpmObstacle(name: string): string | null {
+  return existsSync(join(NPM_FOLDER, 'node_modules', name, 'package.json')) ? null : NOT_INSTALLED;
+}
+
+/** A program that came from PyPI. */
+export function findInVenv(venv: string, program: string): Installed {
+  const file = join(toVenv(venv), 'bin', program);
+  return { obstacle: existsSync(file) ? null : NOT_INSTALLED, command: { file } };
+}
+
+/** A program of the system, or of a Debian package in the cache folder with the libraries beside it. */
+export function findDebian(program: string): Installed {
+  const folders = (process.env.PATH ?? '').split(delimiter).concat('/usr/sbin', '/usr/local/sbin');
+  const own = folders.map((folder) => join(folder, program)).find((path) => existsSync(path));
+  if (own !== undefined) return { obstacle: null, command: { file: own } };
+  const file = join(DEBIAN_FOLDER, 'usr/sbin', program);
+  const libraries = ['usr/lib', 'lib'].map((folder) =>
+    join(DEBIAN_FOLDER, folder, `${toMultiarch()}-linux-gnu`),
+  );
+  return {
+    obstacle: existsSync(file) ? null : NOT_INSTALLED,
+    command: { file, env: { LD_LIBRARY_PATH: libraries.join(':') } },
+  };
+}
+
+/** Debian's name of the processor in library paths: https://wiki.debian.org/Multiarch/Tuples. */
+function toMultiarch(): string {
+  return process.arch === 'arm64' ? 'aarch64' : 'x86_64';
+}

@@ -1,0 +1,58 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findInVenv } from '../installed.ts';
+import type { Surroundings, Target } from './target.ts';
+
+/** https://github.com/vllm-project/router */
+export const vllmRouter: Target = {
+  name: 'vllm-router',
+  findObstacle: () => findInVenv('vllm-router', 'vllm-router').obstacle,
+  startTimeoutMs: 60_000,
+  prepare: (surroundings) => ({
+    ...findInVenv('vllm-router', 'vllm-router').command,
+    args: [...toRouterArgs(surroundings), '--log-level', 'error'],
+  }),
+};
+
+/** Shepherd Model Gateway, https://pypi.org/project/smg/ */
+export const smg: Target = {
+  name: 'smg',
+  findObstacle: () => findInVenv('smg', 'smg').obstacle,
+  startTimeoutMs: 60_000,
+  prepare: (surroundings) => ({
+    ...findInVenv('smg', 'smg').command,
+    args: ['launch', ...toRouterArgs(surroundings), '--log-level', 'error'],
+  }),
+};
+
+/** Both descend from one router and share these options. */
+function toRouterArgs({ port, replicaPorts, sparePort }: Surroundings): readonly string[] {
+  return [
+    ...['--host', '127.0.0.1', '--port', String(port), '--policy', 'round_robin'],
+    ...['--prometheus-host', '127.0.0.1', '--prometheus-port', String(sparePort)],
+    '--worker-urls',
+    ...replicaPorts.map((replicaPort) => `http://127.0.0.1:${replicaPort}`),
+  ];
+}
+
+/** https://docs.litellm.ai/docs/proxy/configs */
+export const litellm: Target = {
+  name: 'litellm',
+  findObstacle: () => findInVenv('litellm', 'litellm').obstacle,
+  isFor: (caseName) => caseName === 'plain' || caseName === 'burst',
+  startTimeoutMs: 90_000,
+  prepare: ({ port, replicaPorts, folder }) => {
+    const file = join(folder, 'litellm.yaml');
+    const modelList = replicaPorts.map((replicaPort) => ({
+      model_name: 'm',
+      litellm_params: { model: 'openai/m', api_base: `http://127.0.0.1:${replicaPort}/v1`, api_key: 'none' },
+    }));
+    writeFileSync(file, JSON.stringify({ model_list: modelList }));
+    const args = ['--config', file, '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1'];
+    return {
+      ...findInVenv('litellm', 'litellm').command,
+      args,
+      env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' }, // loopback only
+    };
+  },
+};
