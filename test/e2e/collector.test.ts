@@ -4,7 +4,12 @@ import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/request-record.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
 import type { CollectedSpan } from '../support/fake-collector.ts';
-import { requireCollector, SHIPPED_CONFIG, startRealCollector } from '../support/real-collector.ts';
+import {
+  requireCollector,
+  SHIPPED_CONFIG,
+  startRealCollector,
+  WITH_COLLECTOR,
+} from '../support/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { type ClientFacts, runConcurrently, sendMixed } from './collector-clients.ts';
@@ -95,7 +100,7 @@ const countBy = <T>(items: readonly T[], toKey: (item: T) => string): Record<str
       .map(([key, group]) => [key, group.length]),
   );
 
-describe('with a real OpenTelemetry Collector and the configuration that we ship,', () => {
+describe('with a real OpenTelemetry Collector and the configuration that we ship,', WITH_COLLECTOR, () => {
   test('the collector finds nothing wrong with the configuration', async (context) => {
     const binary = await requireCollector(context);
     await run(binary, ['validate', '--config', SHIPPED_CONFIG]);

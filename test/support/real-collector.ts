@@ -16,6 +16,9 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const BUILD = join(ROOT, 'scripts/otelcol/build.sh');
 
+/** A test that needs the collector may have to build it first. */
+export const WITH_COLLECTOR = { timeout: 15 * 60_000 };
+
 /** The configuration that users get: what is tested is this, with other addresses and a faster clock. */
 export const SHIPPED_CONFIG = join(ROOT, 'collector-config.yaml');
 

@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http';
+import type { CollectorCall, CollectorScript } from '../../test/support/fake-collector.ts';
+
+/** Larger bodies are refused by the collector that answers 413. */
+const MAX_BODY_BYTES = 64 * 1024;
+const SLOW_MS = 150;
+
+/** One thing that goes wrong, from the first measured request to the last; then it is repaired. */
+export interface Fault {
+  readonly name: string;
+  /** How the collector answers meanwhile; `refused`: nobody listens. Absent: as always. */
+  readonly collector?: CollectorScript | 'refused';
+  /** The queue's size, if not the default. */
+  readonly queueSize?: number;
+  /** What happens to one of two replicas after half of the requests. */
+  readonly midway?: 'kill' | 'drain';
+  /** What happens to the gateway after the last request, with the collector still failing. */
+  readonly ending?: 'SIGTERM' | 'SIGKILL';
+  /** How many records of each call the collector refuses while it answers with 200. */
+  readonly refusedPerCall?: number;
+  /** Whether requests may fail: those that were under way on a replica that died. */
+  readonly mayFailRequests?: true;
+  /** Whether records may be lost without being counted: those of a process that was killed. */
+  readonly mayLoseUncounted?: true;
+}
+
+const answer = (status: number, headers: Readonly<Record<string, string>> = {}): CollectorScript => ({
+  status,
+  headers,
+});
+
+const trickle = (response: ServerResponse): void => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const drip = setInterval(() => response.write(' '), 20);
+  response.once('close', () => clearInterval(drip));
+};
+
+const answerSlowly = (response: ServerResponse): void => {
+  setTimeout(() => response.end('{}'), SLOW_MS);
+};
+
+const refuseLarge = (response: ServerResponse): void => {
+  const isTooLarge = Number(response.req.headers['content-length']) > MAX_BODY_BYTES;
+  response.writeHead(isTooLarge ? 413 : 200).end('{}');
+};
+
+const cutInTheMiddle = (response: ServerResponse): void => {
+  response.writeHead(200, { 'content-length': '100' });
+  response.write('{"partial', () => response.destroy());
+};
+
+const PARTIAL = '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"one is too old"}}';
+
+/** Every row of the table, in its order. */
+export const FAULTS: readonly Fault[] = [
+  { name: 'none' },
+  { name: 'collector away (connection refused)', collector: 'refused' },
+  { name: 'collector hangs (no answer)', collector: () => undefined },
+  { name: 'collector trickles (an answer without end)', collector: trickle },
+  { name: `collector slow (${SLOW_MS} ms a call)`, collector: answerSlowly },
+  { name: '429 with Retry-After: 1', collector: answer(429, { 'retry-after': '1' }) },
+  {
+    name: '503 with Retry-After: a date long past',
+    collector: answer(503, { 'retry-after': 'Sun, 06 Nov 1994 08:49:37 GMT' }),
+  },
+  { name: '400', collector: answer(400) },
+  { name: `413 above ${MAX_BODY_BYTES / 1024} KiB`, collector: refuseLarge },
+  { name: '500', collector: answer(500) },
+  {
+    name: 'partial success (one record of each batch)',
+    collector: { body: PARTIAL },
+    refusedPerCall: 1,
+  },
+  { name: '200 with garbage', collector: { body: '<html>?' } },
+  { name: 'answer cut in the middle', collector: cutInTheMiddle },
+  { name: 'collector away, queue of 256 full', collector: 'refused', queueSize: 256 },
+  { name: 'a replica is killed', midway: 'kill', mayFailRequests: true },
+  { name: 'a replica is drained', midway: 'drain' },
+  { name: 'collector away, gateway stopped and started', collector: 'refused', ending: 'SIGTERM' },
+  {
+    name: 'collector away, gateway killed (kill -9) and started',
+    collector: 'refused',
+    ending: 'SIGKILL',
+    mayLoseUncounted: true,
+  },
+];
+
+/** How many records came in calls that the collector answered with 2xx to the end; repeats count once. */
+export function countTaken(calls: readonly CollectorCall[]): number {
+  const taken = calls.filter(({ status = 0 }) => status >= 200 && status <= 299);
+  return new Set(taken.flatMap(({ spans }) => spans.map(({ spanId }) => spanId))).size;
+}

@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { type CollectedSpan, readSpans } from '../support/fake-collector.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/real-collector.ts';
+import { startSimulatedReplica } from '../support/simulated-replica.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import { runConcurrently, sendMixed } from './collector-clients.ts';
+
+const run = promisify(execFile);
+const DOCUMENT = join(import.meta.dirname, '../../docs/reliability.md');
+
+/** The command that the document gives operators. */
+async function readReplayCommand(): Promise<string> {
+  const [, command] = /^```sh\n(.*?curl.*?)^```/ms.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
+  if (command === undefined) throw new Error('docs/reliability.md has no command with curl');
+  return command;
+}
+
+/** What must survive the way through a file and a collector, in an order of its own. */
+const toComparable = (spans: readonly CollectedSpan[]) =>
+  spans
+    .map(
+      ({ name, traceId, spanId, kind, startTimeUnixNano, endTimeUnixNano, attributes, types, resource }) => ({
+        ...{ name, traceId, spanId, kind, startTimeUnixNano, endTimeUnixNano, attributes, types, resource },
+      }),
+    )
+    .toSorted((one, other) => one.spanId.localeCompare(other.spanId));
+
+test(
+  'the documented command brings a file of records into a collector, span for span',
+  WITH_COLLECTOR,
+  async (context) => {
+    await using collector = await startRealCollector(await requireCollector(context));
+    await using replica = await startSimulatedReplica();
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { export: { batch_size: 16, interval: '10ms' } },
+    });
+    await runConcurrently(100, 8, (index) => sendMixed(index, gateway));
+    await gateway.waitForRecords(100);
+    while ((await gateway.stats()).queued !== 0);
+    const lines = (await readFile(join(gateway.stateDir, 'records.jsonl'), 'utf8')).trimEnd().split('\n');
+
+    await run('sh', ['-c', await readReplayCommand()], {
+      cwd: gateway.stateDir,
+      env: { PATH: process.env.PATH, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+    });
+
+    const written = lines.flatMap(readSpans);
+    expect(lines.length).toBeGreaterThan(5);
+    expect(written).toHaveLength(100);
+    expect(toComparable(await collector.untilSpans(100))).toEqual(toComparable(written));
+  },
+);
