@@ -6,7 +6,7 @@ import { interceptNetwork } from '../support/network.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 describe('at the edge of the network', () => {
-  test('a replica by its name is reached as any other', async () => {
+  test('a replica by its name is reached like the others', async () => {
     await using _ = await interceptNetwork(
       http.post('http://gpu-node-1.example:8000/v1/chat/completions', () => HttpResponse.json(COMPLETION)),
     );
