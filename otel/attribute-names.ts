@@ -85,3 +85,10 @@ export const FAILED_ATTEMPT = {
   replica: 'gateway.replica',
   errorType: 'error.type',
 } as const;
+
+/** The attributes of an admin action's span. */
+export const ADMIN_ACTION = {
+  replica: 'gateway.replica',
+  wasDrained: 'gateway.was_drained',
+  inflight: 'gateway.inflight',
+} as const;

@@ -29,6 +29,7 @@ interface Answer {
  */
 export function createOtlpSink(options: OtlpOptions, envelope: Envelope): Sink {
   return {
+    url: options.url,
     async exportBatch(lines, signal) {
       const deadline = AbortSignal.timeout(options.timeoutMs);
       try {

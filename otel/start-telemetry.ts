@@ -1,3 +1,4 @@
+import { type AdminAction, startAdminSpans } from './admin-spans.ts';
 import { Backlog } from './backlog.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { DrainLoop } from './drain-loop.ts';
@@ -58,6 +59,8 @@ export interface Telemetry {
   startRequestSpan(start: RequestSpanStart): RequestSpan;
   /** A traceparent with flags 00 and fresh ids, for requests that leave no record (GET /v1/models). */
   createUnsampledTraceparent(): string;
+  /** Makes a span of an admin action, outside of the queue and the counters; none with records in files. */
+  recordAdminAction(action: AdminAction): void;
   /** The counters now. */
   stats(): ExportStats;
   /**
@@ -92,8 +95,11 @@ export async function startTelemetry(
   const idGenerator = createIdGenerator();
   const { tracer, shutdown } = startRequestTracer({ resource, idGenerator, spanProcessor });
 
+  const { intervalMs } = settings;
+  const adminSpans = startAdminSpans(sink.url, { resource, intervalMs, clock });
+
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
-    await drainLoop.stop(deadlineMs);
+    await Promise.all([drainLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
     await shutdown();
     sink.close();
     await within(SPOOL_MS, clock, backlog.putAside());
@@ -111,6 +117,7 @@ export async function startTelemetry(
       ),
     createUnsampledTraceparent: () =>
       toTraceparent({ traceId: idGenerator.generateTraceId(), spanId: idGenerator.generateSpanId() }, '00'),
+    recordAdminAction: (action) => adminSpans.record(action),
     stats: () => ({ ...counters, queued: queue.size }),
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);

@@ -11,6 +11,7 @@ const RECORD_PREFIX = 'gateway.';
 const RECORD_GROUP = 'registry.gateway.beyond';
 const REQUEST_SPAN = 'span.gateway.request';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
+const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
 /** The text of otel/attribute-names.ts. */
@@ -55,6 +56,12 @@ export const FAILED_ATTEMPT = {
 ${attributesOf(registry, FAILED_ATTEMPT_EVENT)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
+
+/** The attributes of an admin action's span. */
+export const ADMIN_ACTION = {
+${attributesOf(registry, ADMIN_ACTION_SPAN)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
 `;
 }
 
@@ -90,6 +97,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['request span', renderTable('attribute', ownAttributes(registry, REQUEST_SPAN))],
     ['attempt span', renderTable('attribute', ownAttributes(registry, ATTEMPT_SPAN))],
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
+    ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
   ]);
   let text = current;
   for (const [name, table] of tables) {

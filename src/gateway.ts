@@ -89,6 +89,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
         pool,
         drains,
         stats: () => telemetry.stats(),
+        onAction: (action) => telemetry.recordAdminAction(action),
         log: collaborators.log,
       }),
     );

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdminAction } from '#otel/admin-spans.ts';
 import type { ExportStats } from '#otel/export-stats.ts';
 import { toErrorJson } from '../http/error-body.ts';
 import type { DrainStore } from '../replicas/drain-store.ts';
@@ -18,6 +19,8 @@ export interface AdminCollaborators {
   readonly pool: ReplicaPool;
   readonly drains: DrainStore;
   readonly stats: () => ExportStats;
+  /** Told of each action when it is in force and stored, or could not be. */
+  readonly onAction: (action: AdminAction) => void;
   readonly log: AdminLog;
 }
 
@@ -96,23 +99,24 @@ function findReplica(pool: ReplicaPool, encodedName: string): Replica | undefine
 async function setDrained(
   replica: Replica,
   drained: boolean,
-  { pool, drains, log }: AdminCollaborators,
+  { pool, drains, onAction, log }: AdminCollaborators,
 ): Promise<Answer> {
-  const before = pool.setDrained(replica, drained, new Date().toISOString());
+  const startEpochMs = Date.now();
+  const before = pool.setDrained(replica, drained, new Date(startEpochMs).toISOString());
   const action = drained ? 'drain' : 'undrain';
+  const { name, inflight } = replica;
   const answer = { replica: toReplicaView(replica), was_drained: before.drained };
-  log.info(
-    { action, replica: replica.name, was_drained: before.drained, inflight: replica.inflight },
-    action,
-  );
+  log.info({ action, replica: name, was_drained: before.drained, inflight }, action);
   try {
     await drains.save();
   } catch (error) {
-    log.error({ err: error, replica: replica.name }, 'drain state not stored');
+    log.error({ err: error, replica: name }, 'drain state not stored');
     return toAnswer({
       ...answer,
       warning: 'The state is in force but could not be stored: a restart forgets it.',
     });
+  } finally {
+    onAction({ action, replica: name, wasDrained: before.drained, inflight, startEpochMs });
   }
   return toAnswer(answer);
 }

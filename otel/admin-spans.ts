@@ -1,0 +1,67 @@
+import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
+import { getBooleanFromEnv } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import type { Resource } from '@opentelemetry/resources';
+import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
+import type { Clock } from './clock.ts';
+
+/** What somebody did to a replica through the admin API. */
+export interface AdminAction {
+  readonly action: 'drain' | 'undrain';
+  readonly replica: string;
+  readonly wasDrained: boolean;
+  /** Requests in flight on the replica when the action took effect. */
+  readonly inflight: number;
+  /** When the call came, in milliseconds since 1970. */
+  readonly startEpochMs: number;
+}
+
+/** The spans of admin actions, which show a rollout beside the latencies that it causes. */
+export interface AdminSpans {
+  /** Makes a span of the action, which ends now. */
+  record(action: AdminAction): void;
+  /** Sends what is left, at most until the deadline. Never rejects. */
+  shutdown(deadlineMs: number): Promise<void>;
+}
+
+/** For files, which hold records alone, and for OTEL_SDK_DISABLED, which these ordinary spans obey. */
+const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async () => undefined };
+
+/**
+ * Starts the export of admin actions: the SDK's own processor and exporter, apart from the queue and the counters
+ * of records. `url` is where spans are posted; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
+ */
+export function startAdminSpans(
+  url: URL | undefined,
+  { resource, intervalMs, clock }: { resource: Resource; intervalMs: number; clock: Clock },
+): AdminSpans {
+  if (url === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
+  const exporter = new OTLPTraceExporter({ url: url.href });
+  const provider = new TracerProvider({
+    resource,
+    sampler: new AlwaysOnSampler(),
+    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs })],
+  });
+  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  return {
+    record({ action, replica, wasDrained, inflight, startEpochMs }) {
+      // INTERNAL: a SERVER span would count among the requests of whoever makes metrics of spans.
+      const options = { kind: SpanKind.INTERNAL, root: true, startTime: startEpochMs };
+      const span = tracer.startSpan(action, options, ROOT_CONTEXT);
+      span.setAttributes({
+        [ADMIN_ACTION.replica]: replica,
+        [ADMIN_ACTION.wasDrained]: wasDrained,
+        [ADMIN_ACTION.inflight]: inflight,
+      });
+      span.end();
+    },
+    async shutdown(deadlineMs) {
+      const isDone = new AbortController();
+      // It has no deadline of its own, and repeats a call that failed for up to its time-out.
+      const flushed = provider.shutdown().catch(() => undefined);
+      await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
+      isDone.abort();
+    },
+  };
+}
