@@ -1,5 +1,5 @@
 import { type Child, startChild } from './child.ts';
-import { readCpuUs } from './process-tree.ts';
+import { readCpu, toSpentUs } from './process-tree.ts';
 
 /** What load to put on a port; see native/load-driver.c for what the modes do. */
 export interface Load {
@@ -54,9 +54,9 @@ export async function readLine(child: Child): Promise<string> {
 export async function runLoad(aim: Aim, load: Load): Promise<Outcome> {
   await using child = startLoad(aim, load);
   await readLine(child);
-  const cpuBeforeUs = readCpuUs(aim.pid);
-  const outcome: Outcome = JSON.parse(await readLine(child));
-  const cpuUs = readCpuUs(aim.pid) - cpuBeforeUs;
+  const cpuBefore = readCpu(aim.pid);
+  const outcome: Omit<Outcome, 'cpuUs'> = JSON.parse(await readLine(child));
+  const cpuUs = toSpentUs(cpuBefore, readCpu(aim.pid));
   if (outcome.errors > outcome.requests / 100)
     throw new Error(`${outcome.errors} requests failed, ${outcome.requests} did not`);
   if (outcome.requests + outcome.events === 0) throw new Error('nothing came back in time');

@@ -22,7 +22,7 @@ export const USAGE = `npm run bench -- [options]
   --cases a,b          these cases
   --baseline CHECKOUT  another checkout of this repository as the target "baseline", to see what a change moved
   --rounds N           measurements of each target (5, quick 3), taken in turns: A B C A B C …
-  --run-ms N           length of one measurement (3000, quick 1000)
+  --run-ms N           length of one measurement (2000, quick 700)
   --write              write docs/benchmarks.md even though this is not a whole run
   --install            install the rivals into the cache folder, measure nothing
   --list               the names of targets and cases`;
@@ -55,8 +55,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' | 'list'
     isQuick: quick,
     isInstall: values.install,
     rounds: Number(values.rounds ?? (quick ? 3 : 5)),
-    runMs: Number(values['run-ms'] ?? (quick ? 1000 : 3000)),
-    firstWarmMs: quick ? 1500 : 3000,
+    runMs: Number(values['run-ms'] ?? (quick ? 700 : 2000)),
+    firstWarmMs: quick ? 1000 : 3000,
     baseline: values.baseline ?? null,
     writes: values.write || (!quick && only === null && cases === null),
   };

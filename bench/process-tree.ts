@@ -4,47 +4,80 @@ import { readdirSync, readFileSync } from 'node:fs';
 const US_PER_TICK = 10_000;
 const PAGE_BYTES = 4096;
 
-/** The CPU time, in µs, that a process, its threads, its descendants and its reaped children have used. */
-export function readCpuUs(pid: number): number {
-  return sumOverTree(pid, (fields) => {
-    const [utime, stime, cutime, cstime] = fields.slice(11, 15).map(Number);
-    return ((utime ?? 0) + (stime ?? 0) + (cutime ?? 0) + (cstime ?? 0)) * US_PER_TICK;
-  });
+/** The CPU time that a process, its threads and its descendants have used so far; see `toSpentUs`. */
+export interface CpuReading {
+  /** In ticks, complete: with threads that have ended and children that were reaped. */
+  readonly coarseUs: number;
+  /** To the nanosecond, of the threads that live (/proc/PID/task/TID/schedstat); NaN if the kernel keeps none. */
+  readonly fineUs: number;
+  readonly processCount: number;
+}
+
+/** Reads the CPU time of a process tree; pid 0 is no process, and has used none. */
+export function readCpu(pid: number): CpuReading {
+  const processes = treeOf(pid);
+  return {
+    coarseUs: sum(processes.map(readTicks)) * US_PER_TICK,
+    fineUs: sum(processes.flatMap((id) => threadsOf(id).map((thread) => readRunTimeUs(id, thread)))),
+    processCount: processes.length,
+  };
+}
+
+/** The CPU time in µs between two readings: the fine one, unless a thread ended and took its time with it. */
+export function toSpentUs(before: CpuReading, after: CpuReading): number {
+  const coarseUs = after.coarseUs - before.coarseUs;
+  const fineUs = after.fineUs - before.fineUs;
+  // Each process's user and system time is rounded by less than a tick, at both ends.
+  const roundingUs = 4 * US_PER_TICK * after.processCount;
+  return Math.abs(fineUs - coarseUs) <= roundingUs ? fineUs : coarseUs;
 }
 
 /** The resident memory, in bytes, of a process and its descendants; what they share counts for each. */
 export function readRssBytes(pid: number): number {
-  return sumOverTree(pid, (fields) => Number(fields[21]) * PAGE_BYTES);
+  return sum(treeOf(pid).map((id) => Number(readStat(id)[21] ?? 0))) * PAGE_BYTES;
 }
 
-/** Sums over the fields of /proc/PID/stat that follow the name: the first is the state, field 3 of the manual. */
-function sumOverTree(pid: number, toValue: (fields: readonly string[]) => number): number {
-  const stat = read(`/proc/${pid}/stat`);
-  if (stat === null) return 0;
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return childrenOf(pid).reduce((sum, child) => sum + sumOverTree(child, toValue), toValue(fields));
-}
-
-function childrenOf(pid: number): readonly number[] {
-  const threads = list(`/proc/${pid}/task`);
-  return threads.flatMap((thread) =>
-    (read(`/proc/${pid}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+function treeOf(pid: number): readonly number[] {
+  if (pid === 0) return [];
+  const children = threadsOf(pid).flatMap((thread) =>
+    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   );
+  return [pid, ...children.flatMap(treeOf)];
 }
 
-/** A process may end between two reads: then it has nothing to tell. */
-function read(path: string): string | null {
+function threadsOf(pid: number): readonly string[] {
   try {
-    return readFileSync(path, 'utf8');
+    return readdirSync(`/proc/${pid}/task`);
   } catch {
-    return null;
+    return [];
   }
 }
 
-function list(path: string): readonly string[] {
+/** utime, stime, cutime and cstime. */
+function readTicks(pid: number): number {
+  return sum(readStat(pid).slice(11, 15).map(Number));
+}
+
+/** The fields of /proc/PID/stat that follow the name: the first is the state, field 3 of the manual. */
+function readStat(pid: number): readonly string[] {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+function readRunTimeUs(pid: number, thread: string): number {
+  const [runTimeNs = ''] = read(`/proc/${pid}/task/${thread}/schedstat`).split(' ');
+  return runTimeNs === '' ? Number.NaN : Number(runTimeNs) / 1000;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** A process may end between two reads: then it has nothing to tell. */
+function read(path: string): string {
   try {
-    return readdirSync(path);
+    return readFileSync(path, 'utf8');
   } catch {
-    return [];
+    return '';
   }
 }

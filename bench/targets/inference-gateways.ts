@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findInVenv } from '../installed.ts';
@@ -35,6 +36,9 @@ function toRouterArgs({ port, replicaPorts, sparePort }: Surroundings): readonly
   ];
 }
 
+/** It does not start without a key that its clients show: https://docs.litellm.ai/docs/proxy/virtual_keys */
+const LITELLM_KEY = `sk-${randomBytes(32).toString('hex')}`;
+
 /** https://docs.litellm.ai/docs/proxy/configs */
 export const litellm: Target = {
   name: 'litellm',
@@ -52,7 +56,9 @@ export const litellm: Target = {
     return {
       ...findInVenv('litellm', 'litellm').command,
       args,
-      env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' }, // loopback only
+      // The cost map is read from the package: nothing here leaves the machine.
+      env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_MASTER_KEY: LITELLM_KEY },
     };
   },
+  toHeaders: () => [`Authorization: Bearer ${LITELLM_KEY}`],
 };

@@ -92,6 +92,7 @@ defaults
   timeout client 900s
   timeout server 900s
   http-reuse always
+  option http-no-delay
 frontend clients
   bind 127.0.0.1:${port} backlog 4096
   default_backend replicas
