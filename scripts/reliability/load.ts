@@ -55,7 +55,7 @@ async function runLoad({ sides, requests, midway, adminToken }: LoadJob): Promis
       const work = async () => {
         while (next < Math.min(BLOCK, requests - sent)) {
           const index = next++;
-          if (side.name === 'faulty' && !isMidwayDone && sent + index >= requests / 2) {
+          if (side.name === 'faulty' && !isMidwayDone && sent + index >= requests / 2 + BLOCK / 2) {
             isMidwayDone = true;
             await (midway === 'kill' ? replicas.faulty[0]?.close() : drain(side, adminToken));
           }

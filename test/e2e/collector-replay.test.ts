@@ -10,12 +10,12 @@ import { startGateway } from '../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const run = promisify(execFile);
-const DOCUMENT = join(import.meta.dirname, '../../docs/reliability.md');
+const DOCUMENT = join(import.meta.dirname, '../../docs/operations.md');
 
 /** The command that the document gives operators. */
 async function readReplayCommand(): Promise<string> {
-  const [, command] = /^```sh\n(.*?curl.*?)^```/ms.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
-  if (command === undefined) throw new Error('docs/reliability.md has no command with curl');
+  const [command] = /^cat records.*curl.*$/m.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
+  if (command === undefined) throw new Error('docs/operations.md has no command with curl');
   return command;
 }
 

@@ -39,6 +39,8 @@ export async function requireCollector(context: TestContext): Promise<string> {
   }
   const reason = 'needs Go to build an OpenTelemetry Collector (scripts/otelcol/build.sh)';
   if (process.env.CI === 'true') throw new Error(reason);
+  // vitest's own reporters show why a test was skipped only when told to show every test.
+  console.warn(`skipped: ${context.task.name}: ${reason}`);
   context.skip(reason);
 }
 
