@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { type Child, startChild } from './child.ts';
 import { readCpu, toSpentUs } from './process-tree.ts';
 
@@ -43,22 +44,32 @@ export function startLoad({ driver, port, logPath }: Aim, load: Load): Child {
   return startChild({ file: driver, args: args.map(String) }, logPath, true);
 }
 
-/** The next line of a load driver; throws when it has ended instead, which is when the load could not be put. */
+/** The next line of a program of ours; throws when it has ended instead. */
 export async function readLine(child: Child): Promise<string> {
   const next = await child.lines?.next();
-  if (next === undefined || next.done) throw new Error('the load driver gave up');
+  if (next === undefined || next.done) throw new Error('it ended before it had counted');
   return next.value;
 }
 
 /** Puts a load on a port for the time it asks for. Throws when more than one request in a hundred failed. */
 export async function runLoad(aim: Aim, load: Load): Promise<Outcome> {
   await using child = startLoad(aim, load);
-  await readLine(child);
+  await readDriverLine(child, aim.logPath);
   const cpuBefore = readCpu(aim.pid);
-  const outcome: Omit<Outcome, 'cpuUs'> = JSON.parse(await readLine(child));
+  const outcome: Omit<Outcome, 'cpuUs'> = JSON.parse(await readDriverLine(child, aim.logPath));
   const cpuUs = toSpentUs(cpuBefore, readCpu(aim.pid));
   if (outcome.errors > outcome.requests / 100)
     throw new Error(`${outcome.errors} requests failed, ${outcome.requests} did not`);
   if (outcome.requests + outcome.events === 0) throw new Error('nothing came back in time');
   return { ...outcome, cpuUs };
+}
+
+/** The driver's last words, in its log, say what was wrong: `a stream ended`. */
+async function readDriverLine(child: Child, logPath: string): Promise<string> {
+  try {
+    return await readLine(child);
+  } catch (error) {
+    const lastWords = readFileSync(logPath, 'utf8').trimEnd().split('\n').at(-1);
+    throw new Error(lastWords || 'the load driver ended', { cause: error });
+  }
 }

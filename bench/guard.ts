@@ -81,7 +81,7 @@ async function start(target: Target, replicaPort: number, folder: string): Promi
     folder,
     baseline: null,
   };
-  const command = target.prepare({ ...surroundings, closedPort: replicaPort, sparePort: 0 });
+  const command = target.prepare({ ...surroundings, closedPort: replicaPort, sparePort: 0, nodeFlags: [] });
   const child = startChild(command, join(folder, `${target.name}.log`));
   await waitForPort(child, port, 60_000);
   return { pid: child.pid, port, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };

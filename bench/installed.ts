@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CACHE } from './workspace.ts';
 
@@ -28,6 +29,27 @@ export function findNpmObstacle(name: string): string | null {
 export function findInVenv(venv: string, program: string): Installed {
   const file = join(toVenv(venv), 'bin', program);
   return { obstacle: existsSync(file) ? null : NOT_INSTALLED, command: { file } };
+}
+
+/** The version of a package of npm's registry, or null. */
+export function readNpmVersion(name: string): string | null {
+  const file = join(NPM_FOLDER, 'node_modules', name, 'package.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null;
+}
+
+/** The version of a package of PyPI's, or null: it stands in the name of its metadata's folder (PEP 376). */
+export function readVenvVersion(name: string): string | null {
+  const [folder] = globSync(`lib/python*/site-packages/${name.replaceAll('-', '_')}-*.dist-info`, {
+    cwd: toVenv(name),
+  });
+  return folder?.match(/-([^-]+)\.dist-info$/)?.[1] ?? null;
+}
+
+/** The version that a program tells when asked with -v, or null. */
+export function readDebianVersion(program: string): string | null {
+  const { file, env } = findDebian(program).command;
+  const { stdout, stderr } = spawnSync(file, ['-v'], { env: { ...process.env, ...env }, encoding: 'utf8' });
+  return `${stdout}${stderr}`.match(/\d+\.\d+\.\d+/)?.[0] ?? null;
 }
 
 /** A program of the system, or of a Debian package in the cache folder with the libraries beside it. */

@@ -5,6 +5,7 @@ import { toTable } from './report.ts';
 import { runCase } from './run-case.ts';
 import { TARGETS } from './targets/all.ts';
 import { buildNative } from './workspace.ts';
+import { toCircumstances, writeDocs } from './write-docs.ts';
 
 const options = parseOptions(process.argv.slice(2));
 if (options === 'help') console.log(USAGE);
@@ -28,13 +29,19 @@ async function bench(options: Exclude<ReturnType<typeof parseOptions>, string>):
   const cases = choose(CASES, options.cases, 'case').filter(
     ({ isQuick }) => !options.isQuick || options.cases !== null || isQuick,
   );
+  const sections: string[] = [toCircumstances(targets, process.argv.slice(2))];
+  console.log(`\n${sections[0]}`);
   for (const benchCase of cases) {
     const chosen = targets.filter(
       ({ name, isFor }) => (benchCase.targets?.includes(name) ?? true) && (isFor?.(benchCase.name) ?? true),
     );
+    if (chosen.length === 0) continue;
     const rows = await runCase(benchCase, chosen, programs, options);
-    console.log(`\n${benchCase.name}: ${benchCase.title}\n\n${toTable(benchCase, rows)}`);
+    const section = `### ${benchCase.name}\n\n${benchCase.title}\n\n${toTable(benchCase, rows)}`;
+    console.log(`\n${section}`);
+    sections.push(section);
   }
+  if (options.writes) writeDocs(sections.join('\n\n'));
 }
 
 function choose<T extends { readonly name: string }>(

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** What the command line asks for. */
@@ -11,6 +12,7 @@ export interface Options {
   readonly runMs: number;
   readonly firstWarmMs: number;
   readonly baseline: string | null;
+  readonly nodeFlags: readonly string[];
   /** Whether docs/benchmarks.md gets the results: of a whole run, or when asked. */
   readonly writes: boolean;
 }
@@ -21,6 +23,7 @@ export const USAGE = `npm run bench -- [options]
   --only a,b           these targets
   --cases a,b          these cases
   --baseline CHECKOUT  another checkout of this repository as the target "baseline", to see what a change moved
+  --node-flags FLAGS   for the gateway's Node: '--cpu-prof --cpu-prof-dir=/tmp/profile', '--perf-basic-prof'
   --rounds N           measurements of each target (5, quick 3), taken in turns: A B C A B C …
   --run-ms N           length of one measurement (2000, quick 700)
   --write              write docs/benchmarks.md even though this is not a whole run
@@ -36,6 +39,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' | 'list'
       only: { type: 'string' },
       cases: { type: 'string' },
       baseline: { type: 'string' },
+      'node-flags': { type: 'string' },
       rounds: { type: 'string' },
       'run-ms': { type: 'string' },
       write: { type: 'boolean', default: false },
@@ -57,7 +61,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' | 'list'
     rounds: Number(values.rounds ?? (quick ? 3 : 5)),
     runMs: Number(values['run-ms'] ?? (quick ? 700 : 2000)),
     firstWarmMs: quick ? 1000 : 3000,
-    baseline: values.baseline ?? null,
+    baseline: values.baseline === undefined ? null : resolve(values.baseline),
+    nodeFlags: values['node-flags']?.split(' ') ?? [],
     writes: values.write || (!quick && only === null && cases === null),
   };
 }

@@ -48,7 +48,7 @@ export async function runCase(
   const [replicaPort = 0] = replica.ports;
   try {
     for (const target of targets)
-      contenders.push(await startContender(target, replica.ports, folder, options.baseline));
+      contenders.push(await startContender(target, replica.ports, folder, options));
     for (let round = 0; round < options.rounds; round++) {
       for (const contender of contenders) {
         if (contender.failure !== null) continue;
@@ -92,7 +92,7 @@ async function startContender(
   target: Target,
   replicaPorts: readonly number[],
   parent: string,
-  baseline: string | null,
+  { baseline, nodeFlags }: Options,
 ): Promise<Contender> {
   const folder = join(parent, target.name);
   mkdirSync(folder);
@@ -104,6 +104,7 @@ async function startContender(
     sparePort: await findFreePort(),
     folder,
     baseline,
+    nodeFlags,
   };
   const child = startChild(target.prepare(surroundings), join(folder, 'output.log'));
   const contender: Contender = { target, surroundings, child, samples: [], failure: null };

