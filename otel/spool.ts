@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseSpoolLines, toSpoolLines } from './spool-line.ts';
 import { toErrorCode } from './system-error.ts';
@@ -10,6 +10,8 @@ const DIRECTORY_MODE = 0o700;
 /** A file is what one export carries at the next start. */
 const MAX_RECORDS = 512;
 const MAX_BYTES = 4 * 1024 * 1024;
+/** Gateways that are restarted again and again while the collector is away must not fill the disk. */
+const MAX_TOTAL_BYTES = 1024 ** 3;
 const EXTENSION = '.spool';
 /** A file under this name was being written when the process was killed: its whole lines are records. */
 const UNFINISHED = '.new';
@@ -38,7 +40,11 @@ export interface Spool {
  * Opens the spool, which need not exist: the directory is made when there is something to put into it. What
  * cannot be read stays where it is, and is said in the log: records never stop a gateway from serving.
  */
-export async function openSpool(directory: string, log: TelemetryLog): Promise<Spool> {
+export async function openSpool(
+  directory: string,
+  log: TelemetryLog,
+  maxTotalBytes = MAX_TOTAL_BYTES,
+): Promise<Spool> {
   const names = await list(directory, log);
   const prefix = String(Date.now()).padStart(14, '0');
   let fileCount = 0;
@@ -57,12 +63,16 @@ export async function openSpool(directory: string, log: TelemetryLog): Promise<S
       let storedCount = 0;
       try {
         await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+        let totalBytes = await sizeOf(directory);
         while (storedCount < spans.length) {
           const batch = takeFile(spans, storedCount);
+          const lines = toSpoolLines(batch);
+          totalBytes += lines.length;
+          if (totalBytes > maxTotalBytes) throw new SpoolFullError();
           fileCount += 1;
           const ordinal = String(fileCount).padStart(6, '0');
           const name = `${prefix}-${ordinal}-${randomBytes(4).toString('hex')}${EXTENSION}`;
-          await writeDurably(join(directory, name), toSpoolLines(batch), UNFINISHED);
+          await writeDurably(join(directory, name), lines, UNFINISHED);
           storedCount += batch.length;
         }
       } catch (error) {
@@ -72,6 +82,17 @@ export async function openSpool(directory: string, log: TelemetryLog): Promise<S
       return storedCount;
     },
   };
+}
+
+class SpoolFullError extends Error {
+  readonly code = 'spool_full';
+}
+
+/** The bytes of all files in a directory. */
+async function sizeOf(directory: string): Promise<number> {
+  const names = await readdir(directory);
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 /** The spans from `start` on that one file holds: one at least. */

@@ -142,6 +142,18 @@ test('other files in the directory are nobody’s business', async () => {
 });
 
 describe('a spool that cannot be used', () => {
+  test('because it holds as much as it may, stores what there is room for and says what is lost', async () => {
+    await (await openSpool(directory, createQuietLog(), 1500)).put([Buffer.alloc(1000, 'x')]);
+    const log = createQuietLog();
+    const spool = await openSpool(directory, log, 10_000);
+    const spans = Array.from({ length: 600 }, () => Buffer.alloc(5, 'y'));
+    expect(await spool.put(spans)).toBe(512);
+    expect(log.lines.at(-1)).toMatchObject({
+      level: 'error',
+      fields: { reason: 'spool_full', undelivered: 88 },
+    });
+  });
+
   test('because a file is in its place, is said and stores nothing', async () => {
     await writeFile(directory, '');
     const log = createQuietLog();
