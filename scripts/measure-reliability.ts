@@ -32,7 +32,7 @@ const DOCUMENT = join(import.meta.dirname, '../docs/reliability.md');
 const isQuick = process.argv.includes('--quick');
 const REQUESTS = isQuick ? 500 : 4000;
 /** A replica that answers at once has nothing under way when it is killed. */
-const MIDWAY_GAP_MS = 1;
+const MIDWAY_GAP_MS = 3;
 const WARM_UP = isQuick ? 100 : 1000;
 
 interface Row {
@@ -46,6 +46,7 @@ interface Row {
   readonly countedAsLost: number;
 }
 
+const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const loadProcess = fork(new URL('./reliability/load.ts', import.meta.url));
 const rows: Row[] = [];
 for (const fault of FAULTS) {
@@ -190,7 +191,6 @@ function toLine({
 
 /** Puts the table, and what it was made with, between the two marks of the document. */
 async function updateDocument(measured: readonly Row[]): Promise<void> {
-  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
   const healthyMs = measured.map(({ healthyP99Ms }) => healthyP99Ms).toSorted((a, b) => a - b);
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs, timeoutMs } = EXPORT;
   const text = [

@@ -85,8 +85,12 @@ export const FAULTS: readonly Fault[] = [
   },
 ];
 
-/** How many records came in calls that the collector answered with 2xx to the end; repeats count once. */
+/**
+ * How many records came in calls that the collector answered with 2xx to the end. Repeats count once; spans of
+ * admin actions, a drain's for one, are no records.
+ */
 export function countTaken(calls: readonly CollectorCall[]): number {
   const taken = calls.filter(({ status = 0 }) => status >= 200 && status <= 299);
-  return new Set(taken.flatMap(({ spans }) => spans.map(({ spanId }) => spanId))).size;
+  const ids = taken.flatMap(({ spans }) => spans.map(({ attributes }) => attributes['gateway.request_id']));
+  return new Set(ids.filter((id) => id !== undefined)).size;
 }
