@@ -141,7 +141,8 @@ export class DrainLoop {
       cuts = decision.mayBeTooLarge === true ? cuts + 1 : 0;
       await this.#backOff(decision);
       if (cuts >= CUTS_BEFORE_SPLIT && lines.length > 1) {
-        this.#shrinkBatches(decision.reason, lines);
+        this.#overdue = Math.max(this.#overdue, lines.length);
+        this.#limit.suspect(sizeOf(lines));
         return;
       }
     }
@@ -176,12 +177,6 @@ export class DrainLoop {
     this.#with.counters.failedCalls += 1;
   }
 
-  #shrinkBatches(reason: string, lines: readonly Uint8Array[]): void {
-    this.#overdue = Math.max(this.#overdue, lines.length);
-    const isNews = this.#limit.shrink(lines.reduce((bytes, line) => bytes + line.length, 0));
-    if (isNews) this.#exportLog.tooLarge(reason, this.#limit.bytes);
-  }
-
   /** Takes the batch off the queue, and each of its records into one counter; or has it sent in parts. */
   async #settle(
     decision: Exclude<ExportDecision, { action: 'retry' }>,
@@ -192,12 +187,15 @@ export class DrainLoop {
     this.#exportLog.answered(queue.size);
     if (decision.action === 'split') {
       this.#countFailure();
-      this.#shrinkBatches(decision.reason, lines);
+      this.#overdue = Math.max(this.#overdue, lines.length);
+      const isNews = this.#limit.shrink(sizeOf(lines));
+      if (isNews) this.#exportLog.tooLarge(decision.reason, this.#limit.bytes);
       return;
     }
     queue.remove(lines.length);
     dropLog.left();
     this.#overdue = Math.max(0, this.#overdue - lines.length);
+    if (decision.action === 'settle') this.#limit.grow(sizeOf(lines));
     this.#count(decision, lines.length);
     await backlog.settle(lines.length);
   }
@@ -210,7 +208,6 @@ export class DrainLoop {
       this.#exportLog.refused({ ...decision, rejectedCount: batchCount, message: decision.message });
       return;
     }
-    this.#limit.grow();
     const { exportedCount, rejectedCount, message } = decision;
     counters.exported += exportedCount;
     counters.rejected += rejectedCount;
@@ -218,4 +215,8 @@ export class DrainLoop {
       this.#exportLog.refused({ reason: 'partial_success', rejectedCount, message });
     }
   }
+}
+
+function sizeOf(lines: readonly Uint8Array[]): number {
+  return lines.reduce((bytes, { length }) => bytes + length, 0);
 }

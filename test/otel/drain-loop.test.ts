@@ -218,6 +218,18 @@ describe('a batch that is too large', () => {
     expect(counters).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
   });
 
+  test('is not what a proxy says that cuts connections while its collector is away: afterwards they are full', async () => {
+    const { batches, offer, answerWith, clock } = startLoop({ settings });
+    answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
+    offer(40, 100);
+    await clock.advance(120_000);
+    expect(batches.at(-1)).toHaveLength(1);
+    answerWith(() => TAKEN);
+    batches.length = 0;
+    await clock.advance(5000);
+    expect(batches.map((batch) => batch.length)).toEqual([1, 8, 8, 8, 8, 7]);
+  });
+
   test('is not assumed of a single record: connections that are cut are tried again for ever', async () => {
     const { batches, offer, answerWith, counters, clock, queue } = startLoop({ settings });
     answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
