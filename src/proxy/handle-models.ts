@@ -1,0 +1,37 @@
+import { failExchange, toAttemptBase } from './attempt-base.ts';
+import type { Exchange } from './exchange.ts';
+import { forward } from './forward.ts';
+import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+
+/** GET /v1/models: answered by the next replica in turn, without a record. */
+export async function handleModels(
+  exchange: Exchange,
+  settings: ProxySettings,
+  { pool, telemetry, log, replicaLog }: ProxyCollaborators,
+): Promise<void> {
+  const traceparent = telemetry.createUnsampledTraceparent();
+  const traceId = traceparent.slice(3, 35);
+  exchange.request.resume();
+  try {
+    await forward(
+      exchange,
+      {
+        acquire: (tried) => pool.acquireAny(tried),
+        toAttempt: (replica, { onFreshConnection }) => ({
+          ...toAttemptBase(exchange, replica, traceparent),
+          body: null,
+          onFreshConnection,
+          didInjectUsage: false,
+          relay: { maxEventBytes: settings.maxEventBytes, undo: null, createStreamTap: null },
+          onResponse: () => replicaLog.answered(replica, traceId),
+        }),
+        onTry: () => undefined,
+        onLastTry: () => undefined,
+        onFailedTry: (replica, code, cause) => replicaLog.failedTry(replica, { code, cause, traceId }),
+      },
+      settings,
+    );
+  } catch (error) {
+    failExchange(exchange, error, log);
+  }
+}

@@ -1,0 +1,33 @@
+import type { RequestRecord } from '#otel/request-record.ts';
+import type { Telemetry } from '#otel/start-telemetry.ts';
+import type { ReplicaPool } from '../replicas/pool.ts';
+import type { BodyInspector } from './body-inspector.ts';
+import type { ByteBudget } from './read-body.ts';
+import type { RecordedHeaders } from './recording.ts';
+import type { ReplicaLog } from './replica-log.ts';
+import type { SendSettings } from './send.ts';
+
+/** What the proxy is told once, before the first request. */
+export interface ProxySettings extends SendSettings {
+  readonly recordedHeaders: RecordedHeaders;
+  readonly maxBodyBytes: number;
+  readonly maxEventBytes: number;
+  readonly clientBodyMs: number;
+}
+
+/** Where the proxy reports its own defects. A pino logger fits. */
+export interface ProxyLog {
+  error(fields: object, message: string): void;
+}
+
+/** Whom the proxy works with. */
+export interface ProxyCollaborators {
+  readonly pool: ReplicaPool;
+  readonly telemetry: Telemetry;
+  readonly inspector: BodyInspector;
+  readonly bodyBudget: ByteBudget;
+  readonly log: ProxyLog;
+  readonly replicaLog: ReplicaLog;
+  /** Called with every finished record, after it entered the queue. */
+  readonly onRecord: (record: Readonly<RequestRecord>) => void;
+}
