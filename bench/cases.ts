@@ -43,7 +43,12 @@ const CLIENTS = 16;
 const PROMPT_CHARS = 2000;
 const EVENTS_PER_SECOND = 10_000;
 const LARGE_BODY_BYTES = 20_000_000;
+const LARGE_ALONE_MS = 500;
+/** Longer than anything: they end when the streams have been measured. */
+const LARGE_BESIDE_MS = 3_600_000;
 const IDLE_CONNECTIONS = 10_000;
+/** An open loop begins with a rush of new connections. */
+const OPEN_WARM_MS = 700;
 
 /** What the mock replica's embeddings weigh. */
 export const EMBEDDINGS_BYTES = 30_000_000;
@@ -82,6 +87,7 @@ export const CASES: readonly Case[] = [
     figures: [
       { key: 'addedP50Us', title: 'added p50, µs', digits: 0 },
       { key: 'addedP99Us', title: 'added p99, µs', digits: 0 },
+      { key: 'cpuUs', title: 'CPU a request, µs', digits: 0 },
       { key: 'ratePerSecond', title: 'requests/s', digits: 0 },
     ],
     reference: 'node-pipe',
@@ -95,6 +101,7 @@ export const CASES: readonly Case[] = [
     figures: [
       { key: 'maxMs', title: 'worst event delay, ms', digits: 1 },
       { key: 'p99Ms', title: 'p99, ms', digits: 2 },
+      { key: 'largeCpuMs', title: 'CPU a large request, ms', digits: 1 },
     ],
     reference: 'node-pipe',
     isQuick: true,
@@ -209,27 +216,29 @@ function toDelays({ p50Us, p99Us, maxUs }: Outcome) {
 }
 
 async function measureHalfLoad(measurement: Measurement): Promise<Sample> {
-  const load = { ...toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS)) };
+  const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
   const full = await runLoad(measurement, { ...load, runMs: Math.min(load.runMs, 500) });
   const ratePerSecond = full.requests / full.seconds / 2;
-  const open: Load = { ...load, mode: 'open', connections: 512, warmMs: 300, ratePerSecond };
+  const open: Load = { ...load, mode: 'open', connections: 512, warmMs: OPEN_WARM_MS, ratePerSecond };
   const through = await runLoad(measurement, open);
   const direct = await runLoad({ ...measurement, port: measurement.replicaPort, pid: 0 }, open);
   return {
     addedP50Us: through.p50Us - direct.p50Us,
     addedP99Us: through.p99Us - direct.p99Us,
+    cpuUs: through.cpuUs / through.requests,
     ratePerSecond,
   };
 }
 
 async function measureLargeBody(measurement: Measurement): Promise<Sample> {
   const bodyFile = writeBody(measurement.folder, '', LARGE_BODY_BYTES);
-  // The large bodies begin before the streams are measured and go on until after.
-  const large = { ...toLoad(measurement, bodyFile), connections: 1, runMs: measurement.runMs + 60_000 };
-  await using _bodies = startLoad(measurement, large);
+  const large: Load = { ...toLoad(measurement, bodyFile), connections: 1 };
+  // Alone first: it tells what they cost, and that they are not simply refused.
+  const alone = await runLoad(measurement, { ...large, runMs: LARGE_ALONE_MS });
+  await using _bodies = startLoad(measurement, { ...large, runMs: LARGE_BESIDE_MS });
   const outcome = await runLoad(measurement, toPacedLoad(measurement, 200));
   const { maxMs, p99Ms } = toDelays(outcome);
-  return { maxMs, p99Ms };
+  return { maxMs, p99Ms, largeCpuMs: alone.cpuUs / alone.requests / 1000 };
 }
 
 async function measureIdle(measurement: Measurement): Promise<Sample> {
