@@ -219,7 +219,7 @@ async function measureHalfLoad(measurement: Measurement): Promise<Sample> {
   const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
   const full = await runLoad(measurement, { ...load, runMs: Math.min(load.runMs, 500) });
   const ratePerSecond = full.requests / full.seconds / 2;
-  // More connections would only make a stall longer: whoever waits for one is counted from when it was due.
+  // Whoever finds all of them taken waits, and is counted from when it was due: fewer would hide nothing.
   const open: Load = { ...load, mode: 'open', connections: 64, warmMs: OPEN_WARM_MS, ratePerSecond };
   const through = await runLoad(measurement, open);
   const direct = await runLoad({ ...measurement, port: measurement.replicaPort, pid: 0 }, open);
