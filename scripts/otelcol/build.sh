@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# Builds the collector of manifest.yaml, once: about 3 minutes cold on 2 cores, 2.5 GiB of Go caches.
+# Builds the collector of a manifest, once: about 3 minutes cold on 2 cores, 2.5 GiB of Go caches.
 #
-#   build.sh            prints the path of the binary, in the user's cache and named after the manifest
-#   build.sh --path     prints it without building
+#   build.sh [--path] [MANIFEST]
+#
+# Prints the path of the binary, in the user's cache and named after the manifest's content; --path does so without
+# building. MANIFEST is a file beside this script: manifest.yaml (the default) or manifest-jsonfile.yaml.
+# The builder has the version of the collector: that of the manifest's `dist`.
 #
 # Modules come from Go's proxy (GOPROXY) alone, never from version-control hosts.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-builder=go.opentelemetry.io/collector/cmd/builder@v0.155.0
+only_path=
+if [ "${1:-}" = --path ]; then only_path=1; shift; fi
+manifest=$here/${1:-manifest.yaml}
+version=$(sed -nE 's/^  version: ([0-9.]+).*/\1/p' "$manifest")
+builder=go.opentelemetry.io/collector/cmd/builder@v$version
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/spangate
-out=$cache/otelcol-$(git hash-object --no-filters "$here/manifest.yaml" | cut -c1-16)
-if [ "${1:-}" = --path ] || [ -x "$out" ]; then
+out=$cache/otelcol-$(git hash-object --no-filters "$manifest" | cut -c1-16)
+if [ -n "$only_path" ] || [ -x "$out" ]; then
   echo "$out"
   exit 0
 fi
@@ -35,7 +42,7 @@ fail() { cat "$log" >&2; echo "build.sh: $1" >&2; exit 1; }
 GOPROXY=$(go env GOPROXY | cut -d, -f1)
 export GOPROXY GOBIN=$work
 go install "$builder" >"$log" 2>&1 || fail 'the collector builder could not be installed'
-cp "$here/manifest.yaml" "$work/"
+cp "$manifest" "$work/manifest.yaml"
 cd "$work"
 # `builder` stops in `go mod tidy`, on a module that only a test of the file exporter imports: tidy runs with -e.
 ./builder --config manifest.yaml --skip-compilation >"$log" 2>&1 || true

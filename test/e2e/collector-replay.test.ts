@@ -3,8 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { type CollectedSpan, readSpans } from '../support/fake-collector.ts';
-import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/real-collector.ts';
+import { type CollectedSpan, readSpans, startFakeCollector } from '../support/fake-collector.ts';
+import {
+  requireCollector,
+  runCollector,
+  startRealCollector,
+  WITH_COLLECTOR,
+} from '../support/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
@@ -53,5 +58,37 @@ test(
     expect(lines.length).toBeGreaterThan(5);
     expect(written).toHaveLength(100);
     expect(toComparable(await collector.untilSpans(100))).toEqual(toComparable(written));
+  },
+);
+
+test(
+  "a collector's otlpjsonfile receiver reads a file of records as it is",
+  WITH_COLLECTOR,
+  async (context) => {
+    const binary = await requireCollector(context, 'manifest-jsonfile.yaml');
+    await using replica = await startSimulatedReplica();
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { export: { batch_size: 16, interval: '10ms' } },
+    });
+    await runConcurrently(100, 8, (index) => sendMixed(index, gateway));
+    await gateway.waitForRecords(100);
+    while ((await gateway.stats()).queued !== 0);
+    const file = join(gateway.stateDir, 'records.jsonl');
+    const written = (await readFile(file, 'utf8')).trimEnd().split('\n').flatMap(readSpans);
+    await using sink = await startFakeCollector();
+
+    await using _ = await runCollector(binary, {
+      receivers: { otlpjsonfile: { include: [file], start_at: 'beginning', include_file_name: false } },
+      exporters: { otlphttp: { endpoint: sink.url, encoding: 'json' } },
+      service: {
+        telemetry: { metrics: { level: 'none' } },
+        pipelines: { traces: { receivers: ['otlpjsonfile'], exporters: ['otlphttp'] } },
+      },
+    });
+    await sink.waitFor(() => sink.spans.length >= written.length);
+
+    expect(written).toHaveLength(100);
+    expect(toComparable(sink.spans)).toEqual(toComparable(written));
   },
 );

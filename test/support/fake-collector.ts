@@ -180,9 +180,11 @@ interface WireResourceSpans {
   readonly scopeSpans: readonly { readonly spans: readonly WireSpan[] }[];
 }
 
-type WireSpan = Omit<CollectedSpan, 'attributes' | 'types' | 'events' | 'resource'> & {
-  readonly attributes: readonly WireAttribute[];
-  readonly events: readonly { readonly name: string; readonly attributes: readonly WireAttribute[] }[];
+/** A Collector leaves empty lists out, as the JSON of protobuf does; the gateway writes them. */
+type WireSpan = Omit<CollectedSpan, 'attributes' | 'types' | 'events' | 'links' | 'resource'> & {
+  readonly attributes?: readonly WireAttribute[];
+  readonly links?: CollectedSpan['links'];
+  readonly events?: readonly { readonly name: string; readonly attributes?: readonly WireAttribute[] }[];
 };
 
 function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>): CollectedSpan {
@@ -191,12 +193,15 @@ function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>):
     resource,
     parentSpanId: span.parentSpanId,
     attributes: flatten(span.attributes),
-    types: Object.fromEntries(span.attributes.map(({ key, value }) => [key, Object.keys(value).join()])),
-    events: span.events.map(({ name, attributes }) => ({ name, attributes: flatten(attributes) })),
+    links: span.links ?? [],
+    types: Object.fromEntries(
+      (span.attributes ?? []).map(({ key, value }) => [key, Object.keys(value).join()]),
+    ),
+    events: (span.events ?? []).map(({ name, attributes }) => ({ name, attributes: flatten(attributes) })),
   };
 }
 
-function flatten(attributes: readonly WireAttribute[]): Record<string, PlainValue> {
+function flatten(attributes: readonly WireAttribute[] = []): Record<string, PlainValue> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, toPlain(value)]));
 }
 

@@ -26,15 +26,18 @@ export const SHIPPED_CONFIG = join(ROOT, 'collector-config.yaml');
  * The path of the collector's binary, built if there is none yet. Without Go the test is skipped, with the
  * reason; in CI that is a failure.
  */
-export async function requireCollector(context: TestContext): Promise<string> {
-  const path = execFileSync(BUILD, ['--path'], { encoding: 'utf8' }).trim();
+export async function requireCollector(
+  context: TestContext,
+  manifest: 'manifest.yaml' | 'manifest-jsonfile.yaml' = 'manifest.yaml',
+): Promise<string> {
+  const path = execFileSync(BUILD, ['--path', manifest], { encoding: 'utf8' }).trim();
   if (existsSync(path)) return path;
   const hasGo = await run('go', ['version']).then(
     () => true,
     () => false,
   );
   if (hasGo) {
-    const { stdout } = await run(BUILD);
+    const { stdout } = await run(BUILD, [manifest]);
     return stdout.trim();
   }
   const reason = 'needs Go to build an OpenTelemetry Collector (scripts/otelcol/build.sh)';
@@ -141,14 +144,41 @@ function toOverlay(place: { otlpPort: number; metricsPort: number; file: string 
   };
 }
 
+/** Runs a collector with a configuration of its own until it is disposed of. Rejects if it does not start. */
+export async function runCollector(binary: string, config: object): Promise<AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-collector-'));
+  const path = join(folder, 'config.yaml');
+  await writeFile(path, JSON.stringify(config));
+  const running = await spawnCollector(binary, [path], new EventLog<string>());
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await running.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
 async function startProcess(
   binary: string,
   overlay: string,
   lines: EventLog<string>,
 ): Promise<{ readonly otlpPort: number; readonly stop: () => Promise<void> }> {
-  const child = spawn(binary, ['--config', SHIPPED_CONFIG, '--config', overlay], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const { said, stop } = await spawnCollector(binary, [SHIPPED_CONFIG, overlay], lines);
+  const [, port] =
+    said.map((line) => /Starting HTTP server.*"endpoint": "127\.0\.0\.1:(\d+)"/.exec(line)).find(Boolean) ??
+    [];
+  if (port === undefined) throw new Error(`the collector tells no port:\n${said.join('\n')}`);
+  return { otlpPort: Number(port), stop };
+}
+
+/** Resolves once the collector says that it is ready, with what it said until then. */
+async function spawnCollector(
+  binary: string,
+  configs: readonly string[],
+  lines: EventLog<string>,
+): Promise<{ readonly said: readonly string[]; readonly stop: () => Promise<void> }> {
+  const args = configs.flatMap((path) => ['--config', path]);
+  const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   const first = lines.items.length;
   let hasExited = false;
@@ -159,13 +189,9 @@ async function startProcess(
   createInterface({ input: child.stderr }).on('line', (line) => lines.push(line));
   const own = () => lines.items.slice(first);
   await lines.until(() => hasExited || own().some((line) => line.includes('Everything is ready')));
-  const [, port] =
-    own()
-      .map((line) => /Starting HTTP server.*"endpoint": "127\.0\.0\.1:(\d+)"/.exec(line))
-      .find(Boolean) ?? [];
-  if (hasExited || port === undefined) throw new Error(`the collector did not start:\n${own().join('\n')}`);
+  if (hasExited) throw new Error(`the collector did not start:\n${own().join('\n')}`);
   return {
-    otlpPort: Number(port),
+    said: own(),
     stop: async () => {
       child.kill('SIGTERM');
       await exited;
@@ -179,19 +205,7 @@ function readLines(text: string): readonly CollectedSpan[] {
   return whole
     .split('\n')
     .filter((line) => line !== '')
-    .flatMap((line) => readSpans(fillLists(line)));
-}
-
-/** A Collector leaves empty lists out, as protobuf's JSON does; {@link readSpans} wants them there. */
-function fillLists(line: string): string {
-  const data = JSON.parse(line) as {
-    resourceSpans: readonly { scopeSpans: readonly { spans: object[] }[] }[];
-  };
-  for (const { scopeSpans } of data.resourceSpans) {
-    for (const scope of scopeSpans)
-      scope.spans = scope.spans.map((span) => ({ events: [], links: [], ...span }));
-  }
-  return JSON.stringify(data);
+    .flatMap(readSpans);
 }
 
 /** The prometheus exporter does not tell which port it took. */
