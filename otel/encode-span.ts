@@ -8,49 +8,29 @@ const IS_REMOTE = 0x200;
 
 const SEPARATOR = Buffer.from(',');
 
-type OtlpValue =
-  | { readonly stringValue: string }
-  | { readonly boolValue: boolean }
-  | { readonly intValue: string }
-  | { readonly doubleValue: number }
-  | { readonly arrayValue: { readonly values: readonly OtlpValue[] } };
-
-/** OTLP's KeyValue, as JSON. */
-export interface OtlpAttribute {
-  readonly key: string;
-  readonly value: OtlpValue;
-}
+type TimedEvent = ReadableSpan['events'][number];
 
 /**
  * One span as OTLP JSON (opentelemetry-proto, trace.proto; hex ids, nanoseconds and int64 as strings), in UTF-8:
  * what JsonTraceSerializer makes of it, but that doubles stay doubles when they happen to be integral.
+ *
+ * The text is written directly: by way of an object for JSON.stringify it took twice as long (9.4 µs, not 4.7).
  */
 export function encodeSpan(span: ReadableSpan): Uint8Array {
   const { traceId, spanId, traceFlags } = span.spanContext();
+  const parent = span.parentSpanContext;
+  const { status } = span;
   return Buffer.from(
-    JSON.stringify({
-      traceId,
-      spanId,
-      parentSpanId: span.parentSpanContext?.spanId,
-      name: span.name,
+    `{"traceId":"${traceId}","spanId":"${spanId}",${parent === undefined ? '' : `"parentSpanId":"${parent.spanId}",`}` +
       // The API counts kinds from 0, the protocol from 1: its 0 is "unspecified".
-      kind: span.kind + 1,
-      startTimeUnixNano: toNanos(span.startTime),
-      endTimeUnixNano: toNanos(span.endTime),
-      attributes: toOtlpAttributes(span.attributes),
-      droppedAttributesCount: span.droppedAttributesCount,
-      events: span.events.map((event) => ({
-        attributes: toOtlpAttributes(event.attributes ?? {}),
-        name: event.name,
-        timeUnixNano: toNanos(event.time),
-        droppedAttributesCount: event.droppedAttributesCount ?? 0,
-      })),
-      droppedEventsCount: span.droppedEventsCount,
-      status: { code: span.status.code, message: span.status.message },
-      links: span.links.map(toOtlpLink),
-      droppedLinksCount: span.droppedLinksCount,
-      flags: toFlags(traceFlags, span.parentSpanContext?.isRemote),
-    }),
+      `"name":${JSON.stringify(span.name)},"kind":${span.kind + 1},` +
+      `"startTimeUnixNano":"${toNanos(span.startTime)}","endTimeUnixNano":"${toNanos(span.endTime)}",` +
+      `"attributes":${encodeAttributes(span.attributes)},` +
+      `"droppedAttributesCount":${span.droppedAttributesCount},` +
+      `"events":[${span.events.map(encodeEvent).join()}],"droppedEventsCount":${span.droppedEventsCount},` +
+      `"status":{"code":${status.code}${status.message === undefined ? '' : `,"message":${JSON.stringify(status.message)}`}},` +
+      `"links":[${span.links.map(encodeLink).join()}],"droppedLinksCount":${span.droppedLinksCount},` +
+      `"flags":${toFlags(traceFlags, parent?.isRemote)}}`,
   );
 }
 
@@ -64,43 +44,76 @@ export function encodeRecord(span: ReadableSpan, attempts: readonly ReadableSpan
   return Buffer.concat(pieces.slice(1));
 }
 
-/** Attributes as OTLP's list of KeyValue; empty and nested values, which we never write, are left out. */
-export function toOtlpAttributes(attributes: Attributes): OtlpAttribute[] {
-  const encoded: OtlpAttribute[] = [];
-  for (const [key, value] of Object.entries(attributes)) {
-    const otlpValue = toOtlpValue(key, value);
-    if (otlpValue !== undefined) encoded.push({ key, value: otlpValue });
+/** Attributes as OTLP's list of KeyValue, in JSON; empty and nested values, which we never write, are left out. */
+export function encodeAttributes(attributes: Attributes): string {
+  let json = '';
+  for (const name in attributes) {
+    const key = toKey(name);
+    const value = encodeValue(key.isDouble, attributes[name]);
+    if (value !== null) json += `${json === '' ? '' : ','}${key.before}${value}}`;
   }
-  return encoded;
+  return `[${json}]`;
 }
 
-function toOtlpLink({ context, attributes, droppedAttributesCount }: Link): object {
-  return {
-    attributes: toOtlpAttributes(attributes ?? {}),
-    spanId: context.spanId,
-    traceId: context.traceId,
-    droppedAttributesCount: droppedAttributesCount ?? 0,
-    flags: toFlags(context.traceFlags, context.isRemote),
-  };
+interface EncodedKey {
+  /** `{"key":"…","value":` */
+  readonly before: string;
+  readonly isDouble: boolean;
 }
 
-function toOtlpValue(key: string, value: AttributeValue | undefined): OtlpValue | undefined {
+/** Names come from a fixed list, but for the timings that a replica names: hence the bound. */
+const MAX_KEYS = 512;
+const encodedKeys = new Map<string, EncodedKey>();
+
+function toKey(name: string): EncodedKey {
+  const known = encodedKeys.get(name);
+  if (known !== undefined) return known;
+  const key = { before: `{"key":${JSON.stringify(name)},"value":`, isDouble: isDoubleName(name) };
+  if (encodedKeys.size < MAX_KEYS) encodedKeys.set(name, key);
+  return key;
+}
+
+/** OTLP's AnyValue as JSON, or null for what is none. */
+function encodeValue(isDouble: boolean, value: AttributeValue | undefined): string | null {
   switch (typeof value) {
     case 'string':
-      return { stringValue: value };
+      return `{"stringValue":${JSON.stringify(value)}}`;
     case 'boolean':
-      return { boolValue: value };
+      return `{"boolValue":${value}}`;
     case 'number':
-      return isDoubleName(key) || !Number.isInteger(value)
-        ? { doubleValue: value }
-        : { intValue: String(value) };
+      return encodeNumber(isDouble, value);
     default:
-      return Array.isArray(value) ? { arrayValue: { values: toOtlpValues(key, value) } } : undefined;
+      return Array.isArray(value) ? `{"arrayValue":{"values":[${encodeItems(isDouble, value)}]}}` : null;
   }
 }
 
-function toOtlpValues(key: string, items: readonly AttributeValue[]): OtlpValue[] {
-  return items.flatMap((item) => toOtlpValue(key, item) ?? []);
+/** JSON has no NaN and no infinities: what is neither a double nor an int is told as null, as JSON.stringify does. */
+function encodeNumber(isDouble: boolean, value: number): string {
+  if (!isDouble && Number.isInteger(value)) return `{"intValue":"${value}"}`;
+  return `{"doubleValue":${Number.isFinite(value) ? value : 'null'}}`;
+}
+
+function encodeItems(isDouble: boolean, items: readonly AttributeValue[]): string {
+  let json = '';
+  for (const item of items) {
+    const value = encodeValue(isDouble, item);
+    if (value !== null) json += json === '' ? value : `,${value}`;
+  }
+  return json;
+}
+
+function encodeEvent({ attributes, name, time, droppedAttributesCount }: TimedEvent): string {
+  return (
+    `{"attributes":${encodeAttributes(attributes ?? {})},"name":${JSON.stringify(name)},` +
+    `"timeUnixNano":"${toNanos(time)}","droppedAttributesCount":${droppedAttributesCount ?? 0}}`
+  );
+}
+
+function encodeLink({ context, attributes, droppedAttributesCount }: Link): string {
+  return (
+    `{"attributes":${encodeAttributes(attributes ?? {})},"spanId":"${context.spanId}","traceId":"${context.traceId}",` +
+    `"droppedAttributesCount":${droppedAttributesCount ?? 0},"flags":${toFlags(context.traceFlags, context.isRemote)}}`
+  );
 }
 
 function toFlags(traceFlags: number, isRemote: boolean | undefined): number {

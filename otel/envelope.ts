@@ -1,6 +1,6 @@
 import type { Resource } from '@opentelemetry/resources';
 import { SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
-import { toOtlpAttributes } from './encode-span.ts';
+import { encodeAttributes } from './encode-span.ts';
 
 /** What stands before and after the spans of every batch. It does not change, so it is encoded once. */
 export interface Envelope {
@@ -12,10 +12,7 @@ const SEPARATOR = Buffer.from(',');
 
 /** The envelope of a TracesData message (opentelemetry-proto, trace.proto): one resource, one scope. */
 export function createEnvelope(resource: Resource): Envelope {
-  const resourceJson = JSON.stringify({
-    attributes: toOtlpAttributes(resource.attributes),
-    droppedAttributesCount: 0,
-  });
+  const resourceJson = `{"attributes":${encodeAttributes(resource.attributes)},"droppedAttributesCount":0}`;
   const scopeJson = JSON.stringify({ name: SCOPE_NAME });
   return {
     before: Buffer.from(
