@@ -47,9 +47,18 @@ const OPERATIONS: ReadonlyMap<string, string> = new Map([
  */
 export function toAttributes(record: Readonly<RequestRecord>, http: HttpFacts): Attributes {
   const attributes: Attributes = {};
+  addAttributes(attributes, record, http);
+  return attributes;
+}
+
+/** Adds what {@link toAttributes} tells to the attributes of a span. */
+export function addAttributes(
+  attributes: Attributes,
+  record: Readonly<RequestRecord>,
+  http: HttpFacts,
+): void {
   for (const { field, name, type } of WIRE_FIELDS) addField(attributes, name, type, record[field]);
   addConventional(attributes, record, http);
-  return attributes;
 }
 
 /** Whether the attribute's numbers are doubles, integral ones too: the SDK cannot tell 85 from 85.0. */
@@ -86,31 +95,33 @@ function addTimings(attributes: Attributes, prefix: string, value: unknown): voi
 }
 
 function addConventional(attributes: Attributes, record: Readonly<RequestRecord>, http: HttpFacts): void {
-  const strings: readonly (readonly [string, string | undefined])[] = [
-    [SEMCONV.httpRequestMethod, 'POST'],
-    [SEMCONV.httpRoute, record.endpoint],
-    [SEMCONV.urlPath, record.endpoint],
-    [SEMCONV.urlScheme, http.scheme],
-    [SEMCONV.serverAddress, http.serverAddress],
-    [SEMCONV.errorType, toErrorType(record)],
-    [SEMCONV.genAiOperationName, OPERATIONS.get(record.endpoint)],
-    // The flavour of the API, whoever implements it (gen_ai.provider.name, note 2).
-    [SEMCONV.genAiProviderName, 'openai'],
-    [SEMCONV.genAiRequestModel, record.model],
-  ];
-  const ints: readonly (readonly [string, number | undefined])[] = [
-    [SEMCONV.httpResponseStatusCode, record.status],
-    [SEMCONV.serverPort, http.serverPort],
-    [SEMCONV.genAiRequestMaxTokens, record.max_tokens],
-    [SEMCONV.genAiUsageInputTokens, record.prompt_tokens],
-    [SEMCONV.genAiUsageOutputTokens, record.completion_tokens],
-    [SEMCONV.genAiUsageCacheReadInputTokens, record.cached_tokens],
-  ];
-  for (const [name, value] of strings) if (value !== undefined) attributes[name] = cutString(value);
-  for (const [name, value] of ints) if (Number.isSafeInteger(value)) attributes[name] = value;
+  addString(attributes, SEMCONV.httpRequestMethod, 'POST');
+  addString(attributes, SEMCONV.httpRoute, record.endpoint);
+  addString(attributes, SEMCONV.urlPath, record.endpoint);
+  addString(attributes, SEMCONV.urlScheme, http.scheme);
+  addString(attributes, SEMCONV.serverAddress, http.serverAddress);
+  addString(attributes, SEMCONV.errorType, toErrorType(record));
+  addString(attributes, SEMCONV.genAiOperationName, OPERATIONS.get(record.endpoint));
+  // The flavour of the API, whoever implements it (gen_ai.provider.name, note 2).
+  addString(attributes, SEMCONV.genAiProviderName, 'openai');
+  addString(attributes, SEMCONV.genAiRequestModel, record.model);
+  addInt(attributes, SEMCONV.httpResponseStatusCode, record.status);
+  addInt(attributes, SEMCONV.serverPort, http.serverPort);
+  addInt(attributes, SEMCONV.genAiRequestMaxTokens, record.max_tokens);
+  addInt(attributes, SEMCONV.genAiUsageInputTokens, record.prompt_tokens);
+  addInt(attributes, SEMCONV.genAiUsageOutputTokens, record.completion_tokens);
+  addInt(attributes, SEMCONV.genAiUsageCacheReadInputTokens, record.cached_tokens);
   if (record.stream) attributes[SEMCONV.genAiRequestStream] = true;
   const finishReasons = toClean('strings', record.finish_reasons);
   if (finishReasons !== undefined) attributes[SEMCONV.genAiResponseFinishReasons] = finishReasons;
+}
+
+function addString(attributes: Attributes, name: string, value: string | undefined): void {
+  if (value !== undefined) attributes[name] = cutString(value);
+}
+
+function addInt(attributes: Attributes, name: string, value: number | undefined): void {
+  if (Number.isSafeInteger(value)) attributes[name] = value;
 }
 
 /** The value if it is one of its type, made harmless; else undefined. */
@@ -133,7 +144,12 @@ function toClean(
 }
 
 function toStrings(items: readonly unknown[]): string[] {
-  return items.slice(0, MAX_ITEMS).flatMap((item) => (typeof item === 'string' ? [cutString(item)] : []));
+  const strings: string[] = [];
+  for (const item of items) {
+    if (strings.length === MAX_ITEMS) break;
+    if (typeof item === 'string') strings.push(cutString(item));
+  }
+  return strings;
 }
 
 /** At most so many UTF-16 units, and no half of a surrogate pair at the cut or anywhere else. */

@@ -7,9 +7,10 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { type AttemptSpan, type AttemptStart, startAttemptSpan } from './attempt-span.ts';
 import { FAILED_ATTEMPT } from './attribute-names.ts';
-import { type HttpFacts, toAttributes, toErrorType } from './attributes.ts';
+import { addAttributes, type HttpFacts, toAttributes, toErrorType } from './attributes.ts';
 import type { RecordedEndpoint, RequestRecord } from './request-record.ts';
 import { toTraceparent } from './trace-ids.ts';
 
@@ -80,9 +81,17 @@ function addFailedAttempt(span: Span, { attempt, replica, code }: FailedAttempt)
 
 function endSpan(span: Span, record: Readonly<RequestRecord>, http: HttpFacts): void {
   if (!span.isRecording()) return;
-  span.setAttributes(toAttributes(record, http));
+  // Into the span's own object: setAttributes would check and copy again what was made harmless just now, which
+  // measured 5 µs a span and a quarter of the garbage of a request.
+  if (hasAttributes(span)) addAttributes(span.attributes, record, http);
+  else span.setAttributes(toAttributes(record, http));
   if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
   span.end();
+}
+
+/** Whether this is a span of the SDK, which keeps its attributes in the open (`ReadableSpan`). */
+function hasAttributes(span: Span): span is Span & Pick<ReadableSpan, 'attributes'> {
+  return 'attributes' in span;
 }
 
 function toLinks(traceparent: string | undefined): Link[] {
