@@ -155,7 +155,7 @@ const log = z.strictObject({
   requests: flag().prefault(false).describe('Whether each request is one log line, without any text of it.'),
 });
 
-/** The configuration file, as SPEC has it: the one source of types, JSON Schema, reference and checks. */
+/** The configuration file: the one source of types, JSON Schema, reference and checks. */
 export const configSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listeners.'),
   headers: headers.prefault({}).describe('Request headers that are recorded.'),
