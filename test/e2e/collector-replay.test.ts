@@ -11,7 +11,7 @@ import {
   WITH_COLLECTOR,
 } from '../support/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const run = promisify(execFile);
@@ -34,6 +34,14 @@ const toComparable = (spans: readonly CollectedSpan[]) =>
     )
     .toSorted((one, other) => one.spanId.localeCompare(other.spanId));
 
+/** Sends 100 mixed requests and returns the lines of the file once all their records are in it. */
+async function writeHundredRecords(gateway: StartedGateway): Promise<readonly string[]> {
+  await runConcurrently(100, 8, (index) => sendMixed(index, gateway));
+  await gateway.waitForRecords(100);
+  while ((await gateway.stats()).queued !== 0);
+  return (await readFile(join(gateway.stateDir, 'records.jsonl'), 'utf8')).trimEnd().split('\n');
+}
+
 test(
   'the documented command brings a file of records into a collector, span for span',
   WITH_COLLECTOR,
@@ -44,10 +52,7 @@ test(
       replicas: [replica],
       config: { export: { batch_size: 16, interval: '10ms' } },
     });
-    await runConcurrently(100, 8, (index) => sendMixed(index, gateway));
-    await gateway.waitForRecords(100);
-    while ((await gateway.stats()).queued !== 0);
-    const lines = (await readFile(join(gateway.stateDir, 'records.jsonl'), 'utf8')).trimEnd().split('\n');
+    const lines = await writeHundredRecords(gateway);
 
     await run('sh', ['-c', await readReplayCommand()], {
       cwd: gateway.stateDir,
@@ -71,11 +76,8 @@ test(
       replicas: [replica],
       config: { export: { batch_size: 16, interval: '10ms' } },
     });
-    await runConcurrently(100, 8, (index) => sendMixed(index, gateway));
-    await gateway.waitForRecords(100);
-    while ((await gateway.stats()).queued !== 0);
+    const written = (await writeHundredRecords(gateway)).flatMap(readSpans);
     const file = join(gateway.stateDir, 'records.jsonl');
-    const written = (await readFile(file, 'utf8')).trimEnd().split('\n').flatMap(readSpans);
     await using sink = await startFakeCollector();
 
     await using _ = await runCollector(binary, {
