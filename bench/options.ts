@@ -23,7 +23,7 @@ export const USAGE = `npm run bench -- [options]
   --only a,b           these targets
   --cases a,b          these cases
   --baseline CHECKOUT  another checkout of this repository as the target "baseline", to see what a change moved
-  --node-flags FLAGS   for the gateway's Node: '--cpu-prof --cpu-prof-dir=/tmp/profile', '--perf-basic-prof'
+  --node-flags=FLAGS   for the gateway's Node: '--cpu-prof --cpu-prof-dir=/tmp/profile', '--perf-basic-prof'
   --rounds N           measurements of each target (5, quick 3), taken in turns: A B C A B C …
   --run-ms N           length of one measurement (2000, quick 700)
   --write              write docs/benchmarks.md even though this is not a whole run
