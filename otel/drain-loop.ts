@@ -65,6 +65,8 @@ export class DrainLoop {
 
   /** Tells the loop that a record was queued. Cheap: it is called for every record. */
   notify(): void {
+    // While a full batch waits, every record comes by here: an abort makes an exception, even the second time.
+    if (this.#notified.signal.aborted) return;
     if (this.#with.queue.size === 1 || this.#isBatchFull()) this.#notified.abort();
   }
 
