@@ -1,7 +1,16 @@
-import { choiceText, type Dialect, DONE, event, type Step, type Stopwatch, stepCount } from './dialect.ts';
+import {
+  choiceText,
+  type Dialect,
+  DONE,
+  event,
+  type Step,
+  type Stopwatch,
+  stepCount,
+  toDelta,
+} from './dialect.ts';
 import { type Failure, STATUS_OF } from './failure.ts';
 import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice, Token } from './plan-answer.ts';
+import type { Answer, Choice } from './plan-answer.ts';
 import type { Usage } from './settings.ts';
 
 /**
@@ -119,21 +128,6 @@ function finish(answer: Answer, choice: Choice, stopwatch: Stopwatch): string {
   const finishing = { finish_reason: choice.finishReason, index: choice.index, delta: {} };
   if (answer.streamOptions?.include_usage !== true) return chunk(answer, [finishing], measured);
   return chunk(answer, [finishing]) + chunk(answer, [], usage);
-}
-
-function toDelta(choice: Choice, token: Token): JsonObject {
-  switch (token.kind) {
-    case 'reasoning':
-      return { reasoning_content: token.text };
-    case 'content':
-      return { content: token.text };
-    case 'call': {
-      const called = { name: token.text, arguments: '' };
-      return { tool_calls: [{ index: 0, id: choice.toolCallId, type: 'function', function: called }] };
-    }
-    case 'arguments':
-      return { tool_calls: [{ index: 0, function: { arguments: token.text } }] };
-  }
 }
 
 function completionChoice({ index, finishReason }: Choice, text: string, isLast: boolean): JsonObject {

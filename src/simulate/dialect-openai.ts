@@ -1,7 +1,16 @@
-import { choiceText, type Dialect, DONE, event, type Step, stepCount } from './dialect.ts';
+import {
+  choiceText,
+  type Dialect,
+  DONE,
+  event,
+  plainHead,
+  type Step,
+  stepCount,
+  toDelta,
+} from './dialect.ts';
 import { type Failure, STATUS_OF } from './failure.ts';
 import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice, Token } from './plan-answer.ts';
+import type { Answer, Choice } from './plan-answer.ts';
 import type { Usage } from './settings.ts';
 
 const SYSTEM_FINGERPRINT = 'fp_simulated';
@@ -53,15 +62,7 @@ export const openaiDialect: Dialect = {
 };
 
 function head(answer: Answer, part: 'chunk' | 'whole'): JsonObject {
-  const isChat = answer.kind === 'chat';
-  const chatObject = part === 'chunk' ? 'chat.completion.chunk' : 'chat.completion';
-  return {
-    id: `${isChat ? 'chatcmpl' : 'cmpl'}-${answer.id}`,
-    object: isChat ? chatObject : 'text_completion',
-    created: answer.createdSeconds,
-    model: answer.model,
-    system_fingerprint: SYSTEM_FINGERPRINT,
-  };
+  return { ...plainHead(answer, part), system_fingerprint: SYSTEM_FINGERPRINT };
 }
 
 function toStep(answer: Answer, position: number): Step {
@@ -87,21 +88,6 @@ function toStep(answer: Answer, position: number): Step {
     ];
   });
   return { after: position === 0 ? 'first_token' : 'next_token', writes, tokens: generating.length };
-}
-
-function toDelta(choice: Choice, token: Token): JsonObject {
-  switch (token.kind) {
-    case 'reasoning':
-      return { reasoning_content: token.text };
-    case 'content':
-      return { content: token.text };
-    case 'call': {
-      const called = { name: token.text, arguments: '' };
-      return { tool_calls: [{ index: 0, id: choice.toolCallId, type: 'function', function: called }] };
-    }
-    case 'arguments':
-      return { tool_calls: [{ index: 0, function: { arguments: token.text } }] };
-  }
 }
 
 function wholeChoice(answer: Answer, choice: Choice): JsonObject {

@@ -1,4 +1,13 @@
-import { choiceText, type Dialect, DONE, event, type Step, stepCount, usageSoFar } from './dialect.ts';
+import {
+  choiceText,
+  type Dialect,
+  DONE,
+  event,
+  plainHead,
+  type Step,
+  stepCount,
+  usageSoFar,
+} from './dialect.ts';
 import { type Failure, STATUS_OF } from './failure.ts';
 import type { JsonObject } from './json-members.ts';
 import type { Answer, Choice, Token } from './plan-answer.ts';
@@ -42,11 +51,11 @@ export const vllmDialect: Dialect = {
       yield toStep(answer, position, options);
     }
     const tail = { usage: usageMember(answer), system_fingerprint: SYSTEM_FINGERPRINT };
-    const usageEvent = event({ ...head(answer, 'chunk'), choices: [], ...tail });
+    const usageEvent = event({ ...plainHead(answer, 'chunk'), choices: [], ...tail });
     yield { after: 'nothing', writes: options.atEnd ? [usageEvent, DONE] : [DONE], tokens: 0 };
   },
   body: (answer) => ({
-    ...head(answer, 'whole'),
+    ...plainHead(answer, 'whole'),
     choices: answer.choices.map((choice) => wholeChoice(answer, choice)),
     service_tier: null,
     system_fingerprint: SYSTEM_FINGERPRINT,
@@ -93,22 +102,11 @@ function usageOptions(answer: Answer): { atEnd: boolean; running: boolean } {
   return { atEnd, running: atEnd && options.continuous_usage_stats === true };
 }
 
-function head(answer: Answer, part: 'chunk' | 'whole'): JsonObject {
-  const isChat = answer.kind === 'chat';
-  const chatObject = part === 'chunk' ? 'chat.completion.chunk' : 'chat.completion';
-  return {
-    id: `${isChat ? 'chatcmpl' : 'cmpl'}-${answer.id}`,
-    object: isChat ? chatObject : 'text_completion',
-    created: answer.createdSeconds,
-    model: answer.model,
-  };
-}
-
 function toStep(answer: Answer, position: number, options: { atEnd: boolean; running: boolean }): Step {
   const running = (choice: Choice, tokens: number): JsonObject =>
     options.running ? { usage: runningUsage(usageSoFar(choice.usage, tokens)) } : {};
   const chunk = (choices: JsonObject, rest: JsonObject): string =>
-    event({ ...head(answer, 'chunk'), choices: [choices], ...rest });
+    event({ ...plainHead(answer, 'chunk'), choices: [choices], ...rest });
   const generating = answer.choices.filter((choice) => position < choice.tokenCount);
   const role = (choice: Choice): string => {
     const delta = { role: 'assistant', content: '' };

@@ -1,5 +1,6 @@
 import type { Failure } from './failure.ts';
-import type { Answer } from './plan-answer.ts';
+import type { JsonObject } from './json-members.ts';
+import type { Answer, Choice, Token } from './plan-answer.ts';
 import type { SimulatedEngine, Usage } from './settings.ts';
 
 /** What goes out at one moment of a stream. */
@@ -111,4 +112,32 @@ export function stepCount(answer: Answer): number {
 /** A usage of the same request after only some completion tokens. */
 export function usageSoFar(usage: Usage, completionTokens: number): Usage {
   return { ...usage, completionTokens, reasoningTokens: Math.min(usage.reasoningTokens, completionTokens) };
+}
+
+/** The members that a chunk or a whole answer begins with, as the API documents them. */
+export function plainHead(answer: Answer, part: 'chunk' | 'whole'): JsonObject {
+  const isChat = answer.kind === 'chat';
+  const chatObject = part === 'chunk' ? 'chat.completion.chunk' : 'chat.completion';
+  return {
+    id: `${isChat ? 'chatcmpl' : 'cmpl'}-${answer.id}`,
+    object: isChat ? chatObject : 'text_completion',
+    created: answer.createdSeconds,
+    model: answer.model,
+  };
+}
+
+/** What one token adds to a message, as the API documents it; reasoning by the name that most servers use. */
+export function toDelta(choice: Choice, token: Token): JsonObject {
+  switch (token.kind) {
+    case 'reasoning':
+      return { reasoning_content: token.text };
+    case 'content':
+      return { content: token.text };
+    case 'call': {
+      const called = { name: token.text, arguments: '' };
+      return { tool_calls: [{ index: 0, id: choice.toolCallId, type: 'function', function: called }] };
+    }
+    case 'arguments':
+      return { tool_calls: [{ index: 0, function: { arguments: token.text } }] };
+  }
 }
