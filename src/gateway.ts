@@ -236,16 +236,21 @@ async function closeDown(
   stopAccepting(listener);
   const isIdle = await Promise.race([proxy.untilIdle().then(() => true), delay(graceMs).then(() => false)]);
   const cutRequests = isIdle ? 0 : proxy.cutAll();
-  // A client that does not read cannot be told; its connection is closed, and then it has ended as well.
-  if (cutRequests > 0) await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
-  listener.closeAllConnections();
-  await proxy.untilIdle();
+  if (cutRequests > 0) await endCut(proxy, listener);
   const { undelivered } = await telemetry.shutdown(flushMs);
+  listener.closeAllConnections();
   adminListener.close();
   adminListener.closeAllConnections();
   await pool.close();
   await inspector.close();
   return { cutRequests, undeliveredRecords: undelivered };
+}
+
+/** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
+async function endCut(proxy: ProxyService, listener: Server): Promise<void> {
+  await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
+  listener.closeAllConnections();
+  await proxy.untilIdle();
 }
 
 function delay(ms: number): Promise<void> {

@@ -85,7 +85,7 @@ function planRecorded(
             : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
-        onResponse: (_replica, isEventStream, responseFacts) => {
+        onResponse: (isEventStream, responseFacts) => {
           recording.noteResponse(isEventStream, responseFacts);
           replicaLog.answered(replica, recording.span.traceId);
         },

@@ -81,8 +81,8 @@ export function toClientHeaders(rawHeaders: readonly (Buffer | string)[]): Repli
   let contentType = '';
   let isEncoded = false;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = toText(rawHeaders[i]);
-    const value = toText(rawHeaders[i + 1]);
+    const name = toFieldText(rawHeaders[i]);
+    const value = toFieldText(rawHeaders[i + 1]);
     const lower = name.toLowerCase();
     if (lower === 'connection') named = namesIn(value);
     if (lower === 'content-type') contentType = value.trimStart().toLowerCase();
@@ -117,8 +117,8 @@ function namesIn(connection: string | undefined): ReadonlySet<string> {
   return new Set(lower.split(',').map((name) => name.trim()));
 }
 
-/** HTTP/1.1 field bytes are latin-1 (RFC 9110 5.5): one byte, one character, both ways. */
-function toText(value: Buffer | string | undefined): string {
+/** The text of a field's name or value: its bytes are latin-1 (RFC 9110 5.5), one byte, one character, both ways. */
+export function toFieldText(value: Buffer | string | undefined): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : value.toString('latin1');
 }

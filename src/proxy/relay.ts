@@ -1,7 +1,7 @@
 import { EventRelay } from './event-relay.ts';
 import type { Exchange } from './exchange.ts';
 import { type FailureCode, toErrorEvent } from './failure.ts';
-import type { ReplicaHeaders } from './headers.ts';
+import { type ReplicaHeaders, toFieldText } from './headers.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
 import type { UndoRules } from './undo-usage.ts';
 
@@ -51,15 +51,16 @@ export class Relay {
     this.#exchange = exchange;
     this.#source = source;
     this.isEventStream = head.headers.isEventStream;
-    const isReadable = !head.headers.isEncoded && options.createStreamTap !== null;
-    if (this.isEventStream && isReadable && options.createStreamTap !== null) {
-      this.#streamTap = options.createStreamTap();
+    // Nothing is read of a response that leaves no record, or that is compressed.
+    const createTap = head.headers.isEncoded ? null : options.createStreamTap;
+    if (this.isEventStream && createTap !== null) {
+      this.#streamTap = createTap();
       this.#events = new EventRelay({
         maxEventBytes: options.maxEventBytes,
         undo: options.undo,
         tap: this.#streamTap,
       });
-    } else if (head.headers.isJson && isReadable && head.statusCode < 400) {
+    } else if (head.headers.isJson && createTap !== null && head.statusCode < 400) {
       this.#jsonTap = new JsonTap();
     }
     this.#begin(head);
@@ -179,9 +180,4 @@ function toPairs(raw: readonly (Buffer | string)[]): [string, string][] {
   const pairs: [string, string][] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([toFieldText(raw[i]), toFieldText(raw[i + 1])]);
   return pairs;
-}
-
-/** Field bytes are written again as latin-1: so they are read. */
-function toFieldText(raw: Buffer | string | undefined): string {
-  return typeof raw === 'string' ? raw : (raw?.toString('latin1') ?? '');
 }

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { type Connection, type ConnectionAwareHandler, countExchange } from '../replicas/connections.ts';
+import type { Connection, ConnectionAwareHandler } from '../replicas/connections.ts';
 import type { Replica } from '../replicas/replica.ts';
 import type { Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
@@ -37,7 +37,7 @@ export interface AttemptRequest {
   readonly didInjectUsage: boolean;
   readonly relay: RelayOptions;
   /** Called when the replica's response begins to go to the client. */
-  readonly onResponse: (replica: Replica, isEventStream: boolean, facts: () => ResponseFacts) => void;
+  readonly onResponse: (isEventStream: boolean, facts: () => ResponseFacts) => void;
 }
 
 export interface SendSettings {
@@ -124,7 +124,7 @@ class Attempt implements ConnectionAwareHandler {
       controller.abort(new Error('drained'));
       return;
     }
-    countExchange(this.connection);
+    this.connection?.countExchange();
     this.#isReused = (this.connection?.exchangeCount ?? 0) > 1;
     this.#timer = setTimeout(() => this.#timeOut(), this.#settings.firstByteMs);
   }
@@ -182,7 +182,7 @@ class Attempt implements ConnectionAwareHandler {
     }
     const started = new Relay(exchange, controller, head, relay);
     this.#relay = started;
-    onResponse(replica, started.isEventStream, () => started.facts);
+    onResponse(started.isEventStream, () => started.facts);
   }
 
   #decideRefusal(controller: Dispatcher.DispatchController, refusal: HeldRefusal): void {

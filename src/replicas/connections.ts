@@ -9,6 +9,8 @@ export interface Connection {
   readonly exchangeCount: number;
   /** Whether a byte came since the present exchange began. */
   readonly hasAnswered: boolean;
+  /** Notes that a request is being written: to be called in that tick. */
+  countExchange(): void;
 }
 
 /** An undici handler that is told which connection was chosen for it, before anything else. */
@@ -63,16 +65,10 @@ class CountingClient extends Client implements Connection {
     return (this.#link.socket?.bytesRead ?? 0) > this.#bytesReadBefore;
   }
 
-  /** Called by the attempt in the tick in which its request is written. */
   countExchange(): void {
     this.exchangeCount++;
     this.#bytesReadBefore = this.#link.socket?.bytesRead ?? 0;
   }
-}
-
-/** Notes that a request is being written on this connection. */
-export function countExchange(connection: Connection | null): void {
-  if (connection instanceof CountingClient) connection.countExchange();
 }
 
 /**
