@@ -1,0 +1,133 @@
+import { RECORD_FIELDS } from './attribute-names.ts';
+import type { RequestRecord } from './request-record.ts';
+
+type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
+
+const WIRE_FIELDS = Object.entries(RECORD_FIELDS).map(([field, { name, type }]) => ({ field, name, type }));
+
+/** The fields that are one attribute each, by its name. */
+const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
+  WIRE_FIELDS.filter(({ type }) => type !== 'doubles').map((field) => [field.name, field]),
+);
+
+/** The fields that are an attribute a member: what the names begin with. */
+const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
+
+/**
+ * The record in a line as it is queued (one span in OTLP JSON, and after commas those of its attempts): what was
+ * encoded, cuts included. Null for anything else, also for broken JSON.
+ */
+export function decodeRecord(line: Uint8Array | string): RequestRecord | null {
+  const spans = parseJson(`[${toText(line)}]`);
+  return Array.isArray(spans) ? toRecord(spans[0]) : null;
+}
+
+/**
+ * The records in one line of a file, in its order: a TracesData message in OTLP JSON, as `export.to: file` and a
+ * Collector's file exporter write them. Spans that are no request's are passed over. Null if it is no such
+ * message: a line that was cut, or another signal's.
+ */
+export function decodeRecords(exportLine: Uint8Array | string): readonly RequestRecord[] | null {
+  const message = parseJson(toText(exportLine));
+  if (!isObject(message) || !Array.isArray(message.resourceSpans)) return null;
+  return message.resourceSpans
+    .flatMap((resourceSpans) => listOf(resourceSpans, 'scopeSpans'))
+    .flatMap((scopeSpans) => listOf(scopeSpans, 'spans'))
+    .flatMap((span) => toRecord(span) ?? []);
+}
+
+function toRecord(span: unknown): RequestRecord | null {
+  const fields: Record<string, unknown> = {};
+  for (const attribute of listOf(span, 'attributes')) {
+    if (isObject(attribute) && typeof attribute.key === 'string') {
+      readAttribute(fields, attribute.key, attribute.value);
+    }
+  }
+  return isRequestRecord(fields) ? fields : null;
+}
+
+/** What tells a request's span from others, and what its readers count on. */
+const REQUIRED = [
+  'request_id',
+  'trace_id',
+  'ts',
+  'endpoint',
+  'e2e_ms',
+  'status',
+  'stream',
+] as const satisfies readonly (keyof RequestRecord)[];
+
+/** The values are of their types already: each was read as the registry says. */
+function isRequestRecord(fields: Record<string, unknown>): fields is Record<string, unknown> & RequestRecord {
+  return REQUIRED.every((field) => fields[field] !== undefined) && fields.truncated !== false;
+}
+
+function readAttribute(fields: Record<string, unknown>, name: string, value: unknown): void {
+  const known = FIELDS.get(name);
+  if (known !== undefined) {
+    const read = readValue(known.type, value);
+    if (read !== undefined) fields[known.field] = read;
+    return;
+  }
+  const map = MAPS.find((each) => name.startsWith(each.name));
+  const number = readValue('double', value);
+  if (map === undefined || number === undefined) return;
+  // A computed key defines a member, also where an engine's key is `__proto__`.
+  fields[map.field] = { ...toObject(fields[map.field]), [name.slice(map.name.length)]: number };
+}
+
+/** An OTLP AnyValue in JSON, if it is one of this type; protobuf's JSON has int64 as strings, and takes numbers. */
+function readValue(type: WireType, value: unknown): unknown {
+  if (!isObject(value)) return undefined;
+  switch (type) {
+    case 'string':
+      return typeof value.stringValue === 'string' ? value.stringValue : undefined;
+    case 'bool':
+      return typeof value.boolValue === 'boolean' ? value.boolValue : undefined;
+    case 'int':
+      return readInt(value.intValue);
+    case 'double':
+      return typeof value.doubleValue === 'number' ? value.doubleValue : undefined;
+    case 'strings':
+      return isObject(value.arrayValue) ? readStrings(value.arrayValue) : undefined;
+    case 'doubles':
+      return undefined;
+  }
+}
+
+function readStrings(arrayValue: unknown): readonly unknown[] {
+  return listOf(arrayValue, 'values').flatMap((item) => readValue('string', item) ?? []);
+}
+
+function readInt(value: unknown): number | undefined {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+}
+
+function listOf(value: unknown, member: string): readonly unknown[] {
+  const list = isObject(value) ? value[member] : undefined;
+  return Array.isArray(list) ? list : [];
+}
+
+function toObject(value: unknown): object {
+  return isObject(value) ? value : {};
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** V8's message would quote the text: what cannot be read is undefined. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function toText(bytes: Uint8Array | string): string {
+  return typeof bytes === 'string'
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+}
