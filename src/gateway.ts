@@ -84,8 +84,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     const listener = createListener(toListenerSettings(config), proxy.handle);
     const adminListener = createListener(
       toListenerSettings(config),
-      createAdminHandler({
-        token: collaborators.env.adminToken,
+      createAdminHandler(collaborators.env.adminToken, {
         pool,
         drains,
         stats: () => telemetry.stats(),

@@ -1,142 +1,52 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AdminAction } from '#otel/admin-spans.ts';
-import type { ExportStats } from '#otel/export-stats.ts';
-import { toErrorJson } from '../http/error-body.ts';
-import type { DrainStore } from '../replicas/drain-store.ts';
-import type { ReplicaPool } from '../replicas/pool.ts';
-import type { Replica } from '../replicas/replica.ts';
+import type { AdminServices } from './admin-services.ts';
 import { createAuth } from './auth.ts';
-import { toReplicaView, toStatsView } from './views.ts';
+import { createRouteMatcher } from './match-route.ts';
+import { Refusal } from './refusal.ts';
+import type { Answer, Route } from './route.ts';
+import { ROUTES } from './route-table.ts';
+import { sendAnswer } from './send-answer.ts';
 
-/** Where admin actions are logged. A pino logger fits. */
-export interface AdminLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
-export interface AdminCollaborators {
-  readonly token: string | undefined;
-  readonly pool: ReplicaPool;
-  readonly drains: DrainStore;
-  readonly stats: () => ExportStats;
-  /** Told of each action when it is in force and stored, or could not be. */
-  readonly onAction: (action: AdminAction) => void;
-  readonly log: AdminLog;
-}
-
-const ERRORS = {
-  admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
-  unauthorized: { status: 401, message: 'The bearer token is missing or wrong.' },
-  replica_not_found: { status: 404, message: 'No replica has this name.' },
-  not_found: { status: 404, message: 'No such path or method on the admin API.' },
-  internal_error: { status: 500, message: 'The admin API failed; see the log.' },
-} as const;
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-const DRAIN_PATH = /^\/admin\/replicas\/([^/]+)\/(drain|undrain)$/;
-
-/** Creates the handler of the admin listener. */
+/** Creates the handler of the admin listener. Without a token every call is refused. */
 export function createAdminHandler(
-  collaborators: AdminCollaborators,
+  token: string | undefined,
+  services: AdminServices,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const authorize = createAuth(collaborators.token);
-  return (request, response) => {
-    request.resume();
-    const decision = authorize(request.headers.authorization);
-    if (decision !== 'allowed') {
-      send(response, toErrorAnswer(decision));
-      return;
+  const authorize = createAuth(token);
+  const match = createRouteMatcher(ROUTES);
+
+  async function answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer | Refusal> {
+    const [path, query] = splitTarget(request.url ?? '');
+    const found = match(request.method ?? '', path);
+    const decision = isOpen(found?.route) ? 'allowed' : authorize(request.headers.authorization);
+    if (decision !== 'allowed') return new Refusal(decision);
+    if (found === null) return new Refusal('not_found');
+    const call = { params: found.params, search: new URLSearchParams(query), signal };
+    try {
+      return await found.route.respond(call, services);
+    } catch (error) {
+      // Whoever left is not told, and that a wait broke off for it is no failure.
+      if (!signal.aborted) services.log.error({ err: error }, 'admin call failed');
+      return new Refusal('internal_error');
     }
-    void answer(request, response, collaborators);
+  }
+
+  return (request, response) => {
+    // No call has a body of its own; one that comes all the same is not looked at.
+    request.resume();
+    const caller = new AbortController();
+    response.once('close', () => caller.abort());
+    void answer(request, caller.signal).then((given) => sendAnswer(response, given));
   };
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  collaborators: AdminCollaborators,
-): Promise<void> {
-  try {
-    send(response, await route(request, collaborators));
-  } catch (error) {
-    collaborators.log.error({ err: error }, 'admin call failed');
-    send(response, toErrorAnswer('internal_error'));
-  }
+/** What is not there is as closed as the rest: nobody without the token learns which paths exist. */
+function isOpen(route: Route | undefined): boolean {
+  return route?.isPage === true;
 }
 
-async function route(request: IncomingMessage, collaborators: AdminCollaborators): Promise<Answer> {
-  const path = (request.url ?? '').split('?', 1)[0] ?? '';
-  const { pool } = collaborators;
-  if (request.method === 'GET' && path === '/admin/replicas') {
-    return toAnswer({ replicas: pool.replicas.map(toReplicaView) });
-  }
-  if (request.method === 'GET' && path === '/admin/stats') {
-    return toAnswer(toStatsView(collaborators.stats()));
-  }
-  const [, encodedName, action] = DRAIN_PATH.exec(path) ?? [];
-  if (request.method !== 'POST' || encodedName === undefined) return toErrorAnswer('not_found');
-  const replica = findReplica(pool, encodedName);
-  if (replica === undefined) return toErrorAnswer('replica_not_found');
-  return setDrained(replica, action === 'drain', collaborators);
-}
-
-function findReplica(pool: ReplicaPool, encodedName: string): Replica | undefined {
-  try {
-    return pool.find(decodeURIComponent(encodedName));
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Drains or undrains, then answers once the state is on disk. The drain itself is in force before: an answer
- * that cannot be stored says so, and does not take the drain back.
- */
-async function setDrained(
-  replica: Replica,
-  drained: boolean,
-  { pool, drains, onAction, log }: AdminCollaborators,
-): Promise<Answer> {
-  const startEpochMs = Date.now();
-  const before = pool.setDrained(replica, drained, new Date(startEpochMs).toISOString());
-  const action = drained ? 'drain' : 'undrain';
-  const { name, inflight } = replica;
-  const answer = { replica: toReplicaView(replica), was_drained: before.drained };
-  log.info({ action, replica: name, was_drained: before.drained, inflight }, action);
-  try {
-    await drains.save();
-  } catch (error) {
-    log.error({ err: error, replica: name }, 'drain state not stored');
-    return toAnswer({
-      ...answer,
-      warning: 'The state is in force but could not be stored: a restart forgets it.',
-    });
-  } finally {
-    onAction({ action, replica: name, wasDrained: before.drained, inflight, startEpochMs });
-  }
-  return toAnswer(answer);
-}
-
-function toAnswer(value: unknown): Answer {
-  return { status: 200, body: JSON.stringify(value) };
-}
-
-function toErrorAnswer(code: keyof typeof ERRORS): Answer {
-  return { status: ERRORS[code].status, body: toErrorJson({ code, ...ERRORS[code] }) };
-}
-
-function send(response: ServerResponse, { status, body: json }: Answer): void {
-  // For whoever reads it in a terminal.
-  const body = `${json}\n`;
-  response.writeHead(status, {
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    ...(status === 401 ? { 'WWW-Authenticate': 'Bearer realm="spangate admin"' } : {}),
-  });
-  response.end(body);
+/** The path and the query of a request target, as they were sent. */
+function splitTarget(target: string): readonly [path: string, query: string] {
+  const mark = target.indexOf('?');
+  return mark === -1 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
 }

@@ -1,23 +1,32 @@
+import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
 import type { Replica } from '../replicas/replica.ts';
 
+const count = () => z.int().min(0);
+
 /** A replica as the admin API shows it. */
-export interface ReplicaView {
-  readonly name: string;
-  readonly url: string;
-  readonly host: string;
-  readonly gpu_model: string | null;
-  readonly gpu_count: number | null;
-  readonly drained: boolean;
-  readonly inflight: number;
-  /** Null while the list is not known; `["*"]` serves any name. */
-  readonly models: readonly string[] | null;
-  readonly engine: string;
-  /** RFC 3339 of the last drain or undrain, or null. */
-  readonly since: string | null;
-  /** Drained, and nothing in flight. */
-  readonly safe_to_stop: boolean;
-}
+export const replicaSchema = z
+  .object({
+    name: z.string(),
+    url: z.string().describe('Without credentials.'),
+    host: z.string(),
+    gpu_model: z.string().nullable(),
+    gpu_count: count().nullable(),
+    drained: z.boolean(),
+    inflight: count(),
+    models: z
+      .array(z.string())
+      .readonly()
+      .nullable()
+      .describe('Null while the list is not known; `["*"]`: it serves any name.'),
+    engine: z.string(),
+    since: z.iso.datetime().nullable().describe('The last drain or undrain; null if there was none.'),
+    safe_to_stop: z.boolean().describe('Drained, and nothing in flight.'),
+  })
+  .meta({ id: 'Replica' });
+
+/** A replica in the form of `replicaSchema`. */
+export type ReplicaView = z.output<typeof replicaSchema>;
 
 /** Converts a replica to its view. */
 export function toReplicaView(replica: Replica): ReplicaView {
@@ -37,8 +46,24 @@ export function toReplicaView(replica: Replica): ReplicaView {
   };
 }
 
-/** The export counters as the admin API shows them. */
-export function toStatsView(stats: ExportStats) {
+/** The export counters as the admin API shows them: those of `ExportStats`, which says what they count. */
+export const statsSchema = z
+  .object({
+    exported: count().describe('Records the collector (or the file) has taken.'),
+    dropped: count().describe('Records dropped because the queue was full.'),
+    queued: count().describe('Records waiting in the queue.'),
+    failed_calls: count().describe('Export calls that failed: each attempt.'),
+    recorded: count().describe('Records whose request has ended.'),
+    rejected: count().describe('Records the collector refused for good.'),
+    restored: count().describe('Records of an earlier run that were read back into the queue.'),
+    spooled: count().describe('Records put aside at shutdown, for the next start.'),
+    unreadable: count().describe('Lines of the spool that were no record any more; not in the sum.'),
+    lost: count().describe('Records of a worker that died before they ended.'),
+  })
+  .meta({ id: 'Stats' });
+
+/** Converts the export counters to the form of `statsSchema`. */
+export function toStatsView(stats: ExportStats): z.output<typeof statsSchema> {
   return {
     exported: stats.exported,
     dropped: stats.dropped,

@@ -118,6 +118,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../http/error-body.ts',
       '../config/config.ts',
       '#otel/record-processor.ts',
+      'zod',
       'node:crypto',
     ],
     refused: [
@@ -127,6 +128,28 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../config/load.ts',
       'undici',
       'yaml',
+    ],
+  },
+  {
+    file: 'src/admin/routes/probe-case.ts',
+    allowed: [
+      './drain.ts',
+      '../route.ts',
+      '../../replicas/replica.ts',
+      '#otel/export-stats.ts',
+      'zod',
+      'node:http',
+    ],
+    refused: [
+      '../../proxy/forward.ts',
+      '../../record/gaps.ts',
+      '../../gateway.ts',
+      '../../config/config.ts',
+      '../../../otel/attributes.ts',
+      '../routes/../../proxy/forward.ts',
+      'undici',
+      'yaml',
+      'node:process',
     ],
   },
   {

@@ -1,0 +1,34 @@
+import { toErrorJson } from '../http/error-body.ts';
+
+/** Every way in which the admin API says no, with its status and what it says. */
+export const REFUSALS = {
+  invalid_request: { status: 400, message: 'A parameter of the query has a value that it cannot have.' },
+  unauthorized: { status: 401, message: 'The bearer token is missing or wrong.' },
+  admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
+  not_found: { status: 404, message: 'No such path or method on the admin API.' },
+  replica_not_found: { status: 404, message: 'No replica has this name.' },
+  internal_error: { status: 500, message: 'The admin API failed; see the log.' },
+} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
+
+/** The stable code of a refusal. */
+export type RefusalCode = keyof typeof REFUSALS;
+
+/** A no. `message` replaces the one of the table; it never echoes the call. */
+export class Refusal {
+  readonly code: RefusalCode;
+  readonly #details: { readonly param?: string; readonly message?: string };
+
+  constructor(code: RefusalCode, details: { readonly param?: string; readonly message?: string } = {}) {
+    this.code = code;
+    this.#details = details;
+  }
+
+  get status(): number {
+    return REFUSALS[this.code].status;
+  }
+
+  /** The JSON text of the error, in the shape that the client-facing listener has too. */
+  toJson(): string {
+    return toErrorJson({ code: this.code, ...REFUSALS[this.code], ...this.#details });
+  }
+}

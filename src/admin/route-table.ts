@@ -1,0 +1,7 @@
+import type { Route } from './route.ts';
+import { drainReplica, undrainReplica } from './routes/drain.ts';
+import { listReplicas } from './routes/replicas.ts';
+import { showStats } from './routes/stats.ts';
+
+/** Everything that the admin listener answers. */
+export const ROUTES: readonly Route[] = [listReplicas, drainReplica, undrainReplica, showStats];

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { json } from '../content.ts';
+import { defineRoute } from '../route.ts';
+import { replicaSchema, toReplicaView } from '../views.ts';
+
+/** GET /admin/replicas. */
+export const listReplicas = defineRoute({
+  method: 'GET',
+  path: '/admin/replicas',
+  operationId: 'listReplicas',
+  summary: 'Every replica: what is configured and known of it, its drain and what it has in flight',
+  answer: {
+    description: 'The replicas, in the order of the configuration.',
+    content: json(z.object({ replicas: z.array(replicaSchema) })),
+  },
+  handle: (_call, { pool }) => ({ body: { replicas: pool.replicas.map(toReplicaView) } }),
+});

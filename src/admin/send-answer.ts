@@ -1,0 +1,31 @@
+import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { Refusal } from './refusal.ts';
+import type { Answer } from './route.ts';
+
+/** Sends an answer, whole or piece by piece as it comes. A caller that left is no error. */
+export async function sendAnswer(response: ServerResponse, given: Answer | Refusal): Promise<void> {
+  const { status, headers, body } = given instanceof Refusal ? toErrorAnswer(given) : given;
+  const fields = { 'Cache-Control': 'no-store', ...headers };
+  if (typeof body === 'string' || body instanceof Uint8Array) {
+    response.writeHead(status, { ...fields, 'Content-Length': Buffer.byteLength(body) });
+    response.end(body);
+    return;
+  }
+  response.writeHead(status, fields);
+  response.flushHeaders();
+  if (response.req.method === 'HEAD') response.end();
+  // A stream that breaks is seen as one: pipeline destroys the response.
+  else await pipeline(body, response).catch(() => undefined);
+}
+
+function toErrorAnswer(refusal: Refusal): Answer {
+  return {
+    status: refusal.status,
+    headers: {
+      'Content-Type': 'application/json',
+      ...(refusal.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="spangate admin"' } : {}),
+    },
+    body: `${refusal.toJson()}\n`,
+  };
+}
