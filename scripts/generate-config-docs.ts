@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toConfigJsonSchema } from '../src/config/json-schema.ts';
+import { RELOADED_KEYS } from '../src/config/reload.ts';
 
 /**
  * Generates docs/configuration.md and docs/config.schema.json from the schema in src/config/schema.ts:
@@ -37,11 +38,18 @@ export:
 - Durations are \`500ms\`, \`10s\`, \`15m\`, \`1h\`; sizes \`512KiB\`, \`32MiB\`, \`10MB\` or plain bytes.
 - A relative path is relative to the directory of the file.
 - A file with an unknown key or a wrong value is refused, with everything wrong in it at once: exit code 2.
+- SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. A change of
+  any other key waits for a restart, and is named.
 - Editors that know JSON Schema can use [config.schema.json](config.schema.json).
 - Secrets: \`api_key\` is masked by \`gateway check\` and never logged. The admin token and the salt of the prefix
   hashes are no keys: they come from SVC_ADMIN_TOKEN and SVC_HASH_SALT.
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply where this file says nothing.
 `;
+
+function renderKeys(keys: readonly string[]): string {
+  const quoted = keys.map((key) => `\`${key}\``);
+  return `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
+}
 
 /** The text of docs/config.schema.json. */
 export function renderJsonSchema(): string {

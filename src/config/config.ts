@@ -15,6 +15,12 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
  */
 export type ReplicaConfig = Config['replicas'][number];
 
+/**
+ * A name that stands for several replicas, which differ in `name`, `url` and `host` alone. The name of each begins
+ * with `name`; `host` is null where each has its own.
+ */
+export type ServiceConfig = Config['services'][number];
+
 /** An inference engine whose wire habits the gateway knows. */
 export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
 
@@ -25,7 +31,16 @@ export function toConfig(file: ConfigFile) {
     gateway: { listen: gateway.listen, adminListen: gateway.admin_listen, workers: gateway.workers },
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
-    replicas: file.replicas.map(toReplicaConfig),
+    replicas: file.replicas.flatMap(({ url, ...rest }) =>
+      url === undefined ? [] : toReplicaConfig(url, rest),
+    ),
+    services: file.replicas.flatMap(({ dns, ...rest }) =>
+      dns === undefined ? [] : toServiceConfig(dns, rest),
+    ),
+    discovery: {
+      modelsIntervalMs: file.discovery.models_interval,
+      dnsIntervalMs: file.discovery.dns_interval,
+    },
     export: toExportConfig(file.export),
     trace: { incoming: file.trace.incoming, attemptSpans: file.trace.attempt_spans },
     prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },
@@ -50,18 +65,19 @@ export function toConfig(file: ConfigFile) {
   };
 }
 
-function toReplicaConfig(replica: ConfigFile['replicas'][number]) {
-  const { name, url, models, engine } = replica;
-  return {
-    name,
-    url,
-    host: replica.host ?? new URL(url).hostname,
-    gpuModel: replica.gpu_model,
-    gpuCount: replica.gpu_count,
-    models,
-    engine,
-    ...(replica.api_key === undefined ? {} : { apiKey: replica.api_key }),
-  };
+type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns'>;
+
+function toReplicaConfig(url: string, entry: ReplicaEntry) {
+  return { name: entry.name, url, host: entry.host ?? new URL(url).hostname, ...toFacts(entry) };
+}
+
+function toServiceConfig(url: string, entry: ReplicaEntry) {
+  return { name: entry.name, url, host: entry.host ?? null, ...toFacts(entry) };
+}
+
+function toFacts({ gpu_model, gpu_count, models, engine, api_key }: ReplicaEntry) {
+  const apiKey = api_key === undefined ? {} : { apiKey: api_key };
+  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, ...apiKey };
 }
 
 function toExportConfig(file: ConfigFile['export']) {

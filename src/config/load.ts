@@ -87,7 +87,9 @@ const MASK = '***';
 
 /** The two defaults that depend on more than the schema. */
 function fillFromSurroundings(file: ConfigFile, directory: string): ConfigFile {
-  const replicas = file.replicas.map((replica) => ({ host: new URL(replica.url).hostname, ...replica }));
+  const replicas = file.replicas.map((replica) =>
+    replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica },
+  );
   return { ...file, state_dir: resolve(directory, file.state_dir), replicas };
 }
 

@@ -4,6 +4,7 @@ import {
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parseServiceUrl,
   parseSize,
   printDuration,
   printListenAddress,
@@ -125,6 +126,17 @@ export function baseUrl(credentialsGoTo: string) {
     title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query and fragment`,
     pattern: 'https?://.+',
     parse: parseBaseUrl,
+    print: (url) => url,
+  });
+}
+
+/** A base URL whose host is a name to look up: one with SRV records begins with `_`, and has no port of its own. */
+export function serviceUrl() {
+  return textOf({
+    title:
+      'an http:// or https:// URL with a DNS name, without credentials, query, fragment, and port after an SRV name (_…)',
+    pattern: 'https?://.+',
+    parse: parseServiceUrl,
     print: (url) => url,
   });
 }

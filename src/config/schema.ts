@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { baseUrl, duration, flag, listenAddress, oneOf, size, text, wholeNumber } from './scalars.ts';
+import {
+  baseUrl,
+  duration,
+  flag,
+  listenAddress,
+  oneOf,
+  serviceUrl,
+  size,
+  text,
+  wholeNumber,
+} from './scalars.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
@@ -23,35 +33,53 @@ function isModelList(names: readonly string[]): boolean {
   return new Set(names).size === names.length && (names.length === 1 || !names.includes('*'));
 }
 
-const replica = z.strictObject({
-  name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
-    'Names the replica in records and in the paths of the admin API.',
-  ),
-  url: baseUrl('put a key into api_key').describe('Where the replica listens. A path is put before /v1/….'),
-  host: text('a text of one line', ONE_LINE)
-    .optional()
-    .describe("The machine the replica runs on. Without it, the url's host."),
-  gpu_model: text('a text of one line', ONE_LINE)
-    .nullable()
-    .prefault(null)
-    .describe('The accelerator model.'),
-  gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
-  models: models
-    .prefault('auto')
-    .describe('What it serves. `auto`: read from its /v1/models; `["*"]`: it serves any name.'),
-  engine: oneOf(['auto', ...engines])
-    .prefault('auto')
-    .describe('Whose wire habits apply. `auto`: told by its /v1/models; tgi must be named.'),
-  api_key: text('a key of printable ASCII characters', HEADER_VALUE)
-    .optional()
-    .describe("Sent to the replica as bearer token, instead of the client's Authorization."),
-});
+const replica = z
+  .strictObject({
+    name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
+      'Names the replica in records and in the paths of the admin API.',
+    ),
+    url: baseUrl('put a key into api_key')
+      .optional()
+      .describe('Where the replica listens. A path is put before /v1/….'),
+    dns: serviceUrl()
+      .optional()
+      .describe(
+        'Instead of `url`: a name that stands for several replicas, one for each of its addresses (`name-10.0.0.11`), or, where it begins with `_`, for each target of its SRV records (`name-0`).',
+      ),
+    host: text('a text of one line', ONE_LINE)
+      .optional()
+      .describe("The machine the replica runs on. Without it, the url's host, or the target or address."),
+    gpu_model: text('a text of one line', ONE_LINE)
+      .nullable()
+      .prefault(null)
+      .describe('The accelerator model.'),
+    gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
+    models: models
+      .prefault('auto')
+      .describe('What it serves. `auto`: read from its /v1/models; `["*"]`: it serves any name.'),
+    engine: oneOf(['auto', ...engines])
+      .prefault('auto')
+      .describe('Whose wire habits apply. `auto`: told by its /v1/models; tgi must be named.'),
+    api_key: text('a key of printable ASCII characters', HEADER_VALUE)
+      .optional()
+      .describe("Sent to the replica as bearer token, instead of the client's Authorization."),
+  })
+  .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }] });
 
 const replicasTitle = 'a list of at least one replica';
 const replicas = z
   .array(replica, { error: replicasTitle })
   .min(1, { error: replicasTitle })
   .describe('The inference servers, in the order of their turns.');
+
+const discovery = z.strictObject({
+  models_interval: duration({ minMs: 100 })
+    .prefault('30s')
+    .describe('How often replicas are asked for their /v1/models, where `models` or `engine` is `auto`.'),
+  dns_interval: duration({ minMs: 100 })
+    .prefault('10s')
+    .describe('How often names in `url` and `dns` are resolved again.'),
+});
 
 const gateway = z.strictObject({
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
@@ -166,6 +194,7 @@ export const configSchema = z.strictObject({
     .prefault('./state')
     .describe('Where the salt, drains and exported files are kept.'),
   replicas,
+  discovery: discovery.prefault({}).describe('How often is looked up what this file leaves open.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   trace: trace.prefault({}).describe('Trace context of clients, and spans.'),
   prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),

@@ -15,7 +15,7 @@ export function validate(
     error: (issue) => EXPECTED_CONTAINERS[issue.expected as string],
   });
   const issues = parsed.error?.issues ?? [];
-  const complaints = [...issues.flatMap(toComplaints), ...duplicateNames(data), ...contradictions(data)];
+  const complaints = [...issues.flatMap(toComplaints), ...wrongReplicas(data), ...contradictions(data)];
   return parsed.success && complaints.length === 0 ? { file: parsed.data } : { complaints };
 }
 
@@ -33,18 +33,29 @@ function toComplaints(issue: Issue): Complaint[] {
 }
 
 /** On the data as given, so that it is told together with whatever else is wrong. */
-function duplicateNames(data: unknown): Complaint[] {
-  const replicas = isObject(data) && Array.isArray(data.replicas) ? data.replicas : [];
+function wrongReplicas(data: unknown): Complaint[] {
+  const given: readonly unknown[] = isObject(data) && Array.isArray(data.replicas) ? data.replicas : [];
   const firstWith = new Map<unknown, number>();
-  return replicas.flatMap((replica: unknown, index) => {
-    const name = isObject(replica) ? replica.name : undefined;
-    if (typeof name !== 'string') return [];
-    const first = firstWith.get(name);
-    if (first === undefined) firstWith.set(name, index);
-    return first === undefined
-      ? []
-      : [{ path: ['replicas', index, 'name'], expected: `a name that replicas[${first}] does not have` }];
+  return given.flatMap((replica, index) => {
+    if (!isObject(replica)) return [];
+    const path = ['replicas', index];
+    const first = firstWith.get(replica.name);
+    if (typeof replica.name === 'string' && first === undefined) firstWith.set(replica.name, index);
+    return [
+      ...(first === undefined
+        ? []
+        : [{ path: [...path, 'name'], expected: `a name that replicas[${first}] does not have` }]),
+      ...wrongAddress(replica).map((complaint) => ({ ...complaint, path: [...path, ...complaint.path] })),
+    ];
   });
+}
+
+/** Exactly one of `url` and `dns`. */
+function wrongAddress(replica: Record<string, unknown>): Complaint[] {
+  const hasUrl = replica.url !== undefined;
+  const hasDns = replica.dns !== undefined;
+  if (hasUrl && hasDns) return [{ path: ['dns'], wrong: 'a replica has either url or dns' }];
+  return hasUrl || hasDns ? [] : [{ path: ['url'], expected: 'a URL here, or a name under the key dns' }];
 }
 
 /** Section by section, so that a mistake in one does not hide another's. */

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /** Where a listener is bound. `host` has no brackets; port 0 lets the system choose. */
 export interface ListenAddress {
   readonly host: string;
@@ -73,4 +75,13 @@ export function parseBaseUrl(text: string): string | null {
   if (url === null || !/^https?:\/\//i.test(text)) return null;
   if (url.username !== '' || url.password !== '' || /[?#]/.test(text)) return null;
   return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+/** A base URL whose host is a name, not an address; null otherwise, and for an SRV name (`_…`) with a port. */
+export function parseServiceUrl(text: string): string | null {
+  const base = parseBaseUrl(text);
+  if (base === null) return null;
+  const { hostname, port } = new URL(base);
+  if (isIP(hostname) !== 0 || hostname.startsWith('[')) return null;
+  return hostname.startsWith('_') && port !== '' ? null : base;
 }

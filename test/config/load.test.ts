@@ -30,6 +30,8 @@ describe('a configuration with nothing but a replica', () => {
           engine: 'auto',
         },
       ],
+      services: [],
+      discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
         file: { maxBytes: 64 * 1024 ** 2, maxAgeMs: 3_600_000, maxTotalBytes: 1024 ** 3 },
@@ -78,6 +80,8 @@ replicas:
     engine: vllm
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
+  - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
   endpoint: http://127.0.0.1:4318/
@@ -125,6 +129,19 @@ log: { level: warn, requests: true }
         engine: 'tgi',
       },
     ]);
+    expect(config.services).toEqual([
+      {
+        name: 'pods',
+        url: 'http://_http._tcp.vllm.llm.svc.cluster.local/engine',
+        host: null,
+        gpuModel: null,
+        gpuCount: 2,
+        models: 'auto',
+        engine: 'auto',
+        apiKey: 'sk-secret-1',
+      },
+    ]);
+    expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',
       endpoint: 'http://127.0.0.1:4318',
@@ -144,10 +161,13 @@ log: { level: warn, requests: true }
     const printed = printConfigFile(parseConfigFile(text, source));
     expect(printed).toContain('api_key: "***"');
     expect(printed).not.toContain('secret');
-    const { replicas, ...rest } = parseConfig(printed, { path: '/elsewhere/gateway.yaml', env: {} });
+    const { replicas, services, ...rest } = parseConfig(printed, {
+      path: '/elsewhere/gateway.yaml',
+      env: {},
+    });
     const original = parseConfig(text, source);
-    expect({ ...rest, replicas: original.replicas }).toEqual(original);
-    expect(replicas.map(({ name }) => name)).toEqual(['vllm-a', 'any']);
+    expect({ ...rest, replicas: original.replicas, services: original.services }).toEqual(original);
+    expect([...replicas, ...services].map(({ name }) => name)).toEqual(['vllm-a', 'any', 'pods']);
   });
 });
 

@@ -19,6 +19,8 @@ function problemsOf(text: string): string[] {
 const NAME = 'a unique name of letters, digits and . _ ~ -, at most 128';
 const URL_TITLE =
   'an http:// or https:// URL without credentials (put a key into api_key), query and fragment';
+const DNS_TITLE =
+  'an http:// or https:// URL with a DNS name, without credentials, query, fragment, and port after an SRV name (_…)';
 const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one';
 
@@ -36,7 +38,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       'replicas:\n  - host: x\n',
       [
         `2: replicas[0].name: found nothing, expected ${NAME}`,
-        `2: replicas[0].url: found nothing, expected ${URL_TITLE}`,
+        '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
       ],
     ],
     [
@@ -55,6 +57,17 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       [
         `3: replicas[0].url: found "http://***@a", expected ${URL_TITLE}`,
         `5: replicas[1].url: found "unix:/run/x", expected ${URL_TITLE}`,
+      ],
+    ],
+    [
+      'names of services that are none, or stand beside a url',
+      'replicas:\n- { name: a, dns: "http://10.0.0.1:8000" }\n- { name: b, dns: "http://_http._tcp.b.test:8000" }\n- { name: c, dns: "http://[::1]" }\n- { name: d, dns: b.test }\n- { name: e, dns: "http://e", url: "http://e" }',
+      [
+        `2: replicas[0].dns: found "http://10.0.0.1:8000", expected ${DNS_TITLE}`,
+        `3: replicas[1].dns: found "http://_http._tcp.b.test:8000", expected ${DNS_TITLE}`,
+        `4: replicas[2].dns: found "http://[::1]", expected ${DNS_TITLE}`,
+        `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}`,
+        '6: replicas[4].dns: a replica has either url or dns',
       ],
     ],
     [
