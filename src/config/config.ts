@@ -10,10 +10,13 @@ type DeepReadonly<T> = T extends (infer Item)[]
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 
 /**
- * One configured replica. `url` is origin and path prefix without a trailing slash; `gpuModel` and
- * `gpuCount` are null if not configured; `apiKey` is secret.
+ * One replica, configured or found behind a name. `url` is origin and path prefix without a trailing slash;
+ * `gpuModel` and `gpuCount` are null if not configured; `apiKey` is secret.
  */
-export type ReplicaConfig = Config['replicas'][number];
+export type ReplicaConfig = Config['replicas'][number] & {
+  /** The name that its certificate has, where that is not the host of `url`. */
+  readonly tlsName?: string;
+};
 
 /**
  * A name that stands for several replicas, which differ in `name`, `url` and `host` alone. The name of each begins
