@@ -1,22 +1,21 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
-import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
-import { createListener, listen, stopAccepting } from './http/listener.ts';
-import { type BodyInspector, createBodyInspector } from './proxy/body-inspector.ts';
-import { createProxy, type ProxyService } from './proxy/handle-request.ts';
-import { ByteBudget } from './proxy/read-body.ts';
-import { ReplicaLog } from './proxy/replica-log.ts';
+import { createListener, listen } from './http/listener.ts';
 import { loadSalt } from './record/salt.ts';
-import { createDrainStore, type DrainStore } from './replicas/drain-store.ts';
-import { createModelDiscovery } from './replicas/model-discovery.ts';
-import { ReplicaPool } from './replicas/pool.ts';
-import { Replica } from './replicas/replica.ts';
-import { StartError } from './start-error.ts';
+import { createDrainFile } from './replicas/drain-file.ts';
+import { Drains } from './replicas/drains.ts';
+import { createModelDiscovery, type ModelDiscovery } from './replicas/model-discovery.ts';
+import { ReplicaRegistry } from './replicas/registry.ts';
+import { allocateSharedState, SharedState } from './replicas/shared-state.ts';
+import { createServing, type Serving } from './serving.ts';
+import { toListenerSettings, toTelemetrySettings } from './settings.ts';
+import { orStartError } from './start-error.ts';
 
 export interface GatewayCollaborators {
   readonly env: {
@@ -48,56 +47,33 @@ export interface Gateway {
   close(): Promise<CloseResult>;
 }
 
-/** The parts that run once the gateway has started. */
+/** The parts that run once the gateway has started: one control plane, and the data plane that it directs. */
 interface Running {
-  readonly proxy: ProxyService;
-  readonly inspector: BodyInspector;
+  readonly registry: ReplicaRegistry;
+  readonly discovery: ModelDiscovery;
   readonly telemetry: Telemetry;
-  readonly listener: Server;
+  readonly serving: Serving;
   readonly adminListener: Server;
-  readonly stopDiscovery: () => void;
 }
-
-/** How long a client whose request was cut has to read that it was. */
-const LAST_WORDS_MS = 500;
 
 /** How long a start waits for replicas to tell their models. */
 const DISCOVERY_MS = 2_000;
 
 /** Composes a gateway from its configuration. Nothing runs before `start`. */
 export function createGateway(config: Config, collaborators: GatewayCollaborators): Gateway {
-  const pool = new ReplicaPool(config.replicas.map((replica) => new Replica(replica, config.timeouts)));
   let running: Running | null = null;
   let closing: Promise<CloseResult> | null = null;
 
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
-    const drains = createDrainStore(config.stateDir, pool);
-    await prepareState(config.stateDir, drains);
-    const salt = await orStartError('hash salt', loadSalt(config.stateDir, collaborators.env.hashSalt));
-    const telemetry = await orStartError(
-      'telemetry',
-      startTelemetry(toTelemetrySettings(config), collaborators),
-    );
-    const inspector = createBodyInspector({ salt, ...config.prefixHash });
-    const proxy = createConfiguredProxy(config, collaborators, { pool, telemetry, inspector });
-    const discovery = createModelDiscovery(pool, { timeoutMs: DISCOVERY_MS });
-    const listener = createListener(toListenerSettings(config), proxy.handle);
-    const adminListener = createListener(
-      toListenerSettings(config),
-      createAdminHandler(collaborators.env.adminToken, {
-        pool,
-        drains,
-        stats: () => telemetry.stats(),
-        onAction: (action) => telemetry.recordAdminAction(action),
-        log: collaborators.log,
-      }),
-    );
-    running = { proxy, inspector, telemetry, listener, adminListener, stopDiscovery: () => discovery.stop() };
+    await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
+    running = await compose(config, collaborators);
+    const { adminListener, discovery, registry, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
-    const adminPort = await listenOn(adminListener, adminListen, 'admin_listen');
+    const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
+    await publish(registry, serving);
     await discovery.start();
-    const port = await listenOn(listener, address, 'listen');
+    const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
       adminListen: { host: adminListen.host, port: adminPort },
@@ -110,15 +86,14 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
         return await startAll();
       } catch (error) {
         // Whoever gets no gateway gets no connections, timers or sockets either.
-        if (running !== null) await closeDown(running, pool, NO_TIME);
+        if (running !== null) await closeDown(running, NO_TIME);
         running = null;
         throw error;
       }
     },
 
     close() {
-      closing ??=
-        running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, pool, config.shutdown);
+      closing ??= running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, config.shutdown);
       return closing;
     },
   };
@@ -127,38 +102,55 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
 const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 
-async function prepareState(stateDir: string, drains: DrainStore): Promise<void> {
-  const isWritable = mkdir(stateDir, { recursive: true, mode: 0o700 }).then(() =>
-    access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK),
-  );
-  await orStartError(`state_dir ${stateDir} is not usable`, isWritable);
+async function compose(config: Config, collaborators: GatewayCollaborators): Promise<Running> {
+  const { env, log } = collaborators;
+  const { stateDir, timeouts } = config;
+  const memory = allocateSharedState(config.gateway.workers);
+  const shared = new SharedState(memory);
+  const file = createDrainFile(stateDir);
+  const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
+  const registry = new ReplicaRegistry({ shared, drains, timeouts });
+  registry.configure(config.replicas);
+  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
+  const telemetry = await orStartError('telemetry', startTelemetry(toTelemetrySettings(config), { log }));
+  const serving = createServing(
+    { config, salt, worker: 0, shared: memory },
+    { telemetry, log, onRecord: recordObserver(config, collaborators) },
+  );
+  const discovery = createModelDiscovery(registry, {
+    timeoutMs: DISCOVERY_MS,
+    onLearned: () => void publish(registry, serving),
+  });
+  const adminListener = createListener(
+    toListenerSettings(config),
+    createAdminHandler(env.adminToken, {
+      ...{ registry, drains, log },
+      stats: () => telemetry.stats(),
+      onAction: (action) => telemetry.recordAdminAction(action),
+    }),
+  );
+  return { registry, discovery, telemetry, serving, adminListener };
 }
 
-function createConfiguredProxy(
-  config: Config,
-  collaborators: GatewayCollaborators,
-  { pool, telemetry, inspector }: { pool: ReplicaPool; telemetry: Telemetry; inspector: BodyInspector },
-): ProxyService {
-  return createProxy(
-    {
-      recordedHeaders: config.headers,
-      maxBodyBytes: config.limits.bodyBytes,
-      maxEventBytes: config.limits.eventBytes,
-      clientBodyMs: config.timeouts.clientBodyMs,
-      firstByteMs: config.timeouts.firstByteMs,
-      idleMs: config.timeouts.idleMs,
-    },
-    {
-      pool,
-      telemetry,
-      inspector,
-      bodyBudget: new ByteBudget(config.limits.bufferedBytes),
-      log: collaborators.log,
-      replicaLog: new ReplicaLog(collaborators.log),
-      onRecord: recordObserver(config, collaborators),
-    },
-  );
+async function prepareStateDir(stateDir: string): Promise<void> {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Tells the data plane what the registry knows now. */
+async function publish(registry: ReplicaRegistry, serving: Serving): Promise<void> {
+  const topology = registry.nextTopology();
+  await serving.apply(topology);
+  registry.noteApplied(topology.version);
+}
+
+async function listenOn(
+  start: (address: Address) => Promise<number>,
+  address: Address,
+  key: string,
+): Promise<number> {
+  return await orStartError(`gateway.${key} ${address.host}:${address.port}`, start(address));
 }
 
 /** Tells of each record: to whoever asked for them, and to the access log if it is on. */
@@ -177,84 +169,19 @@ function toAccessLogFields(record: Readonly<RequestRecord>): object {
   return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms };
 }
 
-function toTelemetrySettings({ export: to, trace, stateDir }: Config) {
-  return {
-    sink:
-      to.to === 'file'
-        ? { to: 'file' as const, files: { directory: stateDir, ...to.file } }
-        : { to: 'otlp' as const, endpoint: to.endpoint },
-    spoolDirectory: join(stateDir, 'spool'),
-    queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
-    batchSize: to.batchSize,
-    intervalMs: to.intervalMs,
-    retry: to.retry,
-    incoming: trace.incoming,
-    attemptSpans: trace.attemptSpans,
-  };
-}
-
-function toListenerSettings({ limits, timeouts }: Config) {
-  return {
-    maxHeaderBytes: limits.headersBytes,
-    maxConnections: limits.connections,
-    headersTimeoutMs: timeouts.clientHeadersMs,
-    keepAliveMs: timeouts.keepAliveMs,
-  };
-}
-
-async function listenOn(server: Server, address: Address, key: string): Promise<number> {
-  return await orStartError(`gateway.${key} ${address.host}:${address.port}`, listen(server, address));
-}
-
-/** Awaits; a rejection becomes a StartError of one line: what failed, and the system's reason. */
-async function orStartError<T>(what: string, promise: Promise<T>): Promise<T> {
-  try {
-    return await promise;
-  } catch (error) {
-    throw new StartError(`${what}: ${reasonOf(error)}`, error);
-  }
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown error';
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return 'the port is already in use';
-  if (code === 'EACCES') return 'permission denied';
-  return error.message.split('\n', 1)[0] ?? '';
-}
-
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { proxy, inspector, telemetry, listener, adminListener, stopDiscovery }: Running,
-  pool: ReplicaPool,
+  { registry, discovery, telemetry, serving, adminListener }: Running,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
-  proxy.startClosing();
-  stopDiscovery();
-  await delay(delayMs);
-  stopAccepting(listener);
-  const isIdle = await Promise.race([proxy.untilIdle().then(() => true), delay(graceMs).then(() => false)]);
-  const cutRequests = isIdle ? 0 : proxy.cutAll();
-  if (cutRequests > 0) await endCut(proxy, listener);
+  serving.startClosing();
+  discovery.stop();
+  if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
+  const cutRequests = await serving.finish(graceMs);
   const { undelivered } = await telemetry.shutdown(flushMs);
-  listener.closeAllConnections();
   adminListener.close();
   adminListener.closeAllConnections();
-  await pool.close();
-  await inspector.close();
+  await serving.close();
+  await registry.close();
   return { cutRequests, undeliveredRecords: undelivered };
-}
-
-/** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
-async function endCut(proxy: ProxyService, listener: Server): Promise<void> {
-  await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
-  listener.closeAllConnections();
-  await proxy.untilIdle();
-}
-
-function delay(ms: number): Promise<void> {
-  if (ms === 0) return Promise.resolve();
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

@@ -8,3 +8,20 @@ export class StartError extends Error {
     this.name = 'StartError';
   }
 }
+
+/** Awaits; a rejection becomes a StartError of one line: what failed, and the system's reason. */
+export async function orStartError<T>(what: string, promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw new StartError(`${what}: ${reasonOf(error)}`, error);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error';
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE') return 'the port is already in use';
+  if (code === 'EACCES') return 'permission denied';
+  return error.message.split('\n', 1)[0] ?? '';
+}

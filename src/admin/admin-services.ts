@@ -1,7 +1,7 @@
 import type { AdminAction } from '#otel/admin-spans.ts';
 import type { ExportStats } from '#otel/export-stats.ts';
-import type { DrainStore } from '../replicas/drain-store.ts';
-import type { ReplicaPool } from '../replicas/pool.ts';
+import type { Drains } from '../replicas/drains.ts';
+import type { ReplicaRegistry } from '../replicas/registry.ts';
 
 /** Where admin actions are logged. A pino logger fits. */
 export interface AdminLog {
@@ -11,8 +11,8 @@ export interface AdminLog {
 
 /** What the routes work with. */
 export interface AdminServices {
-  readonly pool: ReplicaPool;
-  readonly drains: DrainStore;
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
   readonly stats: () => ExportStats;
   /** Told of each action when it is in force and stored, or could not be. */
   readonly onAction: (action: AdminAction) => void;

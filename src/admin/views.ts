@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
-import type { Replica } from '../replicas/replica.ts';
+import type { RegisteredReplica } from '../replicas/registry.ts';
 
 const count = () => z.int().min(0);
 
@@ -29,7 +29,7 @@ export const replicaSchema = z
 export type ReplicaView = z.output<typeof replicaSchema>;
 
 /** Converts a replica to its view. */
-export function toReplicaView(replica: Replica): ReplicaView {
+export function toReplicaView(replica: RegisteredReplica): ReplicaView {
   const { config, drain, inflight } = replica;
   return {
     name: config.name,

@@ -67,7 +67,7 @@ export async function forward(exchange: Exchange, plan: ForwardPlan, settings: S
     const { replica } = held;
     const isDecided = await tryReplica(replica, exchange, plan, settings);
     if (isDecided) return;
-    if (!replica.drain.drained) tried.add(replica);
+    if (!replica.isDrained) tried.add(replica);
   }
 }
 

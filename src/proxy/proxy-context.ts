@@ -23,7 +23,7 @@ export interface ProxyLog {
 /** Whom the proxy works with. */
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
-  readonly telemetry: Telemetry;
+  readonly telemetry: Pick<Telemetry, 'startRequestSpan' | 'createUnsampledTraceparent'>;
   readonly inspector: BodyInspector;
   readonly bodyBudget: ByteBudget;
   readonly log: ProxyLog;

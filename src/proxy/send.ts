@@ -119,7 +119,7 @@ class Attempt implements ConnectionAwareHandler {
       controller.abort(new Error('abandoned'));
       return;
     }
-    if (this.#request.replica.drain.drained) {
+    if (this.#request.replica.isDrained) {
       this.#finish({ kind: 'drained' });
       controller.abort(new Error('drained'));
       return;

@@ -71,14 +71,21 @@ class CountingClient extends Client implements Connection {
   }
 }
 
+/** The path of a replica's url, without a trailing slash; often empty. */
+export function pathPrefixOf(url: string): string {
+  const { pathname } = new URL(url);
+  return pathname === '/' ? '' : pathname.replace(/\/$/, '');
+}
+
 /**
- * Creates the connections to one origin: an undici Pool without a cap (a Client alone would serialise
+ * Creates the connections to the origin of a url: an undici Pool without a cap (a Client alone would serialise
  * streams), HTTP/1.1 only, undici's own header and body time-outs off in favour of the gateway's.
  */
 export function createConnections(
-  origin: string,
+  url: string,
   timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number },
 ): Connections {
+  const { origin } = new URL(url);
   const clientOptions: Client.Options = {
     allowH2: false,
     pipelining: 1,
@@ -94,7 +101,7 @@ export function createConnections(
   const undiciPool = new Pool(origin, {
     ...clientOptions,
     connections: null,
-    factory: (url, options) => new CountingClient(url, options as Client.Options, connector),
+    factory: (target, options) => new CountingClient(target, options as Client.Options, connector),
   });
   const fresh = new Set<CountingClient>();
 

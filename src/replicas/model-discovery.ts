@@ -1,6 +1,5 @@
-import type { ReplicaPool } from './pool.ts';
 import { probeModels } from './probe.ts';
-import type { Replica } from './replica.ts';
+import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
 
 const RETRY_MS = 2_000;
 
@@ -12,27 +11,27 @@ export interface ModelDiscovery {
 }
 
 /**
- * Creates the discovery for a pool. A replica that could not tell is asked again every two seconds until
- * it does; a drained one is spared until it is undrained.
+ * Creates the discovery for the replicas of a registry. One that could not tell is asked again every two seconds
+ * until it does; a drained one is spared until it is undrained. `onLearned`: the registry knows more than before.
  */
 export function createModelDiscovery(
-  pool: ReplicaPool,
-  settings: { readonly timeoutMs: number },
+  registry: ReplicaRegistry,
+  { timeoutMs, onLearned }: { readonly timeoutMs: number; readonly onLearned: () => void },
 ): ModelDiscovery {
   let retryTimer: NodeJS.Timeout | null = null;
   let isStopped = false;
 
-  async function probe(replica: Replica): Promise<void> {
-    const found = await probeModels(replica, settings.timeoutMs);
+  async function probe(replica: RegisteredReplica): Promise<void> {
+    const found = await probeModels(replica, timeoutMs);
     if (found !== null && !isStopped) replica.learn(found);
   }
 
   async function probeUnknown(): Promise<void> {
-    const unknown = pool.replicas.filter((replica) => !replica.isFullyKnown);
+    const unknown = registry.replicas.filter((replica) => !replica.isFullyKnown);
     const askable = unknown.filter((replica) => !replica.drain.drained);
     await Promise.all(askable.map(probe));
     if (isStopped) return;
-    if (askable.some((replica) => replica.isFullyKnown)) pool.refreshModels();
+    if (askable.some((replica) => replica.isFullyKnown)) onLearned();
     if (unknown.every((replica) => replica.isFullyKnown)) return;
     retryTimer = setTimeout(() => void probeUnknown(), RETRY_MS);
     retryTimer.unref();

@@ -1,5 +1,7 @@
-import type { DrainState, Replica } from './replica.ts';
-import { candidatesOf, isWildcard, type Rotation, takeTurn } from './rotation.ts';
+import { Replica, type ReplicaSurroundings } from './replica.ts';
+import { Rotation } from './rotation.ts';
+import { CURSORS } from './shared-state.ts';
+import type { Topology } from './topology.ts';
 
 /** One unit of `inflight` on a replica; given back exactly once, however often it is disposed. */
 export class Lease implements Disposable {
@@ -8,58 +10,58 @@ export class Lease implements Disposable {
 
   constructor(replica: Replica) {
     this.replica = replica;
-    replica.inflight++;
+    replica.begin();
   }
 
   [Symbol.dispose](): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.replica.inflight--;
+    this.replica.finish();
   }
 }
 
 /** Why there is no lease. */
 export type NoLease = 'model_not_found' | 'all_replicas_drained' | 'no_replica_reachable';
 
-/** The set of replicas: whose turn it is, who is drained, how much is in flight. */
+/** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
 export class ReplicaPool {
-  readonly replicas: readonly Replica[];
-  readonly #byName: ReadonlyMap<string, Replica>;
+  readonly #with: ReplicaSurroundings;
+  #bySlot: ReadonlyMap<number, Replica> = new Map();
   /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
-  #rotations = new Map<string, Rotation>();
-  #rotationOfUnknown: Rotation = { candidates: [], cursor: 0 };
-  readonly #rotationOfAll: Rotation;
+  #rotations: ReadonlyMap<string, Rotation> = new Map();
+  #rotationOfUnknown: Rotation;
+  #rotationOfAll: Rotation;
 
-  constructor(replicas: readonly Replica[]) {
-    this.replicas = replicas;
-    this.#byName = new Map(replicas.map((replica) => [replica.name, replica]));
-    this.#rotationOfAll = { candidates: replicas, cursor: 0 };
-    this.refreshModels();
+  constructor(surroundings: ReplicaSurroundings) {
+    this.#with = surroundings;
+    this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels);
+    this.#rotationOfAll = this.#toRotation([], CURSORS.all);
   }
 
-  find(name: string): Replica | undefined {
-    return this.#byName.get(name);
-  }
+  /**
+   * Takes over which replicas there are and what they serve. Replicas that stay keep their connections, those that
+   * went finish what they have in flight; turns go on from where they were.
+   */
+  apply({ replicas: facts, cursors }: Topology): void {
+    const previous = this.#bySlot;
+    const replicas = facts.map((replicaFacts) => {
+      const known = previous.get(replicaFacts.slot);
+      known?.update(replicaFacts);
+      return known ?? new Replica(replicaFacts, this.#with);
+    });
+    this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
+    for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
-  /** Takes over what replicas now say they serve. Turns go on from where they were. */
-  refreshModels(): void {
-    const previous = this.#rotations;
-    const names = new Set(this.replicas.flatMap((replica) => replica.models ?? []));
-    names.delete('*');
-    this.#rotations = new Map();
-    for (const name of names) {
-      const candidates = candidatesOf(name, this.replicas);
-      this.#rotations.set(name, {
-        candidates,
-        cursor: (previous.get(name)?.cursor ?? 0) % candidates.length,
-      });
-    }
-    const wildcards = this.replicas.filter(isWildcard);
-    const candidates = wildcards.length > 0 ? wildcards : this.replicas.filter((r) => r.models === null);
-    this.#rotationOfUnknown = {
-      candidates,
-      cursor: this.#rotationOfUnknown.cursor % Math.max(1, candidates.length),
-    };
+    const candidates = candidatesByModel(replicas, cursors.keys());
+    this.#rotations = new Map(
+      [...cursors].map(([model, cursor]) => [model, this.#toRotation(candidates.get(model) ?? [], cursor)]),
+    );
+    const wildcards = replicas.filter(isWildcard);
+    this.#rotationOfUnknown = this.#toRotation(
+      wildcards.length > 0 ? wildcards : replicas.filter(({ models }) => models === null),
+      CURSORS.unknownModels,
+    );
+    this.#rotationOfAll = this.#toRotation(replicas, CURSORS.all);
   }
 
   /** A lease on the next replica in turn that serves `model`, is not drained and was not tried. */
@@ -72,24 +74,38 @@ export class ReplicaPool {
     return acquireFrom(this.#rotationOfAll, tried);
   }
 
-  /** Sets the drain state and returns the one before. In force at once: see send's check on writing. */
-  setDrained(replica: Replica, drained: boolean, since: string): DrainState {
-    const before = replica.drain;
-    if (before.drained !== drained) replica.drain = { drained, since };
-    return before;
-  }
-
   /** Destroys every connection to every replica. */
   async close(): Promise<void> {
-    await Promise.all(this.replicas.map((replica) => replica.connections.close()));
+    await Promise.all([...this.#bySlot.values()].map((replica) => replica.connections.close()));
+  }
+
+  #toRotation(candidates: readonly Replica[], cursor: number): Rotation {
+    return new Rotation(candidates, cursor, this.#with.shared);
   }
 }
 
 function acquireFrom(rotation: Rotation, tried: ReadonlySet<Replica>): Lease | NoLease {
   if (rotation.candidates.length === 0) return 'model_not_found';
-  const replica = takeTurn(rotation, tried);
+  const replica = rotation.takeTurn(tried);
   if (replica !== null) return new Lease(replica);
-  return rotation.candidates.some((candidate) => tried.has(candidate))
-    ? 'no_replica_reachable'
-    : 'all_replicas_drained';
+  return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
+}
+
+/** Who is known to serve each of these models, in the order of `replicas`. */
+function candidatesByModel(
+  replicas: readonly Replica[],
+  models: Iterable<string>,
+): ReadonlyMap<string, readonly Replica[]> {
+  const candidates = new Map<string, Replica[]>();
+  for (const model of models) candidates.set(model, []);
+  for (const replica of replicas) {
+    const served = isWildcard(replica) ? candidates.keys() : new Set(replica.models);
+    for (const model of served) candidates.get(model)?.push(replica);
+  }
+  return candidates;
+}
+
+/** Whether the replica serves any model name. */
+function isWildcard(replica: Replica): boolean {
+  return replica.models?.includes('*') ?? false;
 }

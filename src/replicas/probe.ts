@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici';
 import type { Engine } from '../config/config.ts';
 import type { Connection, ConnectionAwareHandler } from './connections.ts';
-import type { Replica, ReplicaKnowledge } from './replica.ts';
+import type { RegisteredReplica } from './registry.ts';
+import type { ReplicaKnowledge } from './topology.ts';
 
 const MAX_LIST_BYTES = 1024 * 1024;
 
@@ -17,7 +18,10 @@ const ENGINE_OF_OWNER: Readonly<Record<string, Engine>> = {
  * Asks a replica's own GET /v1/models what it serves. The request carries no X-Request-Id: it is the
  * gateway's own. Returns null when the replica cannot be reached, says no, or answers with no model list.
  */
-export async function probeModels(replica: Replica, timeoutMs: number): Promise<ReplicaKnowledge | null> {
+export async function probeModels(
+  replica: RegisteredReplica,
+  timeoutMs: number,
+): Promise<ReplicaKnowledge | null> {
   const body = await fetchModelList(replica, timeoutMs);
   return body === null ? null : parseModelList(body);
 }
@@ -42,7 +46,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-function fetchModelList(replica: Replica, timeoutMs: number): Promise<string | null> {
+function fetchModelList(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
   const { apiKey } = replica.config;
   return new Promise((resolve) => {
     const handler = new ListHandler(resolve, timeoutMs);

@@ -1,78 +1,97 @@
 import type { Engine, ReplicaConfig } from '../config/config.ts';
-import { type Connections, createConnections } from './connections.ts';
+import { type Connections, createConnections, pathPrefixOf } from './connections.ts';
+import type { SharedState } from './shared-state.ts';
+import type { TopologyReplica } from './topology.ts';
 
-/** What GET /v1/models told of a replica, or the configuration before any probe. */
-export interface ReplicaKnowledge {
-  /** `null`: not known yet. `['*']`: serves any name. */
-  readonly models: readonly string[] | null;
-  /** `null`: not known yet; treated as `openai`. */
-  readonly engine: Engine | null;
-}
-
-/** Whether a replica takes new requests, and since when. */
-export interface DrainState {
-  readonly drained: boolean;
-  /** RFC 3339 of the last drain or undrain; `null` if there was none. */
-  readonly since: string | null;
+/** What every replica of a pool is given. */
+export interface ReplicaSurroundings {
+  readonly shared: SharedState;
+  /** The worker that this thread is: the row in which its requests in flight are counted. */
+  readonly worker: number;
+  readonly timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number };
 }
 
 /**
- * One inference server: what is configured and known of it, its drain state, its requests in flight and
- * its connections. Whoever sends to it holds a lease of the pool.
+ * One inference server as the proxy sees it: what is configured and known of it, the flags that all threads share,
+ * and the connections of this one. Whoever sends to it holds a lease of the pool.
  */
 export class Replica {
-  readonly config: ReplicaConfig;
+  readonly slot: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
   readonly connections: Connections;
-  drain: DrainState = { drained: false, since: null };
-  inflight = 0;
-  /**
-   * The replica answered 400 or 422 to `stream_options` and took the request without it, or compresses its
-   * streams: usage is not asked for in the name of clients who do not ask.
-   */
-  refusesIncludeUsage = false;
   /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
   readonly fingerprint: { text: Buffer | null } = { text: null };
-  #knowledge: ReplicaKnowledge;
+  readonly #with: ReplicaSurroundings;
+  #facts: TopologyReplica;
+  #isRetired = false;
 
-  constructor(
-    config: ReplicaConfig,
-    timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number },
-  ) {
-    this.config = config;
-    const url = new URL(config.url);
-    this.pathPrefix = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
-    this.connections = createConnections(url.origin, timeouts);
-    this.#knowledge = {
-      models: config.models === 'auto' ? null : config.models,
-      engine: config.engine === 'auto' ? null : config.engine,
-    };
+  constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
+    this.slot = facts.slot;
+    this.pathPrefix = pathPrefixOf(facts.config.url);
+    this.connections = createConnections(facts.config.url, surroundings.timeouts);
+    this.#facts = facts;
+    this.#with = surroundings;
   }
 
   get name(): string {
-    return this.config.name;
+    return this.#facts.config.name;
   }
 
+  get config(): ReplicaConfig {
+    return this.#facts.config;
+  }
+
+  /** Null while the list is not known. */
   get models(): readonly string[] | null {
-    return this.#knowledge.models;
+    return this.#facts.knowledge.models;
   }
 
   /** The engine whose wire habits apply; `openai` while it is not known. */
   get engine(): Engine {
-    return this.#knowledge.engine ?? 'openai';
+    return this.#facts.knowledge.engine ?? 'openai';
   }
 
-  /** Whether a probe of /v1/models could still tell something the configuration leaves open. */
-  get isFullyKnown(): boolean {
-    return this.#knowledge.models !== null && this.#knowledge.engine !== null;
+  /** Whether it takes no new requests. Read again in the tick that writes one. */
+  get isDrained(): boolean {
+    return this.#with.shared.isDrained(this.slot);
   }
 
-  /** Takes over what a probe found, for those facts that the configuration leaves to `auto`. */
-  learn(found: ReplicaKnowledge): void {
-    this.#knowledge = {
-      models: this.config.models === 'auto' ? found.models : this.config.models,
-      engine: this.config.engine === 'auto' ? found.engine : this.config.engine,
-    };
+  /**
+   * The replica answered 400 or 422 to `stream_options` and took the request without it, or compresses its
+   * streams: usage is not asked for in the name of clients who do not ask.
+   */
+  get refusesIncludeUsage(): boolean {
+    return this.#with.shared.refusesIncludeUsage(this.slot);
+  }
+
+  set refusesIncludeUsage(refuses: boolean) {
+    this.#with.shared.setRefusesIncludeUsage(this.slot, refuses);
+  }
+
+  /** Takes over what a later topology says of it. */
+  update(facts: TopologyReplica): void {
+    this.#facts = facts;
+  }
+
+  /** It is not among the replicas any more: its connections are closed when nothing of this thread is in flight. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#addInflight(0) === 0) void this.connections.close();
+  }
+
+  /** Counts one request more in flight. */
+  begin(): void {
+    this.#addInflight(1);
+  }
+
+  /** Counts one request less in flight. */
+  finish(): void {
+    if (this.#addInflight(-1) === 0 && this.#isRetired) void this.connections.close();
+  }
+
+  /** Returns how many requests this thread has in flight on it now. */
+  #addInflight(change: 1 | 0 | -1): number {
+    return this.#with.shared.addInflight(this.#with.worker, this.slot, change);
   }
 }

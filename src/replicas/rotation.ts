@@ -1,40 +1,74 @@
 import type { Replica } from './replica.ts';
+import type { SharedState } from './shared-state.ts';
 
 /**
- * The turns of one model: its candidates in configured order and one cursor, left after the replica that
- * was taken last. A replica that is skipped (drained, or refused this request) costs nobody a turn.
+ * The turns of one model: its candidates in configured order and one cursor that all threads share, left after the
+ * replica that was taken last. A replica that is skipped (drained, or refused this request) costs nobody a turn.
  */
-export interface Rotation {
+export class Rotation {
   readonly candidates: readonly Replica[];
-  cursor: number;
-}
+  readonly #cursor: number;
+  readonly #shared: SharedState;
+  /**
+   * For each place the first at or after it, in a circle, that is not drained: choosing costs the same however many
+   * are drained. Derived again when drains have changed; null when all are drained.
+   */
+  #undrainedFrom: readonly number[] | null = null;
+  #derivedAt: number | null = null;
 
-/**
- * Finds the next candidate in turn that is neither drained nor tried, and moves the cursor behind it.
- * O(1) when the next in turn is eligible, O(n) at worst. Returns null when no candidate is eligible.
- */
-export function takeTurn(rotation: Rotation, tried: ReadonlySet<Replica>): Replica | null {
-  const { candidates } = rotation;
-  for (let step = 0; step < candidates.length; step++) {
-    const index = (rotation.cursor + step) % candidates.length;
-    const replica = candidates[index];
-    if (replica === undefined || replica.drain.drained || tried.has(replica)) continue;
-    rotation.cursor = (index + 1) % candidates.length;
-    return replica;
+  constructor(candidates: readonly Replica[], cursor: number, shared: SharedState) {
+    this.candidates = candidates;
+    this.#cursor = cursor;
+    this.#shared = shared;
   }
-  return null;
+
+  /**
+   * Finds the next candidate in turn that is neither drained nor tried, and moves the cursor behind it. Returns null
+   * when there is none. O(1), and one step more for each tried replica on the way.
+   */
+  takeTurn(tried: ReadonlySet<Replica>): Replica | null {
+    for (;;) {
+      const cursor = this.#shared.cursorAt(this.#cursor);
+      const place = this.#findFrom(cursor, tried);
+      if (place === null) return null;
+      const next = (place + 1) % this.candidates.length;
+      // Another thread may have taken this very turn: then it is the next one's.
+      if (this.#shared.moveCursor(this.#cursor, cursor, next)) return this.candidates[place] ?? null;
+    }
+  }
+
+  #findFrom(cursor: number, tried: ReadonlySet<Replica>): number | null {
+    const undrainedFrom = this.#undrained();
+    if (undrainedFrom === null) return null;
+    const count = undrainedFrom.length;
+    // The list may have been longer when the cursor was left where it is.
+    let place = undrainedFrom[cursor % count] ?? 0;
+    for (let passed = 0; passed <= tried.size; passed++) {
+      const replica = this.candidates[place];
+      if (replica !== undefined && !tried.has(replica)) return place;
+      place = undrainedFrom[(place + 1) % count] ?? 0;
+    }
+    return null;
+  }
+
+  #undrained(): readonly number[] | null {
+    const version = this.#shared.drainVersion;
+    if (version !== this.#derivedAt) {
+      this.#undrainedFrom = toUndrainedFrom(this.candidates);
+      this.#derivedAt = version;
+    }
+    return this.#undrainedFrom;
+  }
 }
 
-/**
- * The candidates of a model: the replicas known to serve it; else those whose list is not known yet.
- * `['*']` serves any name.
- */
-export function candidatesOf(model: string, replicas: readonly Replica[]): readonly Replica[] {
-  const serving = replicas.filter((r) => r.models?.includes(model) || isWildcard(r));
-  return serving.length > 0 ? serving : replicas.filter((r) => r.models === null);
-}
-
-/** Whether the replica serves any model name. */
-export function isWildcard(replica: Replica): boolean {
-  return replica.models?.includes('*') ?? false;
+function toUndrainedFrom(candidates: readonly Replica[]): readonly number[] | null {
+  const first = candidates.findIndex((replica) => !replica.isDrained);
+  if (first === -1) return null;
+  const places = new Array<number>(candidates.length);
+  let next = first;
+  for (let place = candidates.length - 1; place >= 0; place--) {
+    if (candidates[place]?.isDrained === false) next = place;
+    places[place] = next;
+  }
+  return places;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ReplicaLog } from '../../src/proxy/replica-log.ts';
-import { Replica } from '../../src/replicas/replica.ts';
+import type { Replica } from '../../src/replicas/replica.ts';
+import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 const REFUSED = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:8000'), { code: 'ECONNREFUSED' });
 const NOT_CONNECTED = { code: 'not_connected', cause: REFUSED, traceId: 't1' } as const;
@@ -26,19 +27,11 @@ function createLog() {
   };
 }
 
-const createReplica = (name: string) =>
-  new Replica(
-    {
-      name,
-      url: 'http://10.0.0.1:8000',
-      host: 'h',
-      gpuModel: null,
-      gpuCount: null,
-      models: ['m'],
-      engine: 'openai',
-    },
-    { connectMs: 1000, upstreamKeepAliveMs: 1000 },
-  );
+function createReplica(name: string): Replica {
+  const lease = createPools([toReplicaConfig(name)]).pool.acquire('m', new Set());
+  if (typeof lease === 'string') throw new Error(lease);
+  return lease.replica;
+}
 
 describe('a replica that cannot be reached', () => {
   test('is one line when that begins, and one with the number of tries when it answers', () => {

@@ -13,5 +13,5 @@ export const listReplicas = defineRoute({
     description: 'The replicas, in the order of the configuration.',
     content: json(z.object({ replicas: z.array(replicaSchema) })),
   },
-  handle: (_call, { pool }) => ({ body: { replicas: pool.replicas.map(toReplicaView) } }),
+  handle: (_call, { registry }) => ({ body: { replicas: registry.replicas.map(toReplicaView) } }),
 });

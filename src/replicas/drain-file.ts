@@ -1,0 +1,93 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { DrainState } from './drains.ts';
+
+const FILE_NAME = 'drains.json';
+
+/** The drain states on disk, in `state_dir/drains.json`, so that they survive a restart. */
+export interface DrainFile {
+  /** The states by name. Rejects on an unreadable or corrupt file. */
+  read(): Promise<ReadonlyMap<string, DrainState>>;
+  /** Stores these states; resolves once they are on disk. Concurrent calls are written in order. */
+  write(states: ReadonlyMap<string, DrainState>): Promise<void>;
+}
+
+/** Creates the access to the file; it is made when something is stored. */
+export function createDrainFile(stateDir: string): DrainFile {
+  const path = join(stateDir, FILE_NAME);
+  let lastWrite: Promise<void> = Promise.resolve();
+
+  return {
+    async read() {
+      let text: string;
+      try {
+        text = await readFile(path, 'utf8');
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Map();
+        throw error;
+      }
+      const states = parseStates(text);
+      // To forget a drain silently would send requests to a replica that somebody is about to stop.
+      if (states === null) throw new Error(`${path} is not a drain state file: repair or remove it`);
+      return states;
+    },
+    write(states) {
+      const text = `${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`;
+      const write = lastWrite.then(() => writeAtomically(path, text));
+      lastWrite = write.catch(() => undefined);
+      return write;
+    },
+  };
+}
+
+function parseStates(text: string): ReadonlyMap<string, DrainState> | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isObject(value) || value.version !== 1 || !isObject(value.replicas)) return null;
+  const states = new Map<string, DrainState>();
+  for (const [name, stored] of Object.entries(value.replicas)) {
+    const state = toState(stored);
+    if (state === null) return null;
+    states.set(name, state);
+  }
+  return states;
+}
+
+/** The reason and the version came later than the format: a file without them is as good. */
+function toState(stored: unknown): DrainState | null {
+  if (!isObject(stored)) return null;
+  const { drained, since, reason = null, version = 1 } = stored;
+  const isState =
+    typeof drained === 'boolean' &&
+    (since === null || typeof since === 'string') &&
+    (reason === null || typeof reason === 'string') &&
+    Number.isSafeInteger(version);
+  return isState ? ({ drained, since, reason, version } as DrainState) : null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+async function writeAtomically(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  const directory = await open(dirname(path), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

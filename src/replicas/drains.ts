@@ -1,0 +1,108 @@
+import type { DrainFile } from './drain-file.ts';
+import type { SharedState } from './shared-state.ts';
+
+/** Whether a replica takes new requests, since when, and why. */
+export interface DrainState {
+  readonly drained: boolean;
+  /** RFC 3339 of the last drain or undrain; `null` if there was none. */
+  readonly since: string | null;
+  /** What whoever drained or undrained it gave as the reason; `null` if nothing. */
+  readonly reason: string | null;
+  /** Grows with every change of this name's state; 0: there was none. */
+  readonly version: number;
+}
+
+/** What a drain or undrain did. */
+export interface DrainChange {
+  readonly before: DrainState;
+  readonly after: DrainState;
+  /** Resolves once `after` is on disk; rejects if it cannot be stored: a restart would forget it. */
+  readonly stored: Promise<void>;
+}
+
+/** What drains work with. */
+export interface DrainCollaborators {
+  readonly shared: SharedState;
+  readonly file: DrainFile;
+  /** Resolves when every worker has gone by; with the numbers, from 1, of those that did not answer in time. */
+  readonly barrier: () => Promise<readonly number[]>;
+}
+
+const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: 0 };
+
+/**
+ * The drain states, by name: also of replicas that are not configured at the moment, so that one that comes back
+ * is as it was left. The one place where a drain is decided; the flags that workers read follow it at once.
+ */
+export class Drains {
+  readonly #with: DrainCollaborators;
+  readonly #states = new Map<string, DrainState>();
+  readonly #slots = new Map<string, number>();
+
+  constructor(collaborators: DrainCollaborators) {
+    this.#with = collaborators;
+  }
+
+  /** Takes over what an earlier run stored. Rejects on an unreadable or corrupt file. */
+  async restore(): Promise<void> {
+    for (const [name, state] of await this.#with.file.read()) this.#put(name, state);
+  }
+
+  stateOf(name: string): DrainState {
+    return this.#states.get(name) ?? NEVER_DRAINED;
+  }
+
+  /** From now on the replica of this name is in this slot: its flag follows the state of the name. */
+  bind(name: string, slot: number): void {
+    this.#slots.set(name, slot);
+    this.#enforce(name);
+  }
+
+  /** The name has no replica any more; its state is kept. */
+  unbind(name: string): void {
+    this.#slots.delete(name);
+  }
+
+  /**
+   * Drains or undrains, in force when this returns. Setting what is set already keeps its time, and its reason unless
+   * another one is given.
+   */
+  set(
+    name: string,
+    drained: boolean,
+    { reason, at }: { readonly reason: string | null; readonly at: string },
+  ): DrainChange {
+    const before = this.stateOf(name);
+    const after = nextState(before, { drained, reason, since: at });
+    if (after !== before) this.#put(name, after);
+    const stored = this.#with.file.write(this.#states);
+    // Whoever looks at it later, or not at all, is not to be ended by it.
+    stored.catch(() => undefined);
+    return { before, after, stored };
+  }
+
+  /**
+   * Resolves when no worker can be in the middle of writing a request that it decided on before the last change:
+   * each has answered a message, and so has left the tick in which it might have. Returns those that did not answer.
+   */
+  confirm(): Promise<readonly number[]> {
+    return this.#with.barrier();
+  }
+
+  #put(name: string, state: DrainState): void {
+    this.#states.set(name, state);
+    this.#enforce(name);
+  }
+
+  #enforce(name: string): void {
+    const slot = this.#slots.get(name);
+    if (slot !== undefined) this.#with.shared.setDrained(slot, this.stateOf(name).drained);
+  }
+}
+
+function nextState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
+  const isChange = wanted.drained !== before.drained;
+  if (isChange) return { ...wanted, version: before.version + 1 };
+  if (wanted.reason === null || wanted.reason === before.reason) return before;
+  return { ...before, reason: wanted.reason, version: before.version + 1 };
+}

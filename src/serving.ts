@@ -1,0 +1,102 @@
+import type { Config } from './config/config.ts';
+import { createListener, listen, stopAccepting } from './http/listener.ts';
+import { createBodyInspector } from './proxy/body-inspector.ts';
+import { createProxy } from './proxy/handle-request.ts';
+import type { ProxyCollaborators } from './proxy/proxy-context.ts';
+import { ByteBudget } from './proxy/read-body.ts';
+import { ReplicaLog, type ReplicaLogTarget } from './proxy/replica-log.ts';
+import { ReplicaPool } from './replicas/pool.ts';
+import { SharedState, type SharedStateMemory } from './replicas/shared-state.ts';
+import type { Topology } from './replicas/topology.ts';
+import { toListenerSettings, toProxySettings } from './settings.ts';
+
+/** What a data plane is told before it starts. Plain data: it can go to another thread. */
+export interface ServingSettings {
+  readonly config: Config;
+  /** The salt of the prefix hashes. */
+  readonly salt: Uint8Array;
+  /** Which worker this is, from 0: its row in shared memory. */
+  readonly worker: number;
+  readonly shared: SharedStateMemory;
+}
+
+/** Whom a data plane works with. */
+export interface ServingCollaborators {
+  readonly telemetry: ProxyCollaborators['telemetry'];
+  readonly log: ProxyCollaborators['log'] & ReplicaLogTarget;
+  readonly onRecord: ProxyCollaborators['onRecord'];
+}
+
+/** The data plane: what serves clients. It takes no decision of its own about which replicas there are. */
+export interface Serving {
+  /** Starts listening and returns the port; rejects with the system's error. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<number>;
+  /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
+  apply(topology: Topology): Promise<void>;
+  /**
+   * Resolves when everything that was under way in the present tick of whoever serves is over. Returns the numbers,
+   * from 1, of workers that did not answer in time.
+   */
+  confirm(): Promise<readonly number[]>;
+  /** From now on /healthz answers 503, and connections close with their response. */
+  startClosing(): void;
+  /** Stops accepting, lets requests in flight finish for so long, and cuts the others; returns how many those are. */
+  finish(graceMs: number): Promise<number>;
+  /** Lets go of all connections and threads. */
+  close(): Promise<void>;
+}
+
+/** How long a client whose request was cut has to read that it was. */
+const LAST_WORDS_MS = 500;
+
+/** Creates the data plane of the present thread. Before `apply` it knows no replica. */
+export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
+  const { config, salt, worker, shared } = settings;
+  const { telemetry, log, onRecord } = collaborators;
+  const pool = new ReplicaPool({ shared: new SharedState(shared), worker, timeouts: config.timeouts });
+  const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
+  const proxy = createProxy(toProxySettings(config), {
+    ...{ pool, telemetry, inspector, log, onRecord },
+    bodyBudget: new ByteBudget(config.limits.bufferedBytes),
+    replicaLog: new ReplicaLog(log),
+  });
+  const listener = createListener(toListenerSettings(config), proxy.handle);
+
+  /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
+  async function endCut(): Promise<void> {
+    await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
+    listener.closeAllConnections();
+    await proxy.untilIdle();
+  }
+
+  return {
+    listen: (address) => listen(listener, address),
+    apply: async (topology) => pool.apply(topology),
+    // Nothing else of this thread runs while somebody asks: whatever was decided is written.
+    confirm: async () => [],
+    startClosing: () => proxy.startClosing(),
+    async finish(graceMs) {
+      stopAccepting(listener);
+      const isIdle = await Promise.race([
+        proxy.untilIdle().then(() => true),
+        delay(graceMs).then(() => false),
+      ]);
+      const cutRequests = isIdle ? 0 : proxy.cutAll();
+      if (cutRequests > 0) await endCut();
+      return cutRequests;
+    },
+    async close() {
+      listener.close();
+      listener.closeAllConnections();
+      await pool.close();
+      await inspector.close();
+    },
+  };
+}
+
+function delay(ms: number): Promise<void> {
+  if (ms === 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

@@ -1,0 +1,61 @@
+import type { ReplicaConfig } from '../../src/config/config.ts';
+import { Drains } from '../../src/replicas/drains.ts';
+import { ReplicaPool } from '../../src/replicas/pool.ts';
+import { ReplicaRegistry } from '../../src/replicas/registry.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
+
+const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000 };
+
+/** A replica's configuration: the model `m`, unless it says otherwise. Nothing listens at its url. */
+export function toReplicaConfig(
+  name: string,
+  models: ReplicaConfig['models'] = ['m'],
+  members: Partial<ReplicaConfig> = {},
+): ReplicaConfig {
+  const url = `http://${name}.test:8000/base`;
+  return { name, url, host: name, gpuModel: null, gpuCount: null, models, engine: 'auto', ...members };
+}
+
+/** A registry and the pools of so many workers, in one thread and without a network. */
+export interface TestPools {
+  readonly shared: SharedState;
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  /** The first worker's pool. */
+  readonly pool: ReplicaPool;
+  /** One of each worker. */
+  readonly pools: readonly ReplicaPool[];
+  /** Drains or undrains. */
+  setDrained(name: string, drained: boolean): void;
+  /** Brings what the registry knows to every pool. */
+  publish(): void;
+}
+
+/** Creates the pools, with these replicas in them. */
+export function createPools(configs: readonly ReplicaConfig[], workerCount = 1): TestPools {
+  const shared = new SharedState(allocateSharedState(workerCount));
+  const drains = new Drains({
+    shared,
+    file: { read: async () => new Map(), write: async () => undefined },
+    barrier: async () => [],
+  });
+  const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
+  registry.configure(configs);
+  const first = new ReplicaPool({ shared, worker: 0, timeouts: TIMEOUTS });
+  const others = Array.from(
+    { length: workerCount - 1 },
+    (_, index) => new ReplicaPool({ shared, worker: index + 1, timeouts: TIMEOUTS }),
+  );
+  const pools = [first, ...others];
+  const publish = () => {
+    const topology = registry.nextTopology();
+    for (const pool of pools) pool.apply(topology);
+    registry.noteApplied(topology.version);
+  };
+  publish();
+  return {
+    ...{ shared, registry, drains, pool: first, pools, publish },
+    setDrained: (name, drained) =>
+      void drains.set(name, drained, { reason: null, at: '2026-01-01T00:00:00.000Z' }),
+  };
+}
