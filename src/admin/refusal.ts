@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { toErrorJson } from '../http/error-body.ts';
 
 /** Every way in which the admin API says no, with its status and what it says. */
@@ -12,6 +13,18 @@ export const REFUSALS = {
 
 /** The stable code of a refusal. */
 export type RefusalCode = keyof typeof REFUSALS;
+
+/** What the body of a refusal is. Its codes are the table's; each route says which of them it may give. */
+export const errorSchema = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.enum(['invalid_request_error', 'server_error']),
+      param: z.string().nullable().describe('The parameter that is wrong, for `invalid_request`.'),
+      code: z.string().describe('Stable, for programs.'),
+    }),
+  })
+  .meta({ id: 'Error' });
 
 /** A no. `message` replaces the one of the table; it never echoes the call. */
 export class Refusal {

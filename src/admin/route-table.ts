@@ -1,7 +1,14 @@
 import type { Route } from './route.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
+import { describeRoutes } from './routes/openapi.ts';
 import { listReplicas } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
 /** Everything that the admin listener answers. */
-export const ROUTES: readonly Route[] = [listReplicas, drainReplica, undrainReplica, showStats];
+export const ROUTES: readonly Route[] = [
+  listReplicas,
+  drainReplica,
+  undrainReplica,
+  showStats,
+  describeRoutes(() => ROUTES),
+];

@@ -26,6 +26,8 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
   readonly method: 'GET' | 'POST';
   /** A segment in braces stands for any one segment. */
   readonly path: P;
+  /** What each segment in braces stands for. */
+  readonly params?: Readonly<Record<ParamNames<P>, string>>;
   /** Unique; what generated clients call it. */
   readonly operationId: string;
   readonly summary: string;
@@ -66,6 +68,7 @@ export interface Route {
   readonly summary: string;
   readonly description: string | undefined;
   readonly isPage: boolean;
+  readonly params: Readonly<Record<string, string>>;
   readonly query: z.ZodObject;
   readonly answer: {
     readonly description: string;
@@ -80,11 +83,20 @@ export interface Route {
 export function defineRoute<const P extends string, T, Q extends z.ZodRawShape = Record<never, never>>(
   definition: RouteDefinition<P, Q, T>,
 ): Route {
-  const { method, path, operationId, summary, description, isPage = false, refusals = [] } = definition;
+  const {
+    method,
+    path,
+    operationId,
+    summary,
+    description,
+    isPage = false,
+    params = {},
+    refusals = [],
+  } = definition;
   const { content } = definition.answer;
   const query = z.object(definition.query ?? ({} as Q));
   return {
-    ...{ method, path, operationId, summary, description, isPage, query },
+    ...{ method, path, operationId, summary, description, isPage, params, query },
     answer: { description: definition.answer.description, ...content },
     refusals: definition.query === undefined ? refusals : ['invalid_request', ...refusals],
     async respond({ params, search, signal }, services) {

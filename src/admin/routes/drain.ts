@@ -1,16 +1,20 @@
 import { z } from 'zod';
-import type { RegisteredReplica } from '../../replicas/registry.ts';
+import type { Replica } from '../../replicas/replica.ts';
 import type { AdminServices } from '../admin-services.ts';
 import { json } from '../content.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute, type Reply } from '../route.ts';
 import { replicaSchema, toReplicaView } from '../views.ts';
 
-const drainSchema = z.object({
-  replica: replicaSchema,
-  was_drained: z.boolean().describe('The state before the call.'),
-  warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
-});
+const drainSchema = z
+  .object({
+    replica: replicaSchema,
+    was_drained: z.boolean().describe('The state before the call.'),
+    warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
+  })
+  .meta({ id: 'Drain' });
+
+const REPLICA_NAME = { name: "The replica's name." } as const;
 
 type DrainView = z.output<typeof drainSchema>;
 
@@ -18,6 +22,7 @@ type DrainView = z.output<typeof drainSchema>;
 export const drainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/drain',
+  params: REPLICA_NAME,
   operationId: 'drainReplica',
   summary: 'Send a replica no new requests',
   answer: { description: 'The drain is in force.', content: json(drainSchema) },
@@ -29,6 +34,7 @@ export const drainReplica = defineRoute({
 export const undrainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/undrain',
+  params: REPLICA_NAME,
   operationId: 'undrainReplica',
   summary: 'Let a drained replica take its turns again',
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
@@ -41,7 +47,7 @@ async function setDrained(
   drained: boolean,
   services: AdminServices,
 ): Promise<Reply<DrainView>> {
-  const replica = services.registry.find(name);
+  const replica = services.pool.find(name);
   return replica === undefined
     ? new Refusal('replica_not_found')
     : { body: await changeDrain(replica, drained, services) };
@@ -52,22 +58,23 @@ async function setDrained(
  * that cannot be stored says so, and does not take the drain back.
  */
 async function changeDrain(
-  replica: RegisteredReplica,
+  replica: Replica,
   drained: boolean,
-  { drains, onAction, log }: AdminServices,
+  { pool, drains, onAction, log }: AdminServices,
 ): Promise<DrainView> {
   const startEpochMs = Date.now();
+  const before = pool.setDrained(replica, drained, new Date(startEpochMs).toISOString());
   const action = drained ? 'drain' : 'undrain';
-  const { name } = replica;
-  const change = drains.set(name, drained, { reason: null, at: new Date(startEpochMs).toISOString() });
-  const was_drained = change.before.drained;
-  const { inflight } = replica;
-  log.info({ action, replica: name, was_drained, inflight }, action);
-  // Whoever decided to send before the drain has sent when this is over.
-  const [stored] = await Promise.allSettled([change.stored, drains.confirm()]);
-  onAction({ action, replica: name, wasDrained: was_drained, inflight, startEpochMs });
-  const answer = { replica: toReplicaView(replica), was_drained };
-  if (stored.status === 'fulfilled') return answer;
-  log.error({ err: stored.reason, replica: name }, 'drain state not stored');
-  return { ...answer, warning: 'The state is in force but could not be stored: a restart forgets it.' };
+  const { name, inflight } = replica;
+  const answer = { replica: toReplicaView(replica), was_drained: before.drained };
+  log.info({ action, replica: name, was_drained: before.drained, inflight }, action);
+  try {
+    await drains.save();
+    return answer;
+  } catch (error) {
+    log.error({ err: error, replica: name }, 'drain state not stored');
+    return { ...answer, warning: 'The state is in force but could not be stored: a restart forgets it.' };
+  } finally {
+    onAction({ action, replica: name, wasDrained: before.drained, inflight, startEpochMs });
+  }
 }

@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, test } from 'vitest';
+import { renderOpenApi } from '../../scripts/generate-openapi.ts';
+import { ROUTES } from '../../src/admin/route-table.ts';
+import { startFakeReplica } from '../support/fake-replica.ts';
+import { OpenApiDocument } from '../support/openapi-document.ts';
+import { startGateway } from '../support/start-gateway.ts';
+
+/** For each operation, targets that bring about every answer of its own that it documents. */
+const EXAMPLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  listReplicas: ['/admin/replicas'],
+  drainReplica: ['/admin/replicas/a/drain', '/admin/replicas/nobody/drain'],
+  undrainReplica: ['/admin/replicas/a/undrain', '/admin/replicas/nobody/undrain'],
+  showStats: ['/admin/stats'],
+  describeApi: ['/openapi.json'],
+};
+
+const rows = ROUTES.filter((route) => !route.isPage);
+
+describe('the OpenAPI document', () => {
+  test('is valid OpenAPI 3.1, and the one in docs/', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const served = await (await gateway.admin('/openapi.json')).text();
+
+    const validator = new Validator();
+    expect(await validator.validate(served)).toMatchObject({ valid: true });
+    expect(validator.version).toBe('3.1');
+
+    const documented = await readFile(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8');
+    expect(documented, 'run node scripts/generate-openapi.ts').toBe(renderOpenApi());
+    const other = new Validator();
+    await other.validate(documented);
+    expect(other.specification).toEqual(JSON.parse(served));
+  });
+
+  test('has every route of the table and no other, each with what its path and query may hold', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const { operations } = await OpenApiDocument.read(gateway);
+
+    expect([...operations.keys()].toSorted()).toEqual(
+      rows.map(({ method, path }) => `${method} ${path}`).toSorted(),
+    );
+    for (const { method, path, query } of rows) {
+      const parameters = operations.get(`${method} ${path}`)?.parameters ?? [];
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((found) => `path ${found[1]}`);
+      const inQuery = Object.keys(query.shape).map((name) => `query ${name}`);
+      expect(parameters.map((each) => `${each.in} ${each.name}`)).toEqual([...inPath, ...inQuery]);
+      for (const { description } of parameters) expect(description).toMatch(/\w/);
+    }
+    expect(new Set(rows.map(({ operationId }) => operationId)).size).toBe(rows.length);
+  });
+});
+
+describe('every answer is as documented, and every documented answer is given:', () => {
+  test.for(rows)('$method $path', async ({ method, path, operationId }) => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica] });
+    await using closed = await startGateway({ replicas: [replica], adminToken: null });
+    const document = await OpenApiDocument.read(gateway);
+    const operation = document.operations.get(`${method} ${path}`);
+    if (operation === undefined) return expect.unreachable('it is not documented');
+    const examples = EXAMPLES[operationId] ?? expect.unreachable('it has no example above');
+
+    const responses = [
+      await fetch(gateway.adminUrl + examples[0], { method }),
+      await fetch(closed.adminUrl + examples[0], { method }),
+    ];
+    for (const target of examples) responses.push(await gateway.admin(target, { method }));
+    for (const response of responses) await document.check(operation, response);
+
+    // No call from outside can bring about the failure that nobody thought of.
+    const statuses = Object.keys(operation.responses).filter((status) => status !== '500');
+    expect(new Set(responses.map(({ status }) => String(status)))).toEqual(new Set(statuses));
+  });
+});
