@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Replica } from '../../replicas/replica.ts';
+import type { RegisteredReplica } from '../../replicas/registry.ts';
 import type { AdminServices } from '../admin-services.ts';
 import { json } from '../content.ts';
 import { Refusal } from '../refusal.ts';
@@ -47,7 +47,7 @@ async function setDrained(
   drained: boolean,
   services: AdminServices,
 ): Promise<Reply<DrainView>> {
-  const replica = services.pool.find(name);
+  const replica = services.registry.find(name);
   return replica === undefined
     ? new Refusal('replica_not_found')
     : { body: await changeDrain(replica, drained, services) };
@@ -58,23 +58,22 @@ async function setDrained(
  * that cannot be stored says so, and does not take the drain back.
  */
 async function changeDrain(
-  replica: Replica,
+  replica: RegisteredReplica,
   drained: boolean,
-  { pool, drains, onAction, log }: AdminServices,
+  { drains, onAction, log }: AdminServices,
 ): Promise<DrainView> {
   const startEpochMs = Date.now();
-  const before = pool.setDrained(replica, drained, new Date(startEpochMs).toISOString());
   const action = drained ? 'drain' : 'undrain';
-  const { name, inflight } = replica;
-  const answer = { replica: toReplicaView(replica), was_drained: before.drained };
-  log.info({ action, replica: name, was_drained: before.drained, inflight }, action);
-  try {
-    await drains.save();
-    return answer;
-  } catch (error) {
-    log.error({ err: error, replica: name }, 'drain state not stored');
-    return { ...answer, warning: 'The state is in force but could not be stored: a restart forgets it.' };
-  } finally {
-    onAction({ action, replica: name, wasDrained: before.drained, inflight, startEpochMs });
-  }
+  const { name } = replica;
+  const change = drains.set(name, drained, { reason: null, at: new Date(startEpochMs).toISOString() });
+  const was_drained = change.before.drained;
+  const { inflight } = replica;
+  log.info({ action, replica: name, was_drained, inflight }, action);
+  // Whoever decided to send before the drain has sent when this is over.
+  const [stored] = await Promise.allSettled([change.stored, drains.confirm()]);
+  onAction({ action, replica: name, wasDrained: was_drained, inflight, startEpochMs });
+  const answer = { replica: toReplicaView(replica), was_drained };
+  if (stored.status === 'fulfilled') return answer;
+  log.error({ err: stored.reason, replica: name }, 'drain state not stored');
+  return { ...answer, warning: 'The state is in force but could not be stored: a restart forgets it.' };
 }
