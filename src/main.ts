@@ -58,6 +58,9 @@ try {
   const exitCode = await run({
     args: process.argv.slice(2),
     env: process.env,
+    get stdin() {
+      return process.stdin;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
     signals: {

@@ -23,6 +23,8 @@ export interface Invocation {
   /** What follows the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
   readonly args: readonly string[];
   readonly env: Environment;
+  /** Standard input, in the pieces it comes in; nothing is read before somebody asks. */
+  readonly stdin: AsyncIterable<Uint8Array>;
   readonly stdout: TextSink;
   readonly stderr: TextSink;
   readonly signals: Signals;

@@ -6,6 +6,7 @@ export const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CON
        gateway replicas | stats      show a running gateway's replicas or export counters
        gateway drain NAME            send a replica no new requests
        gateway undrain NAME          let it take requests again
+       gateway export-trace FILE...  exported records as a trace for replay tools, or what caching did for them
        gateway simulate              serve a simulated replica (see gateway simulate --help)
        gateway quickstart            try it: a gateway and two simulated replicas
        gateway --help | --version

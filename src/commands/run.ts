@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   stats: async () => (await import('./stats.ts')).stats,
   drain: async () => (await import('./drain.ts')).drain,
   undrain: async () => (await import('./drain.ts')).undrain,
+  'export-trace': async () => (await import('./export-trace.ts')).exportTrace,
   simulate: async () => (await import('./simulate.ts')).simulate,
   quickstart: async () => (await import('./quickstart.ts')).quickstart,
 };
@@ -18,7 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 const loadServe = async () => (await import('./serve.ts')).serve;
 
 /** Commands with more to tell than the common usage answer `--help` themselves. */
-const HELPFUL = new Set(['simulate', 'quickstart']);
+const HELPFUL = new Set(['simulate', 'quickstart', 'export-trace']);
 
 /**
  * Runs the command line that `invocation.args` holds, without node and script, and tells the exit code:

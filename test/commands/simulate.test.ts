@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { type Invocation, UsageError } from '../../src/commands/command.ts';
 import { simulate } from '../../src/commands/simulate.ts';
@@ -9,7 +9,7 @@ function invoke(args: readonly string[]): { invocation: Invocation; stdout: Pass
   const stdout = new PassThrough({ encoding: 'utf8' });
   const stopping = new AbortController();
   const signals = { shutdown: stopping.signal, onHangup: () => {} };
-  const invocation = { args, env: {}, stdout, stderr: new PassThrough(), signals };
+  const invocation = { args, env: {}, stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals };
   return { invocation, stdout, stop: () => stopping.abort() };
 }
 

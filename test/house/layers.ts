@@ -22,6 +22,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../gateway.ts',
       '../config/load.ts',
       '../simulate/replica.ts',
+      '../replay-trace/trace-lines.ts',
       'node:http',
       'pino',
     ],
@@ -159,10 +160,21 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     ],
   },
   {
+    file: 'src/admin/dashboard/probe-case.ts',
+    allowed: ['./overview.ts', '../views.ts', '#otel/request-record.ts', 'zod', 'node:fs'],
+    refused: ['../../replicas/pool.ts', '../../proxy/forward.ts', './page/main.js', 'undici', 'node:process'],
+  },
+  {
+    file: 'src/admin/dashboard/page/probe-case.js',
+    allowed: ['./dom.js'],
+    refused: ['../overview.ts', '../../views.ts', 'uplot', 'zod', 'node:fs'],
+  },
+  {
     file: 'src/admin/routes/probe-case.ts',
     allowed: [
       './drain.ts',
       '../route.ts',
+      '../dashboard/overview.ts',
       '../../replicas/replica.ts',
       '#otel/export-stats.ts',
       'zod',
@@ -229,12 +241,35 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     refused: ['../gateway.ts', '../json/cursor.ts', '../config/config.ts', '#otel/request-record.ts', 'pino'],
   },
   {
+    file: 'src/replay-trace/probe-case.ts',
+    allowed: ['./hash-table.ts', '#otel/request-record.ts', '#otel/decode-record.ts'],
+    refused: [
+      '../gateway.ts',
+      '../record/prefix-hashes.ts',
+      './../gateway.ts',
+      '#otel/attributes.ts',
+      'node:fs',
+    ],
+  },
+  {
     file: 'otel/probe-case.ts',
     allowed: ['./attributes.ts', '@opentelemetry/api', '@opentelemetry/core', 'node:https'],
     refused: [
       '../src/gateway.ts',
       '../src/record/gaps.ts',
       './../src/gateway.ts',
+      'undici',
+      'pino',
+      'node:process',
+    ],
+  },
+  {
+    file: 'otel/metrics/probe-case.ts',
+    allowed: ['./cells.ts', '../attributes.ts', '@opentelemetry/sdk-metrics', 'node:os'],
+    refused: [
+      '../../src/gateway.ts',
+      '../../otel/../src/gateway.ts',
+      './../../src/gateway.ts',
       'undici',
       'pino',
       'node:process',

@@ -1,0 +1,83 @@
+import type { TracedRequest } from './traced-request.ts';
+
+/** What was found on the way, counted while it happens. */
+export interface OrderCounts {
+  /** Requests whose record came twice: delivery is at least once. */
+  repeated: number;
+  /** Requests that had to be moved, because later ones were gone by then. */
+  late: number;
+}
+
+/**
+ * Brings requests into the order of their arrival. Records are written as requests end, so a long one comes after
+ * many that began later: up to `window` requests are held back for it. One that is further out of order gets the
+ * time of the request before it. Repeats are left out if they come within the window.
+ */
+export async function* inArrivalOrder(
+  requests: AsyncIterable<TracedRequest>,
+  window: number,
+  counts: OrderCounts,
+): AsyncGenerator<TracedRequest> {
+  const ids = new Set<string>();
+  let held: TracedRequest[] = [];
+  let lastAtMs = Number.NEGATIVE_INFINITY;
+
+  function* release(count: number): Generator<TracedRequest> {
+    held.sort((a, b) => a.atMs - b.atMs);
+    for (const request of held.slice(0, count)) {
+      ids.delete(request.id);
+      const isLate = request.atMs < lastAtMs;
+      if (isLate) counts.late += 1;
+      else lastAtMs = request.atMs;
+      yield isLate ? { ...request, atMs: lastAtMs } : request;
+    }
+    held = held.slice(count);
+  }
+
+  for await (const request of requests) {
+    if (ids.has(request.id)) {
+      counts.repeated += 1;
+      continue;
+    }
+    ids.add(request.id);
+    held.push(request);
+    // Sorted once a window, not once a request: between one and two windows are held.
+    if (held.length >= 2 * window) yield* release(window);
+  }
+  yield* release(held.length);
+}
+
+/**
+ * Merges files of records that overlap in time, as those of several gateways do: the request that ended first
+ * comes first. Each file is nearly in that order by itself.
+ */
+export async function* mergeByEnd(
+  files: readonly AsyncIterable<TracedRequest>[],
+): AsyncGenerator<TracedRequest> {
+  const readers = files.map((file) => file[Symbol.asyncIterator]());
+  try {
+    const heads = await Promise.all(readers.map((reader) => reader.next()));
+    for (;;) {
+      const first = findFirst(heads);
+      const head = heads[first];
+      const reader = readers[first];
+      if (head === undefined || reader === undefined || head.done === true) return;
+      yield head.value;
+      heads[first] = await reader.next();
+    }
+  } finally {
+    await Promise.all(readers.map((reader) => reader.return?.()));
+  }
+}
+
+/** The index of the head that ended first; -1 if all files are at their end. */
+function findFirst(heads: readonly IteratorResult<TracedRequest>[]): number {
+  let first = -1;
+  let firstMs = Number.POSITIVE_INFINITY;
+  for (const [index, head] of heads.entries()) {
+    if (head.done === true || head.value.endedAtMs >= firstMs) continue;
+    first = index;
+    firstMs = head.value.endedAtMs;
+  }
+  return first;
+}
