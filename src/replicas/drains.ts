@@ -28,6 +28,9 @@ export interface DrainCollaborators {
   readonly barrier: () => Promise<readonly number[]>;
 }
 
+/** How long after a worker did not answer it is asked again. */
+const CONFIRM_AGAIN_MS = 1_000;
+
 const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: 0 };
 
 /**
@@ -38,6 +41,8 @@ export class Drains {
   readonly #with: DrainCollaborators;
   readonly #states = new Map<string, DrainState>();
   readonly #slots = new Map<string, number>();
+  /** The version of each name's state that every worker is known to go by. */
+  readonly #confirmed = new Map<string, number>();
 
   constructor(collaborators: DrainCollaborators) {
     this.#with = collaborators;
@@ -45,7 +50,11 @@ export class Drains {
 
   /** Takes over what an earlier run stored. Rejects on an unreadable or corrupt file. */
   async restore(): Promise<void> {
-    for (const [name, state] of await this.#with.file.read()) this.#put(name, state);
+    for (const [name, state] of await this.#with.file.read()) {
+      this.#put(name, state);
+      // No worker runs yet: none can have decided before.
+      this.#confirmed.set(name, state.version);
+    }
   }
 
   stateOf(name: string): DrainState {
@@ -83,10 +92,22 @@ export class Drains {
 
   /**
    * Resolves when no worker can be in the middle of writing a request that it decided on before the last change:
-   * each has answered a message, and so has left the tick in which it might have. Returns those that did not answer.
+   * each has answered a message, and so has left the tick in which it might have. Returns those that did not answer;
+   * they are asked again until they do, or until the state changes.
    */
-  confirm(): Promise<readonly number[]> {
-    return this.#with.barrier();
+  async confirm(name: string): Promise<readonly number[]> {
+    const { version } = this.stateOf(name);
+    const silent = await this.#with.barrier();
+    if (version !== this.stateOf(name).version) return silent;
+    if (silent.length === 0) this.#confirmed.set(name, version);
+    else setTimeout(() => void this.confirm(name), CONFIRM_AGAIN_MS).unref();
+    return silent;
+  }
+
+  /** Whether every worker is known to go by the present state of this name. */
+  isConfirmed(name: string): boolean {
+    const { version } = this.stateOf(name);
+    return version === 0 || this.#confirmed.get(name) === version;
   }
 
   #put(name: string, state: DrainState): void {

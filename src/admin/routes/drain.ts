@@ -70,7 +70,7 @@ async function changeDrain(
   const { inflight } = replica;
   log.info({ action, replica: name, was_drained, inflight }, action);
   // Whoever decided to send before the drain has sent when this is over.
-  const [stored] = await Promise.allSettled([change.stored, drains.confirm()]);
+  const [stored] = await Promise.allSettled([change.stored, drains.confirm(name)]);
   onAction({ action, replica: name, wasDrained: was_drained, inflight, startEpochMs });
   const answer = { replica: toReplicaView(replica), was_drained };
   if (stored.status === 'fulfilled') return answer;
