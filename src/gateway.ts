@@ -111,7 +111,7 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts });
-  registry.configure(config.replicas);
+  registry.configure(config.replicas, new Date().toISOString());
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
   const telemetry = await orStartError('telemetry', startTelemetry(toTelemetrySettings(config), { log }));
   const serving = createServing(

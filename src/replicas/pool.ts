@@ -1,5 +1,6 @@
 import { Replica, type ReplicaSurroundings } from './replica.ts';
 import { Rotation } from './rotation.ts';
+import { toServingSets } from './serving-sets.ts';
 import { CURSORS } from './shared-state.ts';
 import type { Topology } from './topology.ts';
 
@@ -52,15 +53,11 @@ export class ReplicaPool {
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
-    const candidates = candidatesByModel(replicas, cursors.keys());
+    const { byModel, ofUnknown } = toServingSets(replicas);
     this.#rotations = new Map(
-      [...cursors].map(([model, cursor]) => [model, this.#toRotation(candidates.get(model) ?? [], cursor)]),
+      [...cursors].map(([model, cursor]) => [model, this.#toRotation(byModel.get(model) ?? [], cursor)]),
     );
-    const wildcards = replicas.filter(isWildcard);
-    this.#rotationOfUnknown = this.#toRotation(
-      wildcards.length > 0 ? wildcards : replicas.filter(({ models }) => models === null),
-      CURSORS.unknownModels,
-    );
+    this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels);
     this.#rotationOfAll = this.#toRotation(replicas, CURSORS.all);
   }
 
@@ -89,23 +86,4 @@ function acquireFrom(rotation: Rotation, tried: ReadonlySet<Replica>): Lease | N
   const replica = rotation.takeTurn(tried);
   if (replica !== null) return new Lease(replica);
   return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
-}
-
-/** Who is known to serve each of these models, in the order of `replicas`. */
-function candidatesByModel(
-  replicas: readonly Replica[],
-  models: Iterable<string>,
-): ReadonlyMap<string, readonly Replica[]> {
-  const candidates = new Map<string, Replica[]>();
-  for (const model of models) candidates.set(model, []);
-  for (const replica of replicas) {
-    const served = isWildcard(replica) ? candidates.keys() : new Set(replica.models);
-    for (const model of served) candidates.get(model)?.push(replica);
-  }
-  return candidates;
-}
-
-/** Whether the replica serves any model name. */
-function isWildcard(replica: Replica): boolean {
-  return replica.models?.includes('*') ?? false;
 }

@@ -1,8 +1,10 @@
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 import { type Connections, createConnections, pathPrefixOf } from './connections.ts';
 import type { DrainState, Drains } from './drains.ts';
-import { CURSORS, MAX_CURSORS, MAX_REPLICAS, type SharedState } from './shared-state.ts';
+import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
+import { MAX_REPLICAS, type SharedState } from './shared-state.ts';
 import type { ReplicaKnowledge, Topology } from './topology.ts';
+import { Turns } from './turns.ts';
 
 /** What the registry works with. */
 export interface RegistryCollaborators {
@@ -21,6 +23,7 @@ export class RegisteredReplica {
   readonly #with: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null };
+  #removedAt: string | null = null;
 
   constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
     this.slot = slot;
@@ -62,8 +65,16 @@ export class RegisteredReplica {
     return this.models !== null && this.knowledge.engine !== null;
   }
 
+  /** One that was removed takes no requests either, whatever the state of its name. */
   get drain(): DrainState {
-    return this.#with.drains.stateOf(this.name);
+    const state = this.#with.drains.stateOf(this.name);
+    if (this.#removedAt === null) return state;
+    return { ...state, drained: true, since: this.#removedAt, reason: 'removed' };
+  }
+
+  /** Whether it is wanted no more, and finishes what it has in flight. */
+  get isRemoving(): boolean {
+    return this.#removedAt !== null;
   }
 
   /** Requests in flight on it, from all workers. */
@@ -71,21 +82,44 @@ export class RegisteredReplica {
     return this.#with.shared.inflightOf(this.slot);
   }
 
+  /**
+   * Drained, and nothing in flight; null while a worker has not said that it knows of the drain. A lease is counted
+   * before the flag is read for the last time: what is in flight after the drain is all that can still be sent.
+   */
+  get isSafeToStop(): boolean | null {
+    if (!this.drain.drained || this.inflight > 0) return false;
+    return this.#with.drains.isConfirmed(this.name) ? true : null;
+  }
+
   /** Takes over what a probe found. */
   learn(found: ReplicaKnowledge): void {
     this.#found = found;
   }
 
-  /** Takes over another configuration of the same replica. */
+  /** Takes over another configuration of the same server. */
   configure(config: ReplicaConfig): void {
     this.#config = config;
   }
+
+  /** It is wanted no more, since a time in RFC 3339. */
+  remove(at: string): void {
+    this.#removedAt = at;
+    void this.connections.close();
+  }
 }
 
-/** A slot whose replica was removed, and the first topology without it. */
-interface RetiredSlot {
-  readonly slot: number;
+/** A replica that was removed, and the first topology without it. */
+interface Retired {
+  readonly replica: RegisteredReplica;
   readonly goneSince: number;
+}
+
+/** The names of the replicas that a new configuration concerned. */
+export interface ReplicaChanges {
+  readonly added: readonly string[];
+  /** Those that moved to another server are among them. */
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
 }
 
 /**
@@ -94,19 +128,16 @@ interface RetiredSlot {
  */
 export class ReplicaRegistry {
   readonly #with: RegistryCollaborators;
+  readonly #turns: Turns;
   #replicas: readonly RegisteredReplica[] = [];
-  readonly #cursors = new Map<string, number>();
+  #retired: readonly Retired[] = [];
   #freeSlots = Array.from({ length: MAX_REPLICAS }, (_, index) => MAX_REPLICAS - 1 - index);
-  #retiredSlots: readonly RetiredSlot[] = [];
-  readonly #freeCursors = Array.from(
-    { length: MAX_CURSORS - CURSORS.firstOfModels },
-    (_, index) => MAX_CURSORS - 1 - index,
-  );
   #version = 0;
   #appliedVersion = 0;
 
   constructor(collaborators: RegistryCollaborators) {
     this.#with = collaborators;
+    this.#turns = new Turns(collaborators.shared);
   }
 
   /** In configured order. */
@@ -114,41 +145,62 @@ export class ReplicaRegistry {
     return this.#replicas;
   }
 
+  /** Those that were removed and still finish what they have in flight. */
+  get removing(): readonly RegisteredReplica[] {
+    return this.#retired.filter((retired) => !this.#isGone(retired)).map(({ replica }) => replica);
+  }
+
   find(name: string): RegisteredReplica | undefined {
     return this.#replicas.find((replica) => replica.name === name);
   }
 
   /**
-   * Takes over the configured replicas. One with the name and the url of a present one is that one, and keeps what
-   * is known of it; drains go by name.
+   * Takes over the wanted replicas, at a time in RFC 3339. One with the name and the server of a present one is that
+   * one, and keeps what is known of it; drains go by name. Throws a RangeError, and changes nothing, when those that
+   * are removed and not yet gone leave too little room.
    */
-  configure(configs: readonly ReplicaConfig[]): void {
+  configure(configs: readonly ReplicaConfig[], at: string): ReplicaChanges {
+    const { steps, removed } = planReplicas(
+      this.#replicas.map(({ config }) => config),
+      configs,
+    );
+    const isNew = ({ action }: ReplicaStep) => action === 'add' || action === 'replace';
+    this.#releaseSlots();
+    if (steps.filter(isNew).length > this.#freeSlots.length) throw tooManyReplicas();
     const present = new Map(this.#replicas.map((replica) => [replica.name, replica]));
-    const kept = new Set<RegisteredReplica>();
-    this.#replicas = configs.map((config) => {
-      const known = present.get(config.name);
-      if (known === undefined || known.config.url !== config.url) return this.#add(config);
-      known.configure(config);
-      kept.add(known);
+    this.#replicas = steps.map((step) => {
+      const known = isNew(step) ? undefined : present.get(step.config.name);
+      if (known === undefined) return this.#add(step.config);
+      known.configure(step.config);
       return known;
     });
-    for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica);
+    const kept = new Set(this.#replicas);
+    for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica, at);
+    for (const name of removed) this.#with.drains.unbind(name);
+    const namesOf = (...actions: readonly ReplicaStep['action'][]) =>
+      steps.filter(({ action }) => actions.includes(action)).map(({ config }) => config.name);
+    return { added: namesOf('add'), changed: namesOf('configure', 'replace'), removed };
   }
 
   /** What the workers are to know from now on. */
   nextTopology(): Topology {
     this.#version++;
-    this.#assignCursors();
     return {
       version: this.#version,
       replicas: this.#replicas.map(({ slot, config, knowledge }) => ({ slot, config, knowledge })),
-      cursors: new Map(this.#cursors),
+      cursors: this.#turns.assign(this.#replicas),
     };
   }
 
-  /** Every worker goes by the topology of this version: none takes a lease on what it left out. */
+  /**
+   * Every worker goes by the topology of this version: none takes a lease on what it left out. Leases that were taken
+   * before and whose request is not yet written are moved on to another replica, as by a drain.
+   */
   noteApplied(version: number): void {
     this.#appliedVersion = Math.max(this.#appliedVersion, version);
+    for (const { replica, goneSince } of this.#retired) {
+      if (goneSince <= version) this.#with.shared.setDrained(replica.slot, true);
+    }
   }
 
   /** Destroys the connections of probes. */
@@ -157,45 +209,30 @@ export class ReplicaRegistry {
   }
 
   #add(config: ReplicaConfig): RegisteredReplica {
-    const replica = new RegisteredReplica(this.#takeSlot(), config, this.#with);
-    this.#with.drains.bind(config.name, replica.slot);
-    return replica;
-  }
-
-  #retire(replica: RegisteredReplica): void {
-    // Workers that have not heard of it yet skip it from now on.
-    this.#with.shared.setDrained(replica.slot, true);
-    if (this.find(replica.name) === undefined) this.#with.drains.unbind(replica.name);
-    this.#retiredSlots = [...this.#retiredSlots, { slot: replica.slot, goneSince: this.#version + 1 }];
-    void replica.connections.close();
-  }
-
-  /** Retired slots are looked through when one is needed: until then it does not matter that they are idle. */
-  #takeSlot(): number {
-    const { shared } = this.#with;
-    const isIdle = ({ slot, goneSince }: RetiredSlot) =>
-      goneSince <= this.#appliedVersion && shared.inflightOf(slot) === 0;
-    const idle = this.#retiredSlots.filter(isIdle);
-    this.#retiredSlots = this.#retiredSlots.filter((retired) => !idle.includes(retired));
-    this.#freeSlots.push(...idle.map(({ slot }) => slot));
     const slot = this.#freeSlots.pop();
-    if (slot === undefined) throw new RangeError(`more than ${MAX_REPLICAS} replicas`);
-    shared.clearSlot(slot);
-    return slot;
+    if (slot === undefined) throw tooManyReplicas();
+    this.#with.shared.clearSlot(slot);
+    this.#with.drains.bind(config.name, slot);
+    return new RegisteredReplica(slot, config, this.#with);
   }
 
-  /** A cursor for each model that is served; beyond what there is memory for, models share the one of unknown names. */
-  #assignCursors(): void {
-    const served = new Set(this.#replicas.flatMap(({ models }) => models ?? []));
-    served.delete('*');
-    for (const [model, cursor] of this.#cursors) {
-      if (served.has(model)) continue;
-      this.#cursors.delete(model);
-      if (cursor !== CURSORS.unknownModels) this.#freeCursors.push(cursor);
-    }
-    for (const model of served) {
-      if (!this.#cursors.has(model))
-        this.#cursors.set(model, this.#freeCursors.pop() ?? CURSORS.unknownModels);
-    }
+  #retire(replica: RegisteredReplica, at: string): void {
+    replica.remove(at);
+    this.#retired = [...this.#retired, { replica, goneSince: this.#version + 1 }];
   }
+
+  #isGone({ replica, goneSince }: Retired): boolean {
+    return goneSince <= this.#appliedVersion && replica.inflight === 0;
+  }
+
+  /** Those of replicas that are gone: until slots are needed nobody misses them. */
+  #releaseSlots(): void {
+    const gone = new Set(this.#retired.filter((retired) => this.#isGone(retired)));
+    this.#retired = this.#retired.filter((retired) => !gone.has(retired));
+    for (const { replica } of gone) this.#freeSlots.push(replica.slot);
+  }
+}
+
+function tooManyReplicas(): RangeError {
+  return new RangeError(`more than ${MAX_REPLICAS} replicas, those included that finish their last requests`);
 }

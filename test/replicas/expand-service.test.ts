@@ -19,11 +19,10 @@ describe('a name with addresses', () => {
 
   test('is one replica for each, named by it, with everything else in common', () => {
     expect(hasSrvRecords(pods)).toBe(false);
-    const common = { gpuModel: 'H100', gpuCount: null, models: 'auto', engine: 'auto' };
-    const tlsName = 'vllm.llm.svc.cluster.local';
+    const common = { ...pods, gpuModel: 'H100', tlsName: 'vllm.llm.svc.cluster.local' };
     expect(expandService(pods, [endpoint('10.0.0.11'), endpoint('fd00::b')])).toEqual([
-      { ...common, name: 'vllm-10.0.0.11', url: 'http://10.0.0.11:8000/engine', host: '10.0.0.11', tlsName },
-      { ...common, name: 'vllm-fd00--b', url: 'http://[fd00::b]:8000/engine', host: 'fd00::b', tlsName },
+      { ...common, name: 'vllm-10.0.0.11', url: 'http://10.0.0.11:8000/engine', host: '10.0.0.11' },
+      { ...common, name: 'vllm-fd00--b', url: 'http://[fd00::b]:8000/engine', host: 'fd00::b' },
     ]);
   });
 

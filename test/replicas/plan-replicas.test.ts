@@ -2,11 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { planReplicas } from '../../src/replicas/plan-replicas.ts';
+import { toReplicaConfig } from '../support/pool.ts';
 
-function replica(name: string, more: Partial<ReplicaConfig> = {}): ReplicaConfig {
-  const config = { name, url: `http://${name}.test:8000`, host: name, gpuModel: null, gpuCount: null };
-  return { ...config, models: 'auto', engine: 'auto', ...more };
-}
+const replica = (name: string, more: Partial<ReplicaConfig> = {}) => toReplicaConfig(name, 'auto', more);
 
 const anyReplica = fc
   .record({

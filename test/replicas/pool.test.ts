@@ -4,6 +4,7 @@ import type { Replica } from '../../src/replicas/replica.ts';
 import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 const NONE: ReadonlySet<Replica> = new Set();
+const AT = '2026-01-01T00:00:00.000Z';
 
 const createNamed = (...names: string[]) => createPools(names.map((name) => toReplicaConfig(name)));
 
@@ -164,7 +165,10 @@ describe('another topology', () => {
   test('keeps the replicas that stay, their connections and their turns', () => {
     const { pool, registry, publish } = createNamed('a', 'b');
     const a = nextReplica(pool);
-    registry.configure(['a', 'b', 'c'].map((name) => toReplicaConfig(name)));
+    registry.configure(
+      ['a', 'b', 'c'].map((name) => toReplicaConfig(name)),
+      AT,
+    );
     publish();
     expect([1, 2].map(() => turn(pool))).toEqual(['b', 'c']);
     expect(nextReplica(pool)).toBe(a);
@@ -173,7 +177,7 @@ describe('another topology', () => {
   test('takes over what has changed of a replica that stays', () => {
     const { pool, registry, publish } = createNamed('a');
     const a = nextReplica(pool);
-    registry.configure([toReplicaConfig('a', ['m'], { apiKey: 'k', engine: 'vllm' })]);
+    registry.configure([toReplicaConfig('a', ['m'], { apiKey: 'k', engine: 'vllm' })], AT);
     publish();
     expect(nextReplica(pool)).toBe(a);
     expect([a.config.apiKey, a.engine]).toEqual(['k', 'vllm']);
@@ -183,7 +187,7 @@ describe('another topology', () => {
     const { pool, registry, shared, publish } = createNamed('a', 'b');
     const lease = pool.acquire('m', NONE);
     if (typeof lease === 'string') throw new Error(lease);
-    registry.configure([toReplicaConfig('b')]);
+    registry.configure([toReplicaConfig('b')], AT);
     publish();
     expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
     expect(shared.inflightOf(lease.replica.slot)).toBe(1);
@@ -195,7 +199,7 @@ describe('another topology', () => {
     const { pool, registry, setDrained, publish } = createNamed('a', 'b');
     const before = nextReplica(pool);
     setDrained('a', true);
-    registry.configure([toReplicaConfig('a', ['m'], { url: 'http://moved.test' }), toReplicaConfig('b')]);
+    registry.configure([toReplicaConfig('a', ['m'], { url: 'http://moved.test' }), toReplicaConfig('b')], AT);
     publish();
     expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
     setDrained('a', false);
@@ -208,7 +212,10 @@ describe('another topology', () => {
     const lease = pool.acquire('m', NONE);
     if (typeof lease === 'string') throw new Error(lease);
     const slotsOf = (...names: string[]) => {
-      registry.configure(names.map((name) => toReplicaConfig(name)));
+      registry.configure(
+        names.map((name) => toReplicaConfig(name)),
+        AT,
+      );
       publish();
       return registry.replicas.map(({ slot }) => slot);
     };
@@ -238,7 +245,7 @@ describe('drains', () => {
   test('a name that is not configured is drained when it comes', () => {
     const { pool, registry, setDrained, publish } = createNamed('a');
     setDrained('b', true);
-    registry.configure([toReplicaConfig('a'), toReplicaConfig('b')]);
+    registry.configure([toReplicaConfig('a'), toReplicaConfig('b')], AT);
     publish();
     expect([1, 2].map(() => turn(pool))).toEqual(['a', 'a']);
     expect(registry.find('b')?.drain.drained).toBe(true);

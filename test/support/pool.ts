@@ -40,7 +40,7 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
     barrier: async () => [],
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
-  registry.configure(configs);
+  registry.configure(configs, '2026-01-01T00:00:00.000Z');
   const first = new ReplicaPool({ shared, worker: 0, timeouts: TIMEOUTS });
   const others = Array.from(
     { length: workerCount - 1 },
