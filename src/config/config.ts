@@ -40,6 +40,8 @@ export function toConfig(file: ConfigFile) {
     services: file.replicas.flatMap(({ dns, ...rest }) =>
       dns === undefined ? [] : toServiceConfig(dns, rest),
     ),
+    routing: { policy: file.routing.policy },
+    health: toHealthConfig(file.health),
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,
       dnsIntervalMs: file.discovery.dns_interval,
@@ -51,6 +53,7 @@ export function toConfig(file: ConfigFile) {
       connectMs: timeouts.connect,
       firstByteMs: timeouts.first_byte,
       idleMs: timeouts.idle,
+      queueMs: timeouts.queue,
       clientHeadersMs: timeouts.client_headers,
       clientBodyMs: timeouts.client_body,
       keepAliveMs: timeouts.keep_alive,
@@ -61,6 +64,7 @@ export function toConfig(file: ConfigFile) {
       bufferedBytes: limits.buffered,
       headersBytes: limits.headers,
       eventBytes: limits.event,
+      queue: limits.queue,
       connections: limits.connections,
     },
     shutdown: { delayMs: shutdown.delay, graceMs: shutdown.grace, flushMs: shutdown.flush },
@@ -78,9 +82,14 @@ function toServiceConfig(url: string, entry: ReplicaEntry) {
   return { name: entry.name, url, host: entry.host ?? null, ...toFacts(entry) };
 }
 
-function toFacts({ gpu_model, gpu_count, models, engine, api_key }: ReplicaEntry) {
+function toFacts({ gpu_model, gpu_count, models, engine, max_inflight, api_key }: ReplicaEntry) {
   const apiKey = api_key === undefined ? {} : { apiKey: api_key };
-  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, ...apiKey };
+  const maxInflight = max_inflight;
+  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, maxInflight, ...apiKey };
+}
+
+function toHealthConfig({ cool_down, interval, timeout, ...rest }: ConfigFile['health']) {
+  return { ...rest, coolDownMs: cool_down, intervalMs: interval, timeoutMs: timeout };
 }
 
 function toExportConfig(file: ConfigFile['export']) {

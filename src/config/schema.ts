@@ -14,6 +14,7 @@ import {
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose wire habits the gateway knows. */
@@ -63,6 +64,10 @@ const replica = z
     api_key: text('a key of printable ASCII characters', HEADER_VALUE)
       .optional()
       .describe("Sent to the replica as bearer token, instead of the client's Authorization."),
+    max_inflight: wholeNumber(1, 1_000_000)
+      .nullable()
+      .prefault(null)
+      .describe('Requests in flight on it, at most; further ones wait (`limits.queue`). `null`: no limit.'),
   })
   .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }] });
 
@@ -79,6 +84,37 @@ const discovery = z.strictObject({
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
     .describe('How often names in `url` and `dns` are resolved again.'),
+});
+
+const routing = z.strictObject({
+  policy: oneOf(['round_robin', 'least_inflight', 'prefix_affinity'])
+    .prefault('round_robin')
+    .describe(
+      'Which replica a request goes to: the next in turn; the one with the fewest requests in flight; or the one that has served requests with the same beginning.',
+    ),
+});
+
+const health = z.strictObject({
+  passive: flag()
+    .prefault(false)
+    .describe('Whether a replica that refuses the connections of requests goes behind the others.'),
+  active: flag().prefault(false).describe('The same for one whose probes fail.'),
+  failures: wholeNumber(1, 1_000)
+    .prefault(3)
+    .describe('So many connections refused, or probes failed, one after the other: it is failing.'),
+  successes: wholeNumber(1, 1_000)
+    .prefault(2)
+    .describe('So many probes answered, one after the other: it is ok again.'),
+  cool_down: duration({ minMs: 10 })
+    .prefault('10s')
+    .describe('With `passive`: how often one request tries a failing replica.'),
+  path: text('a path that begins with /', URL_PATH)
+    .prefault('/health')
+    .describe(
+      'What probes ask for; any status from 200 to 299 is an answer. `/v1/models` is known to every engine.',
+    ),
+  interval: duration({ minMs: 10 }).prefault('5s').describe('From one probe of a replica to the next.'),
+  timeout: duration({ minMs: 10 }).prefault('2s').describe('How long a probe may take.'),
 });
 
 const gateway = z.strictObject({
@@ -150,6 +186,9 @@ const timeouts = z.strictObject({
   connect: duration().prefault('2s').describe('Connecting to a replica; past it the next one is tried.'),
   first_byte: duration().prefault('15m').describe("Waiting for a replica's response headers."),
   idle: duration().prefault('5m').describe("Silence in the middle of a replica's response."),
+  queue: duration({ minMs: 0 })
+    .prefault('30s')
+    .describe('Waiting for a replica whose `max_inflight` is not reached.'),
   client_headers: duration().prefault('15s').describe("Waiting for the whole of a client's headers."),
   client_body: duration().prefault('60s').describe("Waiting for the whole of a client's request body."),
   keep_alive: duration().prefault('75s').describe("An idle client's connection is closed after this."),
@@ -165,6 +204,9 @@ const limits = z.strictObject({
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
     .describe('The largest stream event that is looked into; a longer one is relayed as it is.'),
+  queue: wholeNumber(0, 1_000_000)
+    .prefault(1_000)
+    .describe('Requests that may wait because all replicas of their model are at `max_inflight`.'),
   connections: wholeNumber(1, 10_000_000).prefault(10_000).describe('Client connections, at most.'),
 });
 
@@ -194,6 +236,8 @@ export const configSchema = z.strictObject({
     .prefault('./state')
     .describe('Where the salt, drains and exported files are kept.'),
   replicas,
+  routing: routing.prefault({}).describe('How a replica is chosen.'),
+  health: health.prefault({}).describe('Whether replicas that fail are tried last. Off unless it is set.'),
   discovery: discovery.prefault({}).describe('How often is looked up what this file leaves open.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   trace: trace.prefault({}).describe('Trace context of clients, and spans.'),

@@ -28,9 +28,21 @@ describe('a configuration with nothing but a replica', () => {
           gpuCount: null,
           models: 'auto',
           engine: 'auto',
+          maxInflight: null,
         },
       ],
       services: [],
+      routing: { policy: 'round_robin' },
+      health: {
+        passive: false,
+        active: false,
+        failures: 3,
+        successes: 2,
+        coolDownMs: 10_000,
+        path: '/health',
+        intervalMs: 5_000,
+        timeoutMs: 2_000,
+      },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -47,6 +59,7 @@ describe('a configuration with nothing but a replica', () => {
         connectMs: 2_000,
         firstByteMs: 900_000,
         idleMs: 300_000,
+        queueMs: 30_000,
         clientHeadersMs: 15_000,
         clientBodyMs: 60_000,
         keepAliveMs: 75_000,
@@ -57,6 +70,7 @@ describe('a configuration with nothing but a replica', () => {
         bufferedBytes: 536_870_912,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
+        queue: 1_000,
         connections: 10_000,
       },
       shutdown: { delayMs: 0, graceMs: 20_000, flushMs: 5_000 },
@@ -117,6 +131,7 @@ log: { level: warn, requests: true }
         gpuCount: 8,
         models: ['llama-3.3-70b', 'org/name:tag'],
         engine: 'vllm',
+        maxInflight: null,
         apiKey: 'sk-secret-1',
       },
       {
@@ -127,6 +142,7 @@ log: { level: warn, requests: true }
         gpuCount: null,
         models: ['*'],
         engine: 'tgi',
+        maxInflight: null,
       },
     ]);
     expect(config.services).toEqual([
@@ -138,6 +154,7 @@ log: { level: warn, requests: true }
         gpuCount: 2,
         models: 'auto',
         engine: 'auto',
+        maxInflight: null,
         apiKey: 'sk-secret-1',
       },
     ]);

@@ -13,7 +13,17 @@ export function toReplicaConfig(
   members: Partial<ReplicaConfig> = {},
 ): ReplicaConfig {
   const url = `http://${name}.test:8000/base`;
-  return { name, url, host: name, gpuModel: null, gpuCount: null, models, engine: 'auto', ...members };
+  return {
+    name,
+    url,
+    host: name,
+    gpuModel: null,
+    gpuCount: null,
+    maxInflight: null,
+    models,
+    engine: 'auto',
+    ...members,
+  };
 }
 
 /** A registry and the pools of so many workers, in one thread and without a network. */
