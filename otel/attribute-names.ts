@@ -54,7 +54,7 @@ export const RECORD_FIELDS = {
   };
 };
 
-/** The names of the semantic conventions that our spans carry. */
+/** The names of the semantic conventions that our spans and metrics carry. */
 export const SEMCONV = {
   httpRequestMethod: 'http.request.method',
   httpRoute: 'http.route',
@@ -76,6 +76,8 @@ export const SEMCONV = {
   httpRequestResendCount: 'http.request.resend_count',
   urlFull: 'url.full',
   peerService: 'peer.service',
+  otelComponentType: 'otel.component.type',
+  otelComponentName: 'otel.component.name',
 } as const;
 
 /** The span event of an attempt that failed, and its attributes. */

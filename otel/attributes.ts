@@ -34,11 +34,14 @@ const MAX_TIMINGS = 64;
 const MAX_TIMING_KEY_CHARS = 64;
 
 /** `gen_ai.operation.name` by the recorded endpoint. */
-const OPERATIONS: ReadonlyMap<string, string> = new Map([
+export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'text_completion'],
   ['/v1/embeddings', 'embeddings'],
 ]);
+
+/** `gen_ai.provider.name`: the flavour of the API, whoever implements it (the convention's note 2). */
+export const PROVIDER_NAME = 'openai';
 
 /**
  * The attributes of a request's span: each field of the record as `gateway.…`, and the same facts under the
@@ -102,8 +105,7 @@ function addConventional(attributes: Attributes, record: Readonly<RequestRecord>
   addString(attributes, SEMCONV.serverAddress, http.serverAddress);
   addString(attributes, SEMCONV.errorType, toErrorType(record));
   addString(attributes, SEMCONV.genAiOperationName, OPERATIONS.get(record.endpoint));
-  // The flavour of the API, whoever implements it (gen_ai.provider.name, note 2).
-  addString(attributes, SEMCONV.genAiProviderName, 'openai');
+  addString(attributes, SEMCONV.genAiProviderName, PROVIDER_NAME);
   addString(attributes, SEMCONV.genAiRequestModel, record.model);
   addInt(attributes, SEMCONV.httpResponseStatusCode, record.status);
   addInt(attributes, SEMCONV.serverPort, http.serverPort);

@@ -20,8 +20,9 @@ export interface OtlpOptions {
   readonly agent: Agent;
 }
 
-const SIGNAL = 'TRACES';
-const SIGNAL_PATH = 'v1/traces';
+/** What is sent: each has an address and variables of its own. */
+export type Signal = 'traces' | 'metrics';
+
 const WIRE_PROTOCOL = 'http/json';
 const REQUIRED_HEADERS = { 'Content-Type': 'application/json', 'User-Agent': 'spangate' };
 
@@ -31,13 +32,18 @@ const REQUIRED_HEADERS = { 'Content-Type': 'application/json', 'User-Agent': 'sp
  * default with a warning where it cannot use a value. Where that would send records to the wrong place or
  * without a certificate, this throws a TelemetryError instead.
  */
-export async function readOtlpOptions(endpoint: string | undefined, log: TelemetryLog): Promise<OtlpOptions> {
-  warnOfProtocol(log);
-  if (endpoint === undefined) checkAddresses();
-  checkFiles();
-  const url = endpoint === undefined ? undefined : toSignalUrl(endpoint);
+export async function readOtlpOptions(
+  endpoint: string | undefined,
+  log: TelemetryLog,
+  signal: Signal = 'traces',
+): Promise<OtlpOptions> {
+  warnOfProtocol(signal, log);
+  if (endpoint === undefined) checkAddresses(signal);
+  checkFiles(signal);
+  const path = `v1/${signal}`;
+  const url = endpoint === undefined ? undefined : toSignalUrl(endpoint, path);
   const options = withWarnings(log, () =>
-    convertLegacyHttpOptions(url === undefined ? {} : { url }, SIGNAL, SIGNAL_PATH, REQUIRED_HEADERS),
+    convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, REQUIRED_HEADERS),
   );
   const headers = await options.headers();
   checkHeaders(headers);
@@ -49,23 +55,23 @@ export async function readOtlpOptions(endpoint: string | undefined, log: Telemet
 }
 
 /** The signal's own variable and the general one, in the order in which they count. */
-function variables(suffix: string): readonly string[] {
-  return [`OTEL_EXPORTER_OTLP_${SIGNAL}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`];
+function variables(signal: Signal, suffix: string): readonly string[] {
+  return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`];
 }
 
-function warnOfProtocol(log: TelemetryLog): void {
-  for (const variable of variables('PROTOCOL')) {
+function warnOfProtocol(signal: Signal, log: TelemetryLog): void {
+  for (const variable of variables(signal, 'PROTOCOL')) {
     const protocol = getStringFromEnv(variable)?.trim();
     if (protocol === undefined) continue;
     if (protocol !== WIRE_PROTOCOL) {
-      log.warn({ variable, protocol }, `records are sent as ${WIRE_PROTOCOL}, whatever the variable says`);
+      log.warn({ variable, protocol }, `${signal} are sent as ${WIRE_PROTOCOL}, whatever the variable says`);
     }
     return;
   }
 }
 
-function checkAddresses(): void {
-  for (const variable of variables('ENDPOINT')) {
+function checkAddresses(signal: Signal): void {
+  for (const variable of variables(signal, 'ENDPOINT')) {
     const address = getStringFromEnv(variable);
     if (address !== undefined && parseHttpUrl(address) === undefined) {
       throw new TelemetryError(`${variable} is not an http or https URL`);
@@ -73,10 +79,10 @@ function checkAddresses(): void {
   }
 }
 
-function toSignalUrl(endpoint: string): string {
+function toSignalUrl(endpoint: string, path: string): string {
   const url = parseHttpUrl(endpoint);
   if (url === undefined) throw new TelemetryError('the export endpoint is not an http or https URL');
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${SIGNAL_PATH}`;
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path}`;
   return url.href;
 }
 
@@ -85,9 +91,9 @@ function parseHttpUrl(text: string): URL | undefined {
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
 }
 
-function checkFiles(): void {
+function checkFiles(signal: Signal): void {
   for (const suffix of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
-    for (const variable of variables(suffix)) {
+    for (const variable of variables(signal, suffix)) {
       const path = getStringFromEnv(variable);
       if (path === undefined) continue;
       try {

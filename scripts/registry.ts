@@ -26,6 +26,17 @@ export interface RegistryAttribute {
   readonly presence: string;
 }
 
+/** How a metric counts. */
+export type Instrument = 'counter' | 'updowncounter' | 'histogram';
+
+/** What a metric is called on the wire, its unit (UCUM), and of a histogram the upper bounds of its buckets. */
+export interface RegistryMetric {
+  readonly name: string;
+  readonly instrument: Instrument;
+  readonly unit: string;
+  readonly buckets: readonly number[] | undefined;
+}
+
 /** A group of the registry; `attributes` are those that it lists itself, with what they refer to filled in. */
 export interface RegistryGroup {
   readonly id: string;
@@ -36,6 +47,8 @@ export interface RegistryGroup {
   readonly extends: string | undefined;
   /** The name of an event on the wire. */
   readonly eventName: string | undefined;
+  /** Of a metric only. */
+  readonly metric: RegistryMetric | undefined;
   /** The version of the semantic conventions that its definitions are taken from. */
   readonly schemaUrl: string | undefined;
   readonly attributes: readonly RegistryAttribute[];
@@ -67,7 +80,10 @@ interface YamlGroup {
   readonly display_name?: string;
   readonly brief: string;
   readonly extends?: string;
-  readonly annotations?: { readonly schema_url?: string };
+  readonly metric_name?: string;
+  readonly instrument?: string;
+  readonly unit?: string;
+  readonly annotations?: { readonly schema_url?: string; readonly buckets?: readonly number[] };
   readonly attributes: readonly YamlAttribute[];
 }
 
@@ -103,9 +119,24 @@ function toGroup(group: YamlGroup, definitions: ReadonlyMap<string, YamlAttribut
     brief: group.brief,
     extends: group.extends,
     eventName: group.name,
+    metric: group.type === 'metric' ? toMetric(group) : undefined,
     schemaUrl: group.annotations?.schema_url,
     attributes: group.attributes.map((attribute) => toAttribute(attribute, definitions)),
   };
+}
+
+const INSTRUMENTS: readonly Instrument[] = ['counter', 'updowncounter', 'histogram'];
+
+function toMetric({ id, metric_name, instrument: name, unit, annotations }: YamlGroup): RegistryMetric {
+  const instrument = INSTRUMENTS.find((known) => known === name);
+  if (metric_name === undefined || unit === undefined || instrument === undefined) {
+    throw new Error(`${id} has no name, no unit or an instrument that nobody plays: ${name}`);
+  }
+  const buckets = annotations?.buckets;
+  if ((instrument === 'histogram') !== (buckets !== undefined)) {
+    throw new Error(`${id} is a histogram without buckets, or has them and is none`);
+  }
+  return { name: metric_name, instrument, unit, buckets };
 }
 
 function toAttribute(

@@ -3,19 +3,36 @@ import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/attribute-names.ts';
 import { encodeSpan } from '#otel/encode-span.ts';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { METRICS } from '#otel/metrics/metric-names.ts';
+import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { startRequestSpan } from '#otel/request-span.ts';
-import { renderNames, renderRecordDocs } from '../../scripts/generate-names.ts';
+import {
+  renderMetricDocs,
+  renderMetricNames,
+  renderNames,
+  renderRecordDocs,
+} from '../../scripts/generate-names.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/registry.ts';
+import { INTERVAL } from './metrics/collected.ts';
 import { FULL_RECORD } from './records.ts';
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 const registry = readRegistry();
 
+const advice = 'run npm run generate';
+
 test('the attribute names and the tables of docs/record.md are up to date', async () => {
-  const advice = 'run npm run generate';
   expect(await read('otel/attribute-names.ts'), advice).toBe(renderNames(registry));
   const docs = await read('docs/record.md');
   expect(docs, advice).toBe(renderRecordDocs(docs, registry));
+});
+
+test('the metric names and the tables of docs/metrics.md are up to date', async () => {
+  expect(await read('otel/metrics/metric-names.ts'), advice).toBe(renderMetricNames(registry));
+  const docs = await read('docs/metrics.md');
+  expect(docs, advice).toBe(renderMetricDocs(docs, registry));
 });
 
 /** The member of OTLP's AnyValue that holds each type. */
@@ -99,6 +116,47 @@ test('model and usage are on the request span alone', () => {
   const names = attributesOf(registry, 'span.gateway.attempt').map(({ name }) => name);
   expect(names.filter((name) => /^gen_ai\.|model|token/.test(name))).toEqual([]);
 });
+
+test('a metric has the attributes that the registry lists, and no other', () => {
+  const collected = collectEverything();
+  const listed = [...registry.groups.values()].flatMap(({ id, metric }) =>
+    metric === undefined
+      ? []
+      : [
+          [
+            metric.name,
+            attributesOf(registry, id)
+              .map(({ name }) => name)
+              .toSorted(),
+          ],
+        ],
+  );
+  expect(collected).toEqual(Object.fromEntries(listed));
+  expect(Object.values(METRICS).map(({ name }) => name)).toEqual(listed.map(([name]) => name));
+});
+
+/** The attributes of each metric of a gateway that has seen everything, by the metric's name. */
+function collectEverything(): Readonly<Record<string, readonly string[]>> {
+  const settings = { maxNames: 1, urlScheme: 'http', isKnownModel: () => true } as const;
+  const records = new RecordMetrics(settings);
+  const { error_type: _, truncated: __, ...success } = FULL_RECORD;
+  for (const record of [success, { ...FULL_RECORD, status: 502 }]) records.record(record);
+  const stats = { ...createExportCounters(), queued: 0 };
+  const metrics = [
+    ...records.collect(INTERVAL),
+    ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false }], INTERVAL),
+    ...new ExportMetrics({ host: 'collector', port: 4318 }).collect(
+      { stats, queueCapacity: 1, inflight: 0 },
+      INTERVAL,
+    ),
+  ];
+  return Object.fromEntries(
+    metrics.map(({ descriptor, dataPoints }) => {
+      const names = dataPoints.flatMap(({ attributes }) => Object.keys(attributes));
+      return [descriptor.name, [...new Set(names)].toSorted()];
+    }),
+  );
+}
 
 test('no name of ours lies in a namespace of OpenTelemetry’s', () => {
   const semconv = new Set<string>(Object.values(SEMCONV));

@@ -23,6 +23,7 @@ export interface CollectorCall {
   readonly headers: IncomingHttpHeaders;
   /** The body as it came, unzipped. */
   readonly body: string;
+  /** None of a call that carries metrics. */
   readonly spans: readonly CollectedSpan[];
   /** The status answered; absent while there is no answer, and for a connection cut. */
   status?: number;
@@ -159,7 +160,8 @@ async function readCall(request: IncomingMessage): Promise<CollectorCall> {
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   const body = (request.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString();
-  return { path: request.url ?? '', headers: request.headers, body, spans: readSpans(body) };
+  const path = request.url ?? '';
+  return { path, headers: request.headers, body, spans: path.endsWith('/metrics') ? [] : readSpans(body) };
 }
 
 interface WireValue {

@@ -1,0 +1,102 @@
+import type { Attributes } from '@opentelemetry/api';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
+import { RECORD_FIELDS, SEMCONV } from '../attribute-names.ts';
+import type { ExportStats } from '../export-stats.ts';
+import { type Interval, type Series, toSumData } from './metric-data.ts';
+import { METRICS } from './metric-names.ts';
+
+/** What is to be told of one replica. */
+export interface ReplicaState {
+  readonly name: string;
+  readonly inflight: number;
+  readonly drained: boolean;
+}
+
+/** What is to be told of the export. */
+export interface ExportState {
+  readonly stats: ExportStats;
+  /** How many records may wait. */
+  readonly queueCapacity: number;
+  /** Records of the batch under way; they are among those queued. */
+  readonly inflight: number;
+}
+
+/** Where records go: the address of a collector, or undefined for files. */
+export type ExportTarget = { readonly host: string; readonly port: number } | undefined;
+
+/** The replicas as metrics. One that is gone has no series any more. */
+export function toReplicaMetrics(
+  replicas: readonly ReplicaState[],
+  interval: Interval,
+): readonly MetricData[] {
+  const series = (toNumber: (replica: ReplicaState) => number): readonly Series<number>[] =>
+    replicas.map((replica) => ({
+      attributes: { [RECORD_FIELDS.replica.name]: replica.name },
+      value: toNumber(replica),
+    }));
+  return [
+    toSumData(
+      METRICS.replicaInflight,
+      series(({ inflight }) => inflight),
+      interval,
+    ),
+    toSumData(
+      METRICS.replicaDrained,
+      series(({ drained }) => (drained ? 1 : 0)),
+      interval,
+    ),
+  ];
+}
+
+/**
+ * Tells of the queue and the export as the semantic conventions of SDK metrics have it for span processors and
+ * exporters (1.41 to 1.44), records being the spans: a record's attempt spans are not counted.
+ */
+export class ExportMetrics {
+  readonly #processor = toComponent('spangate.RecordProcessor');
+  readonly #exporter: Attributes;
+  #handedOver = 0;
+
+  constructor(target: ExportTarget) {
+    this.#exporter =
+      target === undefined
+        ? toComponent('spangate.FileExporter')
+        : {
+            ...toComponent('otlp_http_json_span_exporter'),
+            [SEMCONV.serverAddress]: target.host,
+            [SEMCONV.serverPort]: target.port,
+          };
+  }
+
+  collect({ stats, queueCapacity, inflight }: ExportState, interval: Interval): readonly MetricData[] {
+    // A batch that is to be sent in parts is handed over once more, part by part: it must not be taken back.
+    this.#handedOver = Math.max(this.#handedOver, stats.exported + stats.rejected + inflight);
+    const one = (value: number, attributes: Attributes = {}, errorType?: string): Series<number> => ({
+      attributes: errorType === undefined ? attributes : { ...attributes, [SEMCONV.errorType]: errorType },
+      value,
+    });
+    return [
+      toSumData(METRICS.otelSdkProcessorSpanQueueSize, [one(stats.queued, this.#processor)], interval),
+      toSumData(METRICS.otelSdkProcessorSpanQueueCapacity, [one(queueCapacity, this.#processor)], interval),
+      toSumData(
+        METRICS.otelSdkProcessorSpanProcessed,
+        [one(this.#handedOver, this.#processor), one(stats.dropped, this.#processor, 'queue_full')],
+        interval,
+      ),
+      toSumData(METRICS.otelSdkExporterSpanInflight, [one(inflight, this.#exporter)], interval),
+      toSumData(
+        METRICS.otelSdkExporterSpanExported,
+        [one(stats.exported, this.#exporter), one(stats.rejected, this.#exporter, 'rejected')],
+        interval,
+      ),
+      toSumData(METRICS.exportRecorded, [one(stats.recorded)], interval),
+      toSumData(METRICS.exportRestored, [one(stats.restored)], interval),
+      toSumData(METRICS.exportLost, [one(stats.lost)], interval),
+      toSumData(METRICS.exportFailedCalls, [one(stats.failedCalls)], interval),
+    ];
+  }
+}
+
+function toComponent(type: string): Attributes {
+  return { [SEMCONV.otelComponentType]: type, [SEMCONV.otelComponentName]: `${type}/0` };
+}

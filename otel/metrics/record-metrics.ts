@@ -1,0 +1,185 @@
+import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
+import { RECORD_FIELDS, SEMCONV } from '../attribute-names.ts';
+import { OPERATIONS, PROVIDER_NAME, toErrorType } from '../attributes.ts';
+import type { RequestRecord } from '../request-record.ts';
+import { BoundedNames } from './bounded-names.ts';
+import { createCounter, createHistogram } from './metric.ts';
+import type { Interval } from './metric-data.ts';
+import { METRICS } from './metric-names.ts';
+
+/** What decides how many series there can be, and what every request has in common. */
+export interface RecordMetricsSettings {
+  /** How many tenants, and how many models that `isKnownModel` does not know, get series of their own. */
+  readonly maxNames: number;
+  /** The scheme by which clients reach the gateway. */
+  readonly urlScheme: 'http' | 'https';
+  /** Whether some replica is known to serve a model of this name. Asked for every record. */
+  readonly isKnownModel: (model: string) => boolean;
+}
+
+/** What the attributes of a request's series are made of: who asked what of whom, and how it ended. */
+interface Labels {
+  readonly endpoint: string;
+  readonly status: number;
+  readonly errorType: string | undefined;
+  readonly failureCode: string | undefined;
+  readonly replica: string | undefined;
+  readonly tenant: string | undefined;
+  readonly model: string | undefined;
+}
+
+/** So many combinations of labels have their series at hand. */
+const MAX_SHORTCUTS = 4096;
+
+/**
+ * Counts records. It keeps the sums itself: the SDK's instruments hash the attributes of every measurement, which
+ * is many times the cost (docs/metrics.md). Readers take the sums over as from any MetricProducer.
+ */
+export class RecordMetrics {
+  readonly #settings: RecordMetricsSettings;
+  readonly #models: BoundedNames;
+  readonly #tenants: BoundedNames;
+  readonly #metrics = createMetrics();
+  readonly #shortcuts = new Map<string, RequestSeries>();
+
+  constructor(settings: RecordMetricsSettings) {
+    this.#settings = settings;
+    this.#models = new BoundedNames(settings.maxNames, settings.isKnownModel);
+    this.#tenants = new BoundedNames(settings.maxNames);
+  }
+
+  /** Counts one record. Cheap, and never throws: it is called for every request. */
+  record(record: Readonly<RequestRecord>): void {
+    const hasSucceeded = record.status >= 200 && record.status <= 299;
+    const series = this.#seriesOf({
+      endpoint: record.endpoint,
+      status: record.status,
+      errorType: toErrorType(record),
+      failureCode: record.error_type,
+      replica: record.replica,
+      tenant: this.#tenants.toLabel(record.tenant, hasSucceeded),
+      model: this.#models.toLabel(record.model, hasSucceeded),
+    });
+    addTo(series, record);
+  }
+
+  /** Every metric that has a value, as it is now. */
+  collect(interval: Interval): readonly MetricData[] {
+    return Object.values(this.#metrics)
+      .map((metric) => metric.collect(interval))
+      .filter(({ dataPoints }) => dataPoints.length > 0);
+  }
+
+  #seriesOf(labels: Labels): RequestSeries {
+    const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
+    // The model comes last: of all of them, only it can hold the separator.
+    const key = `${endpoint}\n${status}\n${errorType}\n${failureCode}\n${replica}\n${tenant}\n${model}`;
+    const known = this.#shortcuts.get(key);
+    if (known !== undefined) return known;
+    // Only the short way to the series is forgotten.
+    if (this.#shortcuts.size >= MAX_SHORTCUTS) this.#shortcuts.clear();
+    const series = bindAll(this.#metrics, labels, this.#settings.urlScheme);
+    this.#shortcuts.set(key, series);
+    return series;
+  }
+}
+
+function createMetrics() {
+  return {
+    httpDuration: createHistogram(METRICS.httpServerRequestDuration),
+    duration: createHistogram(METRICS.genAiServerRequestDuration),
+    timeToFirstToken: createHistogram(METRICS.genAiServerTimeToFirstToken),
+    timePerOutputToken: createHistogram(METRICS.genAiServerTimePerOutputToken),
+    gapP50: createHistogram(METRICS.gapP50),
+    gapP95: createHistogram(METRICS.gapP95),
+    requests: createCounter(METRICS.requests),
+    failures: createCounter(METRICS.failures),
+    attempts: createCounter(METRICS.attempts),
+    promptTokens: createCounter(METRICS.tokensPrompt),
+    cachedTokens: createCounter(METRICS.tokensCached),
+    completionTokens: createCounter(METRICS.tokensCompletion),
+    reasoningTokens: createCounter(METRICS.tokensReasoning),
+  };
+}
+
+type RequestSeries = ReturnType<typeof bindAll>;
+
+/** The series of the requests that have all labels in common. */
+function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlScheme: string) {
+  const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
+  const served = withoutUnknown({
+    [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
+    [SEMCONV.genAiProviderName]: PROVIDER_NAME,
+    [SEMCONV.genAiRequestModel]: model,
+    [RECORD_FIELDS.replica.name]: replica,
+  });
+  const usage = withoutUnknown({
+    [SEMCONV.genAiRequestModel]: model,
+    [RECORD_FIELDS.replica.name]: replica,
+    [RECORD_FIELDS.tenant.name]: tenant,
+  });
+  const http = withoutUnknown({
+    [SEMCONV.httpRequestMethod]: 'POST',
+    [SEMCONV.urlScheme]: urlScheme,
+    [SEMCONV.httpRoute]: endpoint,
+    [SEMCONV.httpResponseStatusCode]: status,
+    [SEMCONV.errorType]: errorType,
+  });
+  const request = withoutUnknown({
+    [RECORD_FIELDS.tenant.name]: tenant,
+    [SEMCONV.genAiRequestModel]: model,
+    [SEMCONV.httpResponseStatusCode]: status,
+  });
+  const failure = withoutUnknown({
+    [RECORD_FIELDS.error_type.name]: failureCode,
+    [SEMCONV.httpResponseStatusCode]: status,
+    [RECORD_FIELDS.replica.name]: replica,
+  });
+  return {
+    isSuccess: errorType === undefined,
+    httpDuration: metrics.httpDuration.bind(http),
+    duration: metrics.duration.bind(withoutUnknown({ ...served, [SEMCONV.errorType]: errorType })),
+    timeToFirstToken: metrics.timeToFirstToken.bind(served),
+    timePerOutputToken: metrics.timePerOutputToken.bind(served),
+    gapP50: metrics.gapP50.bind(served),
+    gapP95: metrics.gapP95.bind(served),
+    requests: metrics.requests.bind(request),
+    failures: metrics.failures.bind(failure),
+    attempts: metrics.attempts.bind(withoutUnknown({ [SEMCONV.genAiRequestModel]: model })),
+    promptTokens: metrics.promptTokens.bind(usage),
+    cachedTokens: metrics.cachedTokens.bind(usage),
+    completionTokens: metrics.completionTokens.bind(usage),
+    reasoningTokens: metrics.reasoningTokens.bind(usage),
+  };
+}
+
+function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
+  const { ttft_ms, e2e_ms, completion_tokens } = record;
+  series.requests.record(1);
+  series.httpDuration.record(toSeconds(e2e_ms));
+  series.duration.record(toSeconds(e2e_ms));
+  if (record.error_type !== undefined) series.failures.record(1);
+  series.attempts.record(record.attempts);
+  series.gapP50.record(toSeconds(record.gap_p50_ms));
+  series.gapP95.record(toSeconds(record.gap_p95_ms));
+  series.promptTokens.record(record.prompt_tokens);
+  series.cachedTokens.record(record.cached_tokens);
+  series.completionTokens.record(completion_tokens);
+  series.reasoningTokens.record(record.reasoning_tokens);
+  // The conventions want these two of successful responses only.
+  if (!series.isSuccess || ttft_ms === undefined) return;
+  series.timeToFirstToken.record(toSeconds(ttft_ms));
+  if (completion_tokens === undefined || completion_tokens < 2) return;
+  series.timePerOutputToken.record(toSeconds((e2e_ms - ttft_ms) / (completion_tokens - 1)));
+}
+
+function toSeconds(ms: number): number;
+function toSeconds(ms: number | undefined): number | undefined;
+function toSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}
+
+function withoutUnknown(attributes: Readonly<Record<string, AttributeValue | undefined>>): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+}

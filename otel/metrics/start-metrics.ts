@@ -1,0 +1,108 @@
+import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
+import type { Resource } from '@opentelemetry/resources';
+import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import { SCHEMA_URL, SCOPE_NAME } from '../attribute-names.ts';
+import type { Clock } from '../clock.ts';
+import { readOtlpOptions } from '../otlp-options.ts';
+import type { RequestRecord } from '../request-record.ts';
+import type { TelemetryLog } from '../telemetry-log.ts';
+import {
+  ExportMetrics,
+  type ExportState,
+  type ExportTarget,
+  type ReplicaState,
+  toReplicaMetrics,
+} from './gateway-metrics.ts';
+import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
+import { toPrometheusText } from './prometheus-text.ts';
+import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
+
+/** Metrics SDK environment variables, "Periodic exporting MetricReader". */
+const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
+const DEFAULT_INTERVAL_MS = 60_000;
+
+/** Everything about metrics that is decided before the first request. */
+export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
+  /**
+   * Whether metrics are pushed. `endpoint` is a base URL (`v1/metrics` is appended) and wins over the
+   * OTEL_EXPORTER_OTLP_* variables, `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
+   */
+  readonly push:
+    | { readonly endpoint?: string | undefined; readonly intervalMs?: number | undefined }
+    | undefined;
+  /** Where records go. */
+  readonly exportTarget: ExportTarget;
+}
+
+/** Where metrics that are no sums of records come from, and what telemetry has in common. */
+export interface MetricsCollaborators {
+  /** Whether some replica is known to serve a model of this name. Asked for every record. */
+  readonly isKnownModel: (model: string) => boolean;
+  readonly replicas: () => readonly ReplicaState[];
+  readonly exportState: () => ExportState;
+  /** The same as on spans. */
+  readonly resource: Resource;
+  readonly clock: Clock;
+  readonly log: TelemetryLog;
+}
+
+/** The metrics of a gateway. */
+export interface Metrics {
+  /** Counts a record. Cheap, never throws. */
+  record(record: Readonly<RequestRecord>): void;
+  /** All metrics as they are now, in Prometheus' text format. */
+  toPrometheusText(): string;
+  /** Pushes a last time if there is a push, at most until the deadline. Never rejects. */
+  shutdown(deadlineMs: number): Promise<void>;
+}
+
+/** Starts counting, and the push if there is to be one. Throws a TelemetryError on an address that is no URL. */
+export async function startMetrics(
+  settings: MetricsSettings,
+  collaborators: MetricsCollaborators,
+): Promise<Metrics> {
+  const { isKnownModel, replicas, exportState, resource } = collaborators;
+  const records = new RecordMetrics({ ...settings, isKnownModel });
+  const exporting = new ExportMetrics(settings.exportTarget);
+  const startTime = hrTime();
+
+  const collect = (): ResourceMetrics => {
+    const interval = { startTime, endTime: hrTime() };
+    const metrics = [
+      ...records.collect(interval),
+      ...toReplicaMetrics(replicas(), interval),
+      ...exporting.collect(exportState(), interval),
+    ];
+    return { resource, scopeMetrics: [{ scope: { name: SCOPE_NAME, schemaUrl: SCHEMA_URL }, metrics }] };
+  };
+  const push = await startPush(settings.push, collect, collaborators);
+  return {
+    record: (record) => records.record(record),
+    toPrometheusText: () => toPrometheusText(collect()),
+    shutdown: async (deadlineMs) => push?.shutdown(deadlineMs),
+  };
+}
+
+/** OTEL_SDK_DISABLED and OTEL_METRICS_EXPORTER turn the push off, not the counting: that is for GET /metrics. */
+async function startPush(
+  push: MetricsSettings['push'],
+  collect: () => ResourceMetrics,
+  { resource, clock, log }: MetricsCollaborators,
+): Promise<MetricsPush | undefined> {
+  const isOff =
+    getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
+  if (push === undefined || isOff) return undefined;
+  const { url } = await readOtlpOptions(push.endpoint, log, 'metrics');
+  return startMetricsPush({
+    url,
+    intervalMs: push.intervalMs ?? readIntervalMs(),
+    producer: { collect: async () => ({ resourceMetrics: collect(), errors: [] }) },
+    ...{ resource, clock, log },
+  });
+}
+
+/** The reader throws on an interval that is not positive; the specification wants the default for such values. */
+function readIntervalMs(): number {
+  const intervalMs = getNumberFromEnv(INTERVAL_VARIABLE) ?? 0;
+  return intervalMs > 0 ? intervalMs : DEFAULT_INTERVAL_MS;
+}

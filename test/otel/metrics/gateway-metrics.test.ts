@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { ExportMetrics, type ExportTarget, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { INTERVAL, pointsOf, totalOf } from './collected.ts';
+
+const COLLECTOR: ExportTarget = { host: 'collector.example', port: 4318 };
+const EXPORTER = {
+  'otel.component.type': 'otlp_http_json_span_exporter',
+  'otel.component.name': 'otlp_http_json_span_exporter/0',
+  'server.address': 'collector.example',
+  'server.port': 4318,
+};
+const PROCESSOR = {
+  'otel.component.type': 'spangate.RecordProcessor',
+  'otel.component.name': 'spangate.RecordProcessor/0',
+};
+
+const toState = (counts: Partial<ReturnType<typeof createExportCounters>>, queued = 0, inflight = 0) => ({
+  stats: { ...createExportCounters(), ...counts, queued },
+  queueCapacity: 16_384,
+  inflight,
+});
+
+const pointValues = (metrics: ReturnType<ExportMetrics['collect']>, name: string) =>
+  pointsOf(metrics, name).map(({ attributes, value }) => ({ attributes, value }));
+
+describe('the export as the conventions of SDK metrics have it', () => {
+  test('tells queue, batch under way, drops and refusals with their error types', () => {
+    const state = toState({ recorded: 100, exported: 60, rejected: 5, dropped: 3 }, 32, 12);
+    const metrics = new ExportMetrics(COLLECTOR).collect(state, INTERVAL);
+    expect(pointValues(metrics, 'otel.sdk.processor.span.queue.size')).toEqual([
+      { attributes: PROCESSOR, value: 32 },
+    ]);
+    expect(pointValues(metrics, 'otel.sdk.processor.span.queue.capacity')).toEqual([
+      { attributes: PROCESSOR, value: 16_384 },
+    ]);
+    expect(pointValues(metrics, 'otel.sdk.processor.span.processed')).toEqual([
+      { attributes: PROCESSOR, value: 77 },
+      { attributes: { ...PROCESSOR, 'error.type': 'queue_full' }, value: 3 },
+    ]);
+    expect(pointValues(metrics, 'otel.sdk.exporter.span.inflight')).toEqual([
+      { attributes: EXPORTER, value: 12 },
+    ]);
+    expect(pointValues(metrics, 'otel.sdk.exporter.span.exported')).toEqual([
+      { attributes: EXPORTER, value: 60 },
+      { attributes: { ...EXPORTER, 'error.type': 'rejected' }, value: 5 },
+    ]);
+  });
+
+  test('names its own exporter, and no address, for records in files', () => {
+    const metrics = new ExportMetrics(undefined).collect(toState({ exported: 1 }), INTERVAL);
+    expect(pointsOf(metrics, 'otel.sdk.exporter.span.inflight')[0]?.attributes).toEqual({
+      'otel.component.type': 'spangate.FileExporter',
+      'otel.component.name': 'spangate.FileExporter/0',
+    });
+  });
+
+  test('takes nothing back of what it handed over when a batch is sent again in parts', () => {
+    const exporting = new ExportMetrics(COLLECTOR);
+    const processed = [512, 0, 256].map((inflight) =>
+      totalOf(exporting.collect(toState({}, 512, inflight), INTERVAL), 'otel.sdk.processor.span.processed'),
+    );
+    expect(processed).toEqual([512, 512, 512]);
+  });
+});
+
+test('a replica has its requests in flight and its drain, until it is gone', () => {
+  const replicas = [
+    { name: 'vllm-a', inflight: 3, drained: false },
+    { name: 'vllm-b', inflight: 0, drained: true },
+  ];
+  const metrics = toReplicaMetrics(replicas, INTERVAL);
+  const isDrained = (name: string) =>
+    totalOf(metrics, 'gateway.replica.drained', { 'gateway.replica': name });
+  expect(totalOf(metrics, 'gateway.replica.inflight', { 'gateway.replica': 'vllm-a' })).toBe(3);
+  expect([isDrained('vllm-a'), isDrained('vllm-b')]).toEqual([0, 1]);
+  expect(pointsOf(toReplicaMetrics([], INTERVAL), 'gateway.replica.inflight')).toEqual([]);
+});

@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { toErrorType } from '#otel/attributes.ts';
+import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
+import type { RequestRecord } from '#otel/request-record.ts';
+import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
+import { countOf, INTERVAL, pointsOf, totalOf } from './collected.ts';
+
+const KNOWN_MODEL = 'llama-3.3-70b';
+
+function createMetrics(maxNames = 100) {
+  return new RecordMetrics({
+    maxNames,
+    urlScheme: 'http',
+    isKnownModel: (model) => model === KNOWN_MODEL,
+  });
+}
+
+/** The metrics of these records. */
+function collect(records: readonly RequestRecord[], maxNames?: number) {
+  const metrics = createMetrics(maxNames);
+  for (const record of records) metrics.record(record);
+  return metrics.collect(INTERVAL);
+}
+
+const STREAM: RequestRecord = {
+  ...LEAST_RECORD,
+  stream: true,
+  model: KNOWN_MODEL,
+  replica: 'vllm-a',
+  tenant: 'acme',
+  e2e_ms: 1500,
+  ttft_ms: 500,
+  completion_tokens: 11,
+};
+
+const arbitraryRecord: fc.Arbitrary<RequestRecord> = fc
+  .record(
+    {
+      endpoint: fc.constantFrom('/v1/chat/completions', '/v1/completions', '/v1/embeddings'),
+      status: fc.constantFrom(200, 400, 404, 499, 502, 503),
+      e2e_ms: fc.double({ min: 0, max: 1e6, noNaN: true }),
+      stream: fc.boolean(),
+      model: fc.constantFrom(KNOWN_MODEL, 'a', 'b\nc', '__proto__'),
+      replica: fc.constantFrom('vllm-a', 'vllm-b'),
+      tenant: fc.constantFrom('acme', 'c', 'constructor'),
+      error_type: fc.constantFrom('upstream_failed', 'client_closed', 'all_replicas_drained'),
+      attempts: fc.nat({ max: 5 }),
+      prompt_tokens: fc.nat(),
+      cached_tokens: fc.nat(),
+      completion_tokens: fc.nat(),
+      reasoning_tokens: fc.nat(),
+      ttft_ms: fc.nat(),
+      gap_p50_ms: fc.nat(),
+      gap_p95_ms: fc.nat(),
+    },
+    { requiredKeys: ['endpoint', 'status', 'e2e_ms', 'stream'] },
+  )
+  .map((fields) => ({ ...LEAST_RECORD, ...fields }));
+
+const totalIn = (
+  records: readonly RequestRecord[],
+  toNumber: (record: RequestRecord) => number | undefined,
+) => records.reduce((total, record) => total + (toNumber(record) ?? 0), 0);
+
+const one = (isCounted: boolean) => (isCounted ? 1 : 0);
+
+describe('records become metrics', () => {
+  test('whose counts are those of the records, whatever they hold', () => {
+    fc.assert(
+      fc.property(fc.array(arbitraryRecord, { maxLength: 60 }), (records) => {
+        const metrics = collect(records);
+        const isSuccess = (record: RequestRecord) => toErrorType(record) === undefined;
+        expect({
+          requests: totalOf(metrics, 'gateway.requests'),
+          http: totalOf(metrics, 'http.server.request.duration'),
+          genAi: totalOf(metrics, 'gen_ai.server.request.duration'),
+          failures: totalOf(metrics, 'gateway.failures'),
+          attempts: totalOf(metrics, 'gateway.attempts'),
+          prompt: totalOf(metrics, 'gateway.tokens.prompt'),
+          cached: totalOf(metrics, 'gateway.tokens.cached'),
+          completion: totalOf(metrics, 'gateway.tokens.completion'),
+          reasoning: totalOf(metrics, 'gateway.tokens.reasoning'),
+          p50: totalOf(metrics, 'gateway.gap.p50'),
+          p95: totalOf(metrics, 'gateway.gap.p95'),
+          ttft: totalOf(metrics, 'gen_ai.server.time_to_first_token'),
+          drained: totalOf(metrics, 'gateway.failures', { 'gateway.error_type': 'all_replicas_drained' }),
+        }).toEqual({
+          requests: records.length,
+          http: records.length,
+          genAi: records.length,
+          failures: totalIn(records, ({ error_type }) => one(error_type !== undefined)),
+          attempts: totalIn(records, ({ attempts }) => attempts),
+          prompt: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
+          cached: totalIn(records, ({ cached_tokens }) => cached_tokens),
+          completion: totalIn(records, ({ completion_tokens }) => completion_tokens),
+          reasoning: totalIn(records, ({ reasoning_tokens }) => reasoning_tokens),
+          p50: totalIn(records, ({ gap_p50_ms }) => one(gap_p50_ms !== undefined)),
+          p95: totalIn(records, ({ gap_p95_ms }) => one(gap_p95_ms !== undefined)),
+          ttft: totalIn(records, (record) => one(record.ttft_ms !== undefined && isSuccess(record))),
+          drained: totalIn(records, ({ error_type }) => one(error_type === 'all_replicas_drained')),
+        });
+      }),
+    );
+  });
+
+  test('with the attributes of the semantic conventions and ours', () => {
+    const metrics = collect([STREAM, { ...FULL_RECORD, status: 502 }]);
+    const attributesOf = (name: string) => pointsOf(metrics, name).at(-1)?.attributes;
+    expect(attributesOf('http.server.request.duration')).toEqual({
+      'http.request.method': 'POST',
+      'url.scheme': 'http',
+      'http.route': '/v1/chat/completions',
+      'http.response.status_code': 502,
+      'error.type': 'upstream_failed',
+    });
+    expect(attributesOf('gen_ai.server.request.duration')).toEqual({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai',
+      'gen_ai.request.model': KNOWN_MODEL,
+      'gateway.replica': 'vllm-a',
+      'error.type': 'upstream_failed',
+    });
+    expect(attributesOf('gateway.tokens.prompt')).toEqual({
+      'gen_ai.request.model': KNOWN_MODEL,
+      'gateway.replica': 'vllm-a',
+      'gateway.tenant': 'acme',
+    });
+  });
+
+  test('with times in seconds, and a value that is an upper bound in its bucket', () => {
+    const [point] = pointsOf(collect([{ ...STREAM, e2e_ms: 2500 }]), 'http.server.request.duration');
+    expect(point?.value).toEqual({
+      buckets: {
+        boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+        counts: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+      },
+      sum: 2.5,
+      count: 1,
+    });
+  });
+
+  test('that tell the time per output token after the first', () => {
+    const [point] = pointsOf(collect([STREAM]), 'gen_ai.server.time_per_output_token');
+    expect(point?.value).toMatchObject({ sum: 0.1, count: 1 });
+  });
+
+  test('that tell no pace of a stream that broke off, nor of one token', () => {
+    const broken: RequestRecord = { ...STREAM, truncated: true, error_type: 'upstream_failed' };
+    const metrics = collect([broken, { ...STREAM, completion_tokens: 1 }]);
+    expect(totalOf(metrics, 'gen_ai.server.time_to_first_token')).toBe(1);
+    expect(totalOf(metrics, 'gen_ai.server.time_per_output_token')).toBe(0);
+  });
+
+  test('without a series for what nobody told', () => {
+    const names = collect([LEAST_RECORD]).map(({ descriptor }) => descriptor.name);
+    expect(names).toEqual([
+      'http.server.request.duration',
+      'gen_ai.server.request.duration',
+      'gateway.requests',
+    ]);
+  });
+
+  test('that do not go down for an engine whose token counts are negative or no numbers', () => {
+    const figures = [-5, Number.NaN, Number.POSITIVE_INFINITY, 7];
+    const metrics = collect(figures.map((prompt_tokens) => ({ ...STREAM, prompt_tokens })));
+    expect(totalOf(metrics, 'gateway.tokens.prompt')).toBe(7);
+  });
+});
+
+describe('clients cannot grow the metrics', () => {
+  const HOSTILE_COUNT = 10_000;
+  const hostile = (record: RequestRecord) =>
+    Array.from({ length: HOSTILE_COUNT }, (_, index) => ({
+      ...record,
+      model: `model-${index}`,
+      tenant: `tenant-${index}`,
+    }));
+
+  /** Every value that an attribute has in any series. */
+  const valuesOf = (metrics: ReturnType<typeof collect>, attribute: string) =>
+    new Set(
+      metrics.flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => String(attributes[attribute]))),
+    );
+
+  test('with 10,000 names that no request succeeds with: they are all _OTHER', () => {
+    const metrics = collect(hostile({ ...LEAST_RECORD, status: 404, error_type: 'model_not_found' }));
+    expect(pointsOf(metrics, 'gateway.requests')).toHaveLength(1);
+    expect(
+      totalOf(metrics, 'gateway.requests', { 'gen_ai.request.model': '_OTHER', 'gateway.tenant': '_OTHER' }),
+    ).toBe(HOSTILE_COUNT);
+  });
+
+  test('with 10,000 names that a replica takes for any model: the first few have series of their own', () => {
+    const metrics = collect(hostile(STREAM), 20);
+    for (const attribute of ['gen_ai.request.model', 'gateway.tenant']) {
+      const values = valuesOf(metrics, attribute);
+      values.delete('undefined');
+      expect(values.size).toBe(21);
+      expect(values).toContain('_OTHER');
+    }
+    expect(totalOf(metrics, 'gateway.requests')).toBe(HOSTILE_COUNT);
+  });
+
+  test('and a model that a replica is known to serve keeps its name beside them', () => {
+    const metrics = collect([...hostile(STREAM), { ...LEAST_RECORD, model: KNOWN_MODEL, status: 503 }], 20);
+    expect(totalOf(metrics, 'gateway.requests', { 'gen_ai.request.model': KNOWN_MODEL })).toBe(1);
+  });
+
+  test('with combinations either: beyond 2,000 series a metric has one for the rest', () => {
+    const metrics = collect(hostile(STREAM), HOSTILE_COUNT);
+    for (const { dataPoints } of metrics) expect(dataPoints.length).toBeLessThanOrEqual(2000);
+    const overflow = pointsOf(metrics, 'gateway.requests').filter(
+      ({ attributes }) => attributes['otel.metric.overflow'] === true,
+    );
+    expect(overflow.map(({ value }) => countOf(value))).toEqual([HOSTILE_COUNT - 1999]);
+  });
+});

@@ -1,0 +1,161 @@
+import { createServer } from 'node:http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '#otel/clock.ts';
+import { createExportCounters } from '#otel/export-stats.ts';
+import { type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
+import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
+import { createQuietLog } from '../quiet-log.ts';
+import { LEAST_RECORD } from '../records.ts';
+
+afterEach(() => vi.unstubAllEnvs());
+
+async function start(push: MetricsSettings['push']) {
+  const log = createQuietLog();
+  const metrics = await startMetrics(
+    { maxNames: 10, urlScheme: 'https', exportTarget: undefined, push },
+    {
+      isKnownModel: () => false,
+      replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true }],
+      exportState: () => ({
+        stats: { ...createExportCounters(), recorded: 3, queued: 1 },
+        queueCapacity: 16_384,
+        inflight: 0,
+      }),
+      resource: resourceFromAttributes({ 'service.name': 'spangate' }),
+      clock: systemClock,
+      log,
+    },
+  );
+  return { metrics, log };
+}
+
+interface WirePoint {
+  readonly asInt?: string | number;
+  readonly count?: string | number;
+}
+
+/** The first number of each metric of a push, by the metric's name. */
+function numbersOf(call: FakeCollector['calls'][number] | undefined): Readonly<Record<string, number>> {
+  const { resourceMetrics } = JSON.parse(call?.body ?? '{}');
+  const { metrics } = resourceMetrics[0].scopeMetrics[0];
+  return Object.fromEntries(
+    metrics.map(
+      ({ name, sum, histogram }: Record<string, { dataPoints: WirePoint[] }> & { name: string }) => {
+        const [point] = (sum ?? histogram)?.dataPoints ?? [];
+        return [name, Number(point?.asInt ?? point?.count)];
+      },
+    ),
+  );
+}
+
+describe('the text for Prometheus', () => {
+  test('has the names and units that the Collector would give', async () => {
+    const { metrics } = await start(undefined);
+    metrics.record({ ...LEAST_RECORD, tenant: 'a "b"\\ c', e2e_ms: 85 });
+    const lines = metrics.toPrometheusText().split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'target_info{service_name="spangate"} 1',
+        '# TYPE http_server_request_duration_seconds histogram',
+        'http_server_request_duration_seconds_sum{http_request_method="POST",url_scheme="https",' +
+          'http_route="/v1/chat/completions",http_response_status_code="200"} 0.085',
+        'gateway_requests_total{gateway_tenant="a \\"b\\"\\\\ c",http_response_status_code="200"} 1',
+        'gateway_replica_inflight{gateway_replica="vllm-a"} 2',
+        'gateway_export_recorded_total 3',
+        '# TYPE otel_sdk_processor_span_queue_size gauge',
+      ]),
+    );
+  });
+});
+
+describe('the push', () => {
+  test('goes to v1/metrics of the endpoint, with the headers of metrics, in intervals', async () => {
+    await using collector = await startFakeCollector();
+    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_HEADERS', 'x-key=secret');
+    const { metrics } = await start({ endpoint: `${collector.url}/base/`, intervalMs: 20 });
+    metrics.record(LEAST_RECORD);
+    await collector.waitFor(({ calls }) => calls.length >= 2);
+    const [first] = collector.calls;
+    expect(first?.path).toBe('/base/v1/metrics');
+    expect(first?.headers).toMatchObject({ 'content-type': 'application/json', 'x-key': 'secret' });
+    expect(numbersOf(first)).toMatchObject({
+      'http.server.request.duration': 1,
+      'gateway.requests': 1,
+      'gateway.replica.inflight': 2,
+      'gateway.export.recorded': 3,
+    });
+    await metrics.shutdown(1000);
+  });
+
+  test('takes address and interval from the variables of metrics where the configuration says nothing', async () => {
+    await using collector = await startFakeCollector();
+    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', `${collector.url}/own/metrics`);
+    vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', '20');
+    const { metrics } = await start({});
+    await collector.waitFor(({ calls }) => calls.length >= 1);
+    expect(collector.calls[0]?.path).toBe('/own/metrics');
+    await metrics.shutdown(1000);
+  });
+
+  test('sends what was counted since the last interval when it is shut down', async () => {
+    await using collector = await startFakeCollector();
+    const { metrics } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
+    metrics.record(LEAST_RECORD);
+    await metrics.shutdown(5000);
+    expect(collector.calls.map(numbersOf)).toMatchObject([{ 'gateway.requests': 1 }]);
+  });
+
+  test('that fails is one line of the log, and so is its end; the next carries all that was counted', async () => {
+    await using collector = await startFakeCollector();
+    collector.answerNext({ status: 404 }, { status: 404 });
+    const { metrics, log } = await start({ endpoint: collector.url, intervalMs: 20 });
+    metrics.record(LEAST_RECORD);
+    await collector.waitFor(({ calls }) => calls.filter(({ status }) => status === 200).length >= 2);
+    expect(numbersOf(collector.calls.at(-1))).toMatchObject({ 'gateway.requests': 1 });
+    await metrics.shutdown(1000);
+    expect(log.lines).toEqual([
+      { level: 'warn', fields: { reason: 'http_404' }, message: 'the collector does not take metrics' },
+      { level: 'info', fields: {}, message: 'the collector takes metrics again' },
+    ]);
+  });
+
+  test('does not hold up a shutdown beyond its deadline', async () => {
+    await using silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await new Promise((resolve) => silent.once('listening', resolve));
+    const address = silent.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const { metrics } = await start({ endpoint: `http://127.0.0.1:${port}`, intervalMs: 3_600_000 });
+    await metrics.shutdown(1);
+    silent.closeAllConnections();
+  });
+
+  test.each([
+    ['OTEL_SDK_DISABLED', 'true'],
+    ['OTEL_METRICS_EXPORTER', 'none'],
+  ])('does not begin with %s=%s, and metrics are counted all the same', async (variable, value) => {
+    await using collector = await startFakeCollector();
+    vi.stubEnv(variable, value);
+    const { metrics } = await start({ endpoint: collector.url, intervalMs: 20 });
+    metrics.record(LEAST_RECORD);
+    await metrics.shutdown(1000);
+    expect(collector.calls).toEqual([]);
+    expect(metrics.toPrometheusText()).toContain('gateway_requests_total');
+  });
+
+  test('refuses an address that is none', async () => {
+    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'collector:4318');
+    await expect(start({})).rejects.toThrow(
+      'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https URL',
+    );
+  });
+
+  test('says that sums stay cumulative, whatever a variable prefers', async () => {
+    await using collector = await startFakeCollector();
+    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', 'delta');
+    const { metrics, log } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
+    await metrics.shutdown(1000);
+    expect(log.lines).toMatchObject([{ level: 'warn', fields: { temporality: 'delta' } }]);
+    expect(collector.calls[0]?.body).toContain('"aggregationTemporality":2');
+  });
+});
