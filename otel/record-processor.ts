@@ -15,6 +15,8 @@ export interface RecordProcessorCollaborators {
   readonly clock: Clock;
   readonly log: TelemetryLog;
   readonly dropLog: DropLog;
+  /** Called with the line of every record, before it is queued or dropped. */
+  readonly onLine: (line: Uint8Array) => void;
   /** Called when a record was queued. */
   readonly onQueued: () => void;
 }
@@ -50,7 +52,10 @@ export class RecordProcessor implements SpanProcessor {
     if (line === undefined) {
       counters.rejected += 1;
       log.error({ trace_id: span.spanContext().traceId }, 'record could not be encoded');
-    } else this.#offer(line);
+      return;
+    }
+    this.#with.onLine(line);
+    this.#offer(line);
   }
 
   #encode(span: ReadableSpan): Uint8Array | undefined {

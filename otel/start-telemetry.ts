@@ -47,9 +47,11 @@ export interface TelemetrySettings {
   readonly serviceName?: string | undefined;
 }
 
-/** What telemetry gets from outside: a place to complain, and chance (0 ≤ n < 1, default Math.random). */
+/** What telemetry gets from outside; `random` is 0 ≤ n < 1, by default Math.random. */
 export interface TelemetryCollaborators {
   readonly log: TelemetryLog;
+  /** Called with the encoded spans of every record, whatever becomes of its export. */
+  readonly onLine?: ((line: Uint8Array) => void) | undefined;
   readonly random?: (() => number) | undefined;
 }
 
@@ -76,7 +78,7 @@ export interface Telemetry {
  */
 export async function startTelemetry(
   settings: TelemetrySettings,
-  { log, random = Math.random }: TelemetryCollaborators,
+  { log, onLine = () => undefined, random = Math.random }: TelemetryCollaborators,
 ): Promise<Telemetry> {
   const resource = createResource(settings.serviceName);
   const sink = await openSink(settings.sink, createEnvelope(resource), log);
@@ -91,7 +93,7 @@ export async function startTelemetry(
     ...{ queue, backlog, counters, exportBatch, clock, log, dropLog, random },
   });
   const onQueued = (): void => drainLoop.notify();
-  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, dropLog, onQueued });
+  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, dropLog, onLine, onQueued });
   const idGenerator = createIdGenerator();
   const { tracer, shutdown } = startRequestTracer({ resource, idGenerator, spanProcessor });
 

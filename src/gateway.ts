@@ -2,8 +2,10 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { createListener, listen } from './http/listener.ts';
@@ -52,9 +54,13 @@ interface Running {
   readonly registry: ReplicaRegistry;
   readonly discovery: ModelDiscovery;
   readonly telemetry: Telemetry;
+  readonly figures: RunningFigures;
   readonly serving: Serving;
   readonly adminListener: Server;
 }
+
+/** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
+const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
 
 /** How long a start waits for replicas to tell their models. */
 const DISCOVERY_MS = 2_000;
@@ -113,10 +119,18 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
   const registry = new ReplicaRegistry({ shared, drains, timeouts });
   registry.configure(config.replicas, new Date().toISOString());
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
-  const telemetry = await orStartError('telemetry', startTelemetry(toTelemetrySettings(config), { log }));
+  const recentRecords = new RecentRecords(RECENT_RECORDS);
+  const telemetry = await orStartError(
+    'telemetry',
+    startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
+  );
+  const figures = startLiveFigures(() => ({
+    stats: telemetry.stats(),
+    inflight: registry.replicas.reduce((sum, { inflight }) => sum + inflight, 0),
+  }));
   const serving = createServing(
     { config, salt, worker: 0, shared: memory },
-    { telemetry, log, onRecord: recordObserver(config, collaborators) },
+    { telemetry, log, onRecord: recordObserver(config, collaborators, figures) },
   );
   const discovery = createModelDiscovery(registry, {
     timeoutMs: DISCOVERY_MS,
@@ -125,12 +139,18 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
   const adminListener = createListener(
     toListenerSettings(config),
     createAdminHandler(env.adminToken, {
-      ...{ registry, drains, log },
+      ...{ registry, drains, recentRecords, log },
       stats: () => telemetry.stats(),
+      dashboard: {
+        figures: () => figures.figures(),
+        startedAt: new Date().toISOString(),
+        queueSize: config.export.queueSize,
+        traceUrlTemplate: config.trace.urlTemplate,
+      },
       onAction: (action) => telemetry.recordAdminAction(action),
     }),
   );
-  return { registry, discovery, telemetry, serving, adminListener };
+  return { registry, discovery, telemetry, figures, serving, adminListener };
 }
 
 async function prepareStateDir(stateDir: string): Promise<void> {
@@ -157,8 +177,10 @@ async function listenOn(
 function recordObserver(
   config: Config,
   { log, onRecord }: GatewayCollaborators,
+  figures: RunningFigures,
 ): (record: Readonly<RequestRecord>) => void {
   return (record) => {
+    figures.add(record);
     onRecord?.(record);
     if (config.log.requests) log.info(toAccessLogFields(record), 'request');
   };
@@ -171,7 +193,7 @@ function toAccessLogFields(record: Readonly<RequestRecord>): object {
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { registry, discovery, telemetry, serving, adminListener }: Running,
+  { registry, discovery, telemetry, figures, serving, adminListener }: Running,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
@@ -181,6 +203,7 @@ async function closeDown(
   const { undelivered } = await telemetry.shutdown(flushMs);
   adminListener.close();
   adminListener.closeAllConnections();
+  figures.stop();
   await serving.close();
   await registry.close();
   return { cutRequests, undeliveredRecords: undelivered };

@@ -1,6 +1,9 @@
 import type { Route } from './route.ts';
+import { showDashboard, showDashboardFile } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
 import { describeRoutes } from './routes/openapi.ts';
+import { showOverview } from './routes/overview.ts';
+import { listRecords } from './routes/records.ts';
 import { listReplicas } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
@@ -10,5 +13,9 @@ export const ROUTES: readonly Route[] = [
   drainReplica,
   undrainReplica,
   showStats,
+  listRecords,
+  showOverview,
+  showDashboard,
+  showDashboardFile,
   describeRoutes(() => ROUTES),
 ];

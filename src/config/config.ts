@@ -47,7 +47,11 @@ export function toConfig(file: ConfigFile) {
       dnsIntervalMs: file.discovery.dns_interval,
     },
     export: toExportConfig(file.export),
-    trace: { incoming: file.trace.incoming, attemptSpans: file.trace.attempt_spans },
+    trace: {
+      incoming: file.trace.incoming,
+      attemptSpans: file.trace.attempt_spans,
+      urlTemplate: file.trace.url_template,
+    },
     prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },
     timeouts: {
       connectMs: timeouts.connect,

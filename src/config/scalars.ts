@@ -6,6 +6,7 @@ import {
   parseListenAddress,
   parseServiceUrl,
   parseSize,
+  parseTraceUrlTemplate,
   printDuration,
   printListenAddress,
   printSize,
@@ -138,6 +139,16 @@ export function serviceUrl() {
     pattern: 'https?://.+',
     parse: parseServiceUrl,
     print: (url) => url,
+  });
+}
+
+/** Where a trace can be looked at: a URL with `{trace_id}` in it. */
+export function traceUrlTemplate() {
+  return textOf({
+    title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
+    pattern: 'https?://.+\\{trace_id\\}.*',
+    parse: parseTraceUrlTemplate,
+    print: (template) => template,
   });
 }
 

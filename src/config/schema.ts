@@ -8,6 +8,7 @@ import {
   serviceUrl,
   size,
   text,
+  traceUrlTemplate,
   wholeNumber,
 } from './scalars.ts';
 
@@ -206,6 +207,10 @@ const limits = z.strictObject({
     .describe('The largest stream event that is looked into; a longer one is relayed as it is.'),
   queue: wholeNumber(0, 1_000_000)
     .prefault(1_000)
+  url_template: traceUrlTemplate()
+    .nullable()
+    .prefault(null)
+    .describe('Where a trace can be looked at: the dashboard links to it. `{trace_id}` is replaced.'),
     .describe('Requests that may wait because all replicas of their model are at `max_inflight`.'),
   connections: wholeNumber(1, 10_000_000).prefault(10_000).describe('Client connections, at most.'),
 });

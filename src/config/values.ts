@@ -77,6 +77,17 @@ export function parseBaseUrl(text: string): string | null {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
+/**
+ * A URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`; null if the text is none,
+ * or has credentials. It is kept as it is: a fragment or a query may hold braces of its own.
+ */
+export function parseTraceUrlTemplate(text: string): string | null {
+  const [before, ...after] = text.split('{trace_id}');
+  const url = URL.parse(before ?? '');
+  if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before ?? '')) return null;
+  return url.username === '' && url.password === '' ? text : null;
+}
+
 /** A base URL whose host is a name, not an address; null otherwise, and for an SRV name (`_…`) with a port. */
 export function parseServiceUrl(text: string): string | null {
   const base = parseBaseUrl(text);

@@ -267,6 +267,7 @@ test('an attempt that is never ended leaves no span: its replica was drained bef
     clock: new VirtualClock(),
     log: createQuietLog(),
     dropLog: new DropLog(queue, createQuietLog()),
+    onLine: () => undefined,
     onQueued: () => undefined,
   });
   const tracer = new TracerProvider({ spanProcessors: [processor] }).getTracer(SCOPE_NAME);

@@ -12,6 +12,7 @@ function createProcessor(capacity: number) {
   const queue = createRecordQueue({ capacity, capacityBytes: 1_000_000 });
   const counters = createExportCounters();
   const log = createQuietLog();
+  const lines: Uint8Array[] = [];
   let queuedCount = 0;
   const processor = new RecordProcessor({
     queue,
@@ -19,6 +20,7 @@ function createProcessor(capacity: number) {
     clock: new VirtualClock(),
     log,
     dropLog: new DropLog(queue, log),
+    onLine: (line) => lines.push(line),
     onQueued: () => {
       queuedCount += 1;
     },
@@ -26,6 +28,7 @@ function createProcessor(capacity: number) {
   const provider = new TracerProvider({ spanProcessors: [processor] });
   return {
     queue,
+    lines,
     counters,
     log,
     processor,
@@ -43,6 +46,14 @@ test('a span is in the queue, encoded, the moment it ends', () => {
   });
   expect(counters.recorded).toBe(1);
   expect(queuedCount()).toBe(1);
+});
+
+test('whoever wants the lines gets each, that of a dropped record too', () => {
+  const { queue, lines, endSpan } = createProcessor(1);
+  endSpan();
+  endSpan();
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toBe(queue.peek(1)[0]?.line);
 });
 
 test('a span of any other scope is no record', () => {

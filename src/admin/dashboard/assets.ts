@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A file of the dashboard as it is served. */
+export interface Asset {
+  readonly mediaType: string;
+  readonly body: Buffer;
+}
+
+/** The dashboard's page and files. They hold no data: that comes by the admin API. */
+export interface DashboardAssets {
+  /** The page at `/`. */
+  readonly page: Asset;
+  /** What the page loads, by name. */
+  readonly files: ReadonlyMap<string, Asset>;
+  /** Changes with any of the files, and is part of their paths: they can be cached for ever. */
+  readonly version: string;
+}
+
+const PAGE_DIRECTORY = join(import.meta.dirname, 'page');
+const PAGE = 'index.html';
+
+/** The chart library as it was published. */
+const UPLOT_FILES = { 'uplot.js': 'uplot/dist/uPlot.iife.min.js', 'uplot.css': 'uplot/dist/uPlot.min.css' };
+
+const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
+  ['.css', 'text/css; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.svg', 'image/svg+xml'],
+]);
+
+/** Reads the dashboard into memory. The page's `{assets}` becomes the path of the files. */
+export function loadAssets(): DashboardAssets {
+  const files = new Map<string, Asset>();
+  for (const name of readdirSync(PAGE_DIRECTORY).toSorted()) {
+    const mediaType = MEDIA_TYPES.get(extname(name));
+    if (mediaType !== undefined)
+      files.set(name, { mediaType, body: readFileSync(join(PAGE_DIRECTORY, name)) });
+  }
+  for (const [name, specifier] of Object.entries(UPLOT_FILES)) {
+    const path = fileURLToPath(import.meta.resolve(specifier));
+    files.set(name, { mediaType: MEDIA_TYPES.get(extname(name)) ?? '', body: readFileSync(path) });
+  }
+  const version = toVersion(files);
+  const page = readFileSync(join(PAGE_DIRECTORY, PAGE), 'utf8').replaceAll(
+    '{assets}',
+    `dashboard/${version}`,
+  );
+  return { page: { mediaType: 'text/html; charset=utf-8', body: Buffer.from(page) }, files, version };
+}
+
+function toVersion(files: ReadonlyMap<string, Asset>): string {
+  const hash = createHash('sha256');
+  for (const [name, { body }] of files) hash.update(`${name} ${body.length} `).update(body);
+  return hash.digest('hex').slice(0, 16);
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { recordSchema } from '../record-view.ts';
+import { type ReplicaView, replicaSchema, statsSchema } from '../views.ts';
+import type { Figures } from './live-figures.ts';
+import type { Traffic } from './traffic-window.ts';
+
+const rate = () => z.number().min(0);
+const milliseconds = () => z.number().min(0).nullable().describe('Null when no request tells.');
+
+const trafficSchema = z
+  .object({
+    requests: z.int().min(0),
+    errors: z.int().min(0).describe('Requests that ended with a 5xx, or broke off.'),
+    requests_per_s: rate(),
+    output_tokens_per_s: rate().describe('Of requests whose engine reported usage, when they ended.'),
+    ttft_p50_ms: milliseconds(),
+    ttft_p95_ms: milliseconds(),
+    latency_p50_ms: milliseconds(),
+    latency_p95_ms: milliseconds(),
+  })
+  .meta({ id: 'Traffic' });
+
+const replicaWithTraffic = replicaSchema.extend({ last_minute: trafficSchema });
+
+const pastSchema = trafficSchema.extend({
+  time: z.iso.datetime().describe('The end of these 5 seconds.'),
+  inflight: z.int().min(0),
+  queued: z.int().min(0),
+});
+
+/** All that the dashboard shows, in one answer. Quantiles are off by 4 % at most. */
+export const overviewSchema = z
+  .object({
+    time: z.iso.datetime(),
+    started_at: z.iso.datetime().describe('When this gateway started: with it record numbers begin anew.'),
+    trace_url_template: z.string().nullable().describe('A URL with `{trace_id}` in it.'),
+    last_minute: trafficSchema,
+    replicas: z.array(replicaWithTraffic.meta({ id: 'ReplicaWithTraffic' })),
+    stats: statsSchema,
+    queue_size: z.int().min(1).describe('Records that may wait, at most.'),
+    collector: z.object({
+      state: z.enum(['idle', 'taking', 'refusing', 'failing']),
+      since: z.iso.datetime(),
+      failed_calls: z.int().min(0).describe('Failed export calls since then.'),
+    }),
+    history: z.array(pastSchema).describe('The last five minutes, oldest first.'),
+    records: z
+      .array(recordSchema.omit({ prefix_hashes: true, timings: true }))
+      .describe('Newest first: those after the record number given.'),
+    last_record: z.int().min(0).describe('The number of the newest record, to be given as `after`.'),
+  })
+  .meta({ id: 'Overview' });
+
+/** What the dashboard gets. */
+export type Overview = z.output<typeof overviewSchema>;
+
+/** The part of the overview that the figures tell. `nowEpochMs` is the time they are of. */
+export function toFiguresView(
+  { total, byReplica, collector, history }: Figures,
+  replicas: readonly ReplicaView[],
+  nowEpochMs: number,
+): Pick<Overview, 'time' | 'last_minute' | 'replicas' | 'collector' | 'history'> {
+  return {
+    time: new Date(nowEpochMs).toISOString(),
+    last_minute: toTrafficView(total),
+    replicas: replicas.map((replica) => ({
+      ...replica,
+      last_minute: toTrafficView(byReplica.get(replica.name) ?? NO_TRAFFIC),
+    })),
+    collector: { state: collector.kind, since: collector.since, failed_calls: collector.failedCalls },
+    history: history.map((past) => ({
+      ...toTrafficView(past),
+      time: new Date(nowEpochMs - past.agoMs).toISOString(),
+      inflight: past.inflight,
+      queued: past.queued,
+    })),
+  };
+}
+
+const NO_TRAFFIC: Traffic = {
+  requests: 0,
+  errors: 0,
+  requestsPerSecond: 0,
+  outputTokensPerSecond: 0,
+  ttftP50Ms: null,
+  ttftP95Ms: null,
+  latencyP50Ms: null,
+  latencyP95Ms: null,
+};
+
+function toTrafficView(traffic: Traffic): Overview['last_minute'] {
+  return {
+    requests: traffic.requests,
+    errors: traffic.errors,
+    requests_per_s: traffic.requestsPerSecond,
+    output_tokens_per_s: traffic.outputTokensPerSecond,
+    ttft_p50_ms: traffic.ttftP50Ms,
+    ttft_p95_ms: traffic.ttftP95Ms,
+    latency_p50_ms: traffic.latencyP50Ms,
+    latency_p95_ms: traffic.latencyP95Ms,
+  };
+}

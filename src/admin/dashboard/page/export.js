@@ -1,0 +1,97 @@
+/** @import { Overview } from '../overview.ts' */
+import { Chart } from './chart.js';
+import { create, setAttribute, setText } from './dom.js';
+import { counted, formatAgo, formatCount } from './format.js';
+import { toPoints } from './traffic.js';
+
+/** @type {readonly { title: string, field: keyof Overview['stats'], isRare?: boolean }[]} */
+const COUNTERS = [
+  { title: 'Recorded', field: 'recorded' },
+  { title: 'Exported', field: 'exported' },
+  { title: 'Dropped', field: 'dropped' },
+  { title: 'Rejected', field: 'rejected' },
+  { title: 'Failed calls', field: 'failed_calls' },
+  { title: 'Lost', field: 'lost', isRare: true },
+  { title: 'Restored', field: 'restored', isRare: true },
+  { title: 'Spooled', field: 'spooled', isRare: true },
+  { title: 'Unreadable', field: 'unreadable', isRare: true },
+];
+
+/** Counters that should stay at zero. */
+const LOSSES = new Set(['dropped', 'rejected', 'lost', 'unreadable']);
+
+/**
+ * Creates the part about the export; the function returned shows an overview in it.
+ * @param {HTMLElement} parent
+ * @returns {(overview: Overview) => void}
+ */
+export function createExport(parent) {
+  const state = create('p', { class: 'state' });
+  const details = create('p', { class: 'faint' });
+  const queued = create('dd', { class: 'now' });
+  const besides = create('dd', { class: 'besides' });
+  const meter = create('meter', { min: '0', 'aria-label': 'Share of the queue that is full' });
+  const chartBox = create('div', { class: 'chart' });
+  const queue = create('dl', {}, create('dt', {}, 'Queue'), queued, besides);
+  const counters = COUNTERS.map(({ title }) => {
+    const value = create('dd');
+    return { value, box: create('div', {}, create('dt', {}, title), value) };
+  });
+  parent.append(
+    create('div', { class: 'collector' }, state, details),
+    create('div', { class: 'tile' }, queue, meter, chartBox),
+    create('dl', { class: 'counters' }, ...counters.map(({ box }) => box)),
+  );
+
+  let current = '';
+  const chart = new Chart(chartBox, {
+    format: (value) => `${formatCount(value)} queued`,
+    onPoint: (text) => setText(besides, text ?? current),
+  });
+  return (overview) => {
+    const { stats, queue_size, history } = overview;
+    setAttribute(state, 'data-state', overview.collector.state);
+    setText(state, TITLES[overview.collector.state]);
+    setText(details, toDetails(overview));
+    setText(queued, formatCount(stats.queued));
+    current = `of ${formatCount(queue_size)} records`;
+    setText(besides, current);
+    meter.max = queue_size;
+    meter.high = queue_size * 0.5;
+    meter.optimum = 0;
+    meter.value = stats.queued;
+    chart.show(toPoints(history, (past) => past.queued));
+    for (const [index, { field, isRare }] of COUNTERS.entries()) {
+      const counter = counters[index];
+      if (counter === undefined) continue;
+      setText(counter.value, formatCount(stats[field]));
+      counter.box.hidden = isRare === true && stats[field] === 0;
+      counter.box.classList.toggle('loss', LOSSES.has(field) && stats[field] > 0);
+    }
+  };
+}
+
+/** @type {Readonly<Record<Overview['collector']['state'], string>>} */
+const TITLES = {
+  idle: 'Nothing to send yet',
+  taking: 'The collector takes the records',
+  refusing: 'The collector refuses records',
+  failing: 'The collector does not answer',
+};
+
+/** @param {Overview} overview */
+function toDetails({ collector: { state, since, failed_calls }, time }) {
+  const ago = formatAgo(Date.parse(time) - Date.parse(since));
+  switch (state) {
+    case 'idle':
+      return 'Records leave once the first request has ended.';
+    case 'taking':
+      return failed_calls === 0
+        ? `For ${ago}, without a failed call.`
+        : `For ${ago}, with ${counted(failed_calls, 'failed call')} in between.`;
+    case 'refusing':
+      return `For ${ago}: what it refuses for good is counted as rejected. The log has its words.`;
+    case 'failing':
+      return `For ${ago}, ${counted(failed_calls, 'failed call')}. Records wait in the queue; requests are not affected.`;
+  }
+}

@@ -1,0 +1,170 @@
+/** @import { Overview } from '../overview.ts' */
+import { changeDrain, fetchOverview } from './api.js';
+import { ConfirmDialog } from './confirm.js';
+import { byId, setAttribute, setText } from './dom.js';
+import { createExport } from './export.js';
+import { formatTime } from './format.js';
+import { Poller } from './poller.js';
+import { RecordTable } from './records.js';
+import { createReplicaTable } from './replicas.js';
+import { session } from './session.js';
+import { createTiles } from './traffic.js';
+
+/** What the page is doing: one at a time. */
+/** @typedef {'signed_out' | 'loading' | 'live' | 'lost' | 'disabled'} Phase */
+
+const views = {
+  signIn: byId('sign-in', HTMLElement),
+  disabled: byId('disabled', HTMLElement),
+  overview: byId('overview', HTMLElement),
+};
+const connection = byId('connection', HTMLElement);
+const lost = byId('lost', HTMLElement);
+const lostDetails = byId('lost-details', HTMLElement);
+const signInError = byId('sign-in-error', HTMLElement);
+const tokenInput = byId('token', HTMLInputElement);
+const signOut = byId('sign-out', HTMLButtonElement);
+const toast = byId('toast', HTMLElement);
+
+/** @type {Readonly<Record<Phase, string>>} */
+const CONNECTION = {
+  signed_out: '',
+  loading: 'Connecting',
+  live: 'Live',
+  lost: 'Reconnecting',
+  disabled: '',
+};
+
+/** @param {Phase} phase */
+function setPhase(phase) {
+  document.body.dataset.phase = phase;
+  views.signIn.hidden = phase !== 'signed_out';
+  views.disabled.hidden = phase !== 'disabled';
+  views.overview.hidden = !(phase === 'loading' || phase === 'live' || phase === 'lost');
+  setAttribute(views.overview, 'aria-busy', phase === 'loading' ? 'true' : null);
+  lost.hidden = phase !== 'lost';
+  signOut.hidden = session.token === null;
+  setText(connection, CONNECTION[phase]);
+}
+
+setPhase(session.token === null ? 'signed_out' : 'loading');
+const showTiles = createTiles(byId('tiles', HTMLElement));
+const showReplicas = createReplicaTable(ask);
+const showExport = createExport(byId('export', HTMLElement));
+const records = new RecordTable();
+const dialog = new ConfirmDialog();
+const poller = new Poller(refresh);
+
+/** @type {Overview | null} */
+let latest = null;
+
+/** Asks for what is new, and shows it. */
+async function refresh() {
+  const token = session.token;
+  if (token === null) return 'stop';
+  const result = await fetchOverview(token, latest?.last_record ?? 0);
+  // Whoever signed out meanwhile does not want the answer.
+  if (session.token !== token) return session.token === null ? 'stop' : 'live';
+  switch (result.kind) {
+    case 'answered':
+      return show(result.value);
+    case 'unauthorized':
+      leave('This token was refused.');
+      return 'stop';
+    case 'disabled':
+      setPhase('disabled');
+      return 'stop';
+    case 'failed':
+      showLost(result.message);
+      return 'failed';
+  }
+}
+
+/**
+ * @param {Overview} overview
+ * @returns {'live' | 'failed'}
+ */
+function show(overview) {
+  const isAnother = latest !== null && latest.started_at !== overview.started_at;
+  latest = isAnother ? null : overview;
+  if (isAnother) {
+    // Its numbers of records mean others: the next answer has them all.
+    records.clear();
+    void Promise.resolve().then(() => poller.askNow());
+    return 'live';
+  }
+  setPhase('live');
+  showTiles(overview);
+  showReplicas(overview);
+  showExport(overview);
+  records.add(overview);
+  return 'live';
+}
+
+/** @param {string} message */
+function showLost(message) {
+  setPhase('lost');
+  const seen = latest === null ? '' : ` What you see is of ${formatTime(latest.time)}.`;
+  setText(lostDetails, `${message} It is asked again and again.${seen}`);
+}
+
+/** @param {string} reason shown above the form */
+function leave(reason) {
+  session.token = null;
+  latest = null;
+  records.clear();
+  poller.stop();
+  setPhase('signed_out');
+  setText(signInError, reason);
+  tokenInput.value = '';
+  tokenInput.focus();
+}
+
+/**
+ * @param {'drain' | 'undrain'} action
+ * @param {string} name
+ */
+function ask(action, name) {
+  const replica = latest?.replicas.find((each) => each.name === name);
+  if (latest === null || replica === undefined) return;
+  dialog.open(action, replica, latest.replicas, async () => {
+    const result = await changeDrain(session.token ?? '', name, action);
+    if (result.kind === 'unauthorized') return 'The token was refused.';
+    if (result.kind === 'disabled') return 'The admin API is off.';
+    if (result.kind === 'failed') return result.message;
+    const done = action === 'drain' ? `${name} gets no new requests.` : `${name} takes its turns again.`;
+    tell(result.value.warning === undefined ? done : `${done} ${result.value.warning}`);
+    void poller.askNow();
+    return null;
+  });
+}
+
+const TOAST_MS = 6_000;
+/** @type {number | undefined} */
+let toastTimer;
+
+/** @param {string} text */
+function tell(text) {
+  setText(toast, text);
+  window.clearTimeout(toastTimer);
+  toastTimer = window.setTimeout(() => setText(toast, ''), TOAST_MS);
+}
+
+function begin() {
+  setPhase('loading');
+  poller.start();
+}
+
+byId('sign-in-form', HTMLFormElement).addEventListener('submit', (event) => {
+  event.preventDefault();
+  setText(signInError, '');
+  session.token = tokenInput.value.trim();
+  tokenInput.value = '';
+  begin();
+});
+signOut.addEventListener('click', () => leave(''));
+byId('try-now', HTMLButtonElement).addEventListener('click', () => void poller.askNow());
+byId('ask-again', HTMLButtonElement).addEventListener('click', begin);
+
+if (session.token === null) tokenInput.focus();
+else begin();

@@ -1,0 +1,140 @@
+/** @import { Overview } from '../overview.ts' */
+/** @import { Replica } from './consequences.js' */
+import { byId, create, setAttribute, setChildren, setText } from './dom.js';
+import { counted, formatAgo, formatCount, formatMs, formatRate, formatShare } from './format.js';
+
+/** @typedef {{ readonly row: HTMLTableRowElement, show(replica: Replica, time: string): void }} Row */
+
+/**
+ * The table of replicas. `onAction` is told of a press on a replica's button.
+ * @param {(action: 'drain' | 'undrain', name: string) => void} onAction
+ * @returns {(overview: Overview) => void} shows an overview
+ */
+export function createReplicaTable(onAction) {
+  const body = byId('replicas', HTMLTableElement).tBodies[0];
+  const summary = byId('replicas-summary', HTMLElement);
+  /** @type {Map<string, Row>} */
+  const rows = new Map();
+  return ({ replicas, time }) => {
+    const shown = replicas.map((replica) => {
+      const row = rows.get(replica.name) ?? createRow(onAction);
+      rows.set(replica.name, row);
+      row.show(replica, time);
+      return row.row;
+    });
+    const names = new Set(replicas.map(({ name }) => name));
+    for (const name of rows.keys()) if (!names.has(name)) rows.delete(name);
+    if (body !== undefined) setChildren(body, shown);
+    setText(summary, toSummary(replicas));
+  };
+}
+
+/** @param {readonly Replica[]} replicas */
+function toSummary(replicas) {
+  if (replicas.length === 0)
+    return 'none is known: look at the configuration, or wait for the names to resolve';
+  const drained = replicas.filter((replica) => replica.drained).length;
+  const serving = replicas.length - drained;
+  return drained === 0 ? `${serving} serving` : `${serving} serving, ${drained} drained`;
+}
+
+/**
+ * @param {(action: 'drain' | 'undrain', name: string) => void} onAction
+ * @returns {Row}
+ */
+function createRow(onAction) {
+  const name = create('strong', { class: 'name' });
+  const machine = create('span', { class: 'faint' });
+  const models = create('span', { class: 'models' });
+  const state = create('span', { class: 'state' });
+  const since = create('span', { class: 'faint' });
+  const numbers = NUMBERS.map(({ label, isKey }) =>
+    create('td', { class: isKey === true ? 'number key' : 'number', 'data-label': label }),
+  );
+  const button = create('button', { type: 'button' });
+  /** @type {Replica | undefined} */
+  let shown;
+  button.addEventListener('click', () => {
+    if (shown !== undefined) onAction(shown.drained ? 'undrain' : 'drain', shown.name);
+  });
+  const row = create(
+    'tr',
+    {},
+    create('th', { scope: 'row' }, name, models, machine),
+    create('td', { class: 'state-cell' }, state, since),
+    ...numbers,
+    create('td', { class: 'action' }, button),
+  );
+  return {
+    row,
+    show(replica, time) {
+      shown = replica;
+      setText(name, replica.name);
+      setText(models, toModels(replica));
+      setAttribute(models, 'title', replica.models?.join('\n') ?? null);
+      setText(machine, toMachine(replica));
+      const { kind, text } = toState(replica);
+      setAttribute(state, 'data-state', kind);
+      setText(state, text);
+      setText(since, toSince(replica, time));
+      for (const [index, { write }] of NUMBERS.entries()) {
+        const cell = numbers[index];
+        if (cell !== undefined) setText(cell, write(replica));
+      }
+      const action = replica.drained ? 'Undrain' : 'Drain';
+      setText(button, action);
+      setAttribute(button, 'aria-label', `${action} ${replica.name}`);
+      setAttribute(row, 'data-name', replica.name);
+    },
+  };
+}
+
+/** @type {readonly { label: string, isKey?: boolean, write(replica: Replica): string }[]} */
+const NUMBERS = [
+  { label: 'In flight', isKey: true, write: ({ inflight }) => formatCount(inflight) },
+  { label: 'Requests/s', write: ({ last_minute }) => formatRate(last_minute.requests_per_s) },
+  { label: 'First token p50', write: ({ last_minute }) => formatMs(last_minute.ttft_p50_ms) },
+  { label: 'First token p95', write: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms) },
+  { label: 'Latency p50', write: ({ last_minute }) => formatMs(last_minute.latency_p50_ms) },
+  { label: 'Latency p95', write: ({ last_minute }) => formatMs(last_minute.latency_p95_ms) },
+  { label: 'Tokens/s', write: ({ last_minute }) => formatRate(last_minute.output_tokens_per_s) },
+  {
+    label: 'Errors',
+    write: ({ last_minute }) => formatShare(last_minute.errors, last_minute.requests),
+  },
+];
+
+/** @param {Replica} replica */
+function toModels({ models }) {
+  if (models === null) return 'models not known yet';
+  if (models.includes('*')) return 'any model';
+  return models.length > 2
+    ? `${models.slice(0, 2).join(', ')} and ${models.length - 2} more`
+    : models.join(', ');
+}
+
+/** @param {Replica} replica */
+function toMachine({ host, gpu_model, gpu_count }) {
+  if (gpu_model === null) return host;
+  return gpu_count === null ? `${host} · ${gpu_model}` : `${host} · ${gpu_count} × ${gpu_model}`;
+}
+
+/**
+ * @param {Replica} replica
+ * @returns {{ kind: 'serving' | 'draining' | 'unsure' | 'safe', text: string }}
+ */
+function toState({ drained, inflight, safe_to_stop }) {
+  if (!drained) return { kind: 'serving', text: 'Serving' };
+  if (safe_to_stop) return { kind: 'safe', text: 'Safe to stop' };
+  if (inflight === 0) return { kind: 'unsure', text: 'Drained, not confirmed' };
+  return { kind: 'draining', text: `Draining, ${counted(inflight, 'request')} left` };
+}
+
+/**
+ * @param {Replica} replica
+ * @param {string} time
+ */
+function toSince({ since, drained }, time) {
+  if (since === null || !drained) return '';
+  return `drained ${formatAgo(Date.parse(time) - Date.parse(since))} ago`;
+}

@@ -1,0 +1,14 @@
+const KEY = 'spangate.admin_token';
+
+/** The admin token, kept by this tab until it is closed. Never in the URL: those end up in logs and histories. */
+export const session = {
+  /** @returns {string | null} */
+  get token() {
+    return sessionStorage.getItem(KEY);
+  },
+
+  set token(token) {
+    if (token === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, token);
+  },
+};
