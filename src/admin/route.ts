@@ -119,10 +119,15 @@ function parseQuery<Q extends z.ZodRawShape>(
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
     const [value, second] = search.getAll(name);
-    if (second !== undefined) return new Refusal('invalid_request', { param: name });
+    if (second !== undefined) {
+      return new Refusal('invalid_request', { param: name, message: `${name}: given more than once` });
+    }
     if (value !== undefined) given[name] = value;
   }
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  return new Refusal('invalid_request', { param: String(parsed.error.issues[0]?.path[0]) });
+  const [issue] = parsed.error.issues;
+  const param = String(issue?.path[0]);
+  // The schemas' messages say what is expected, never what was given.
+  return new Refusal('invalid_request', { param, message: `${param}: ${issue?.message}` });
 }

@@ -21,7 +21,11 @@ export const replicaSchema = z
       .describe('Null while the list is not known; `["*"]`: it serves any name.'),
     engine: z.string(),
     since: z.iso.datetime().nullable().describe('The last drain or undrain; null if there was none.'),
-    safe_to_stop: z.boolean().describe('Drained, and nothing in flight.'),
+    reason: z.string().nullable().describe('Why it was drained or undrained, as the caller gave it.'),
+    safe_to_stop: z
+      .boolean()
+      .nullable()
+      .describe('Drained, and nothing in flight; null while that cannot be known.'),
   })
   .meta({ id: 'Replica' });
 
@@ -42,7 +46,8 @@ export function toReplicaView(replica: RegisteredReplica): ReplicaView {
     models: replica.models,
     engine: replica.engine,
     since: drain.since,
-    safe_to_stop: drain.drained && inflight === 0,
+    reason: drain.reason,
+    safe_to_stop: replica.isSafeToStop,
   };
 }
 

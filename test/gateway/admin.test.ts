@@ -163,6 +163,7 @@ describe('GET /admin/replicas', () => {
           models: ['m'],
           engine: 'vllm',
           since: null,
+          reason: null,
           safe_to_stop: false,
         },
         {
@@ -176,6 +177,7 @@ describe('GET /admin/replicas', () => {
           models: ['*'],
           engine: 'openai',
           since: null,
+          reason: null,
           safe_to_stop: false,
         },
       ],

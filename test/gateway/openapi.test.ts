@@ -10,9 +10,19 @@ import { startGateway } from '../support/start-gateway.ts';
 /** For each operation, targets that bring about every answer of its own that it documents. */
 const EXAMPLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
   listReplicas: ['/admin/replicas'],
-  drainReplica: ['/admin/replicas/a/drain', '/admin/replicas/nobody/drain'],
-  undrainReplica: ['/admin/replicas/a/undrain', '/admin/replicas/nobody/undrain'],
+  drainReplica: [
+    '/admin/replicas/a/drain?wait=1s&reason=test',
+    '/admin/replicas/a/drain?wait=x',
+    '/admin/replicas/nobody/drain',
+  ],
+  undrainReplica: [
+    '/admin/replicas/a/undrain',
+    '/admin/replicas/a/undrain?reason=1&reason=2',
+    '/admin/replicas/nobody/undrain',
+  ],
   showStats: ['/admin/stats'],
+  showOverview: ['/admin/overview', '/admin/overview?after=x'],
+  listRecords: ['/admin/records', '/admin/records?limit=x'],
   describeApi: ['/openapi.json'],
 };
 

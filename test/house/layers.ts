@@ -146,6 +146,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../replicas/pool.ts',
       '../http/error-body.ts',
       '../config/config.ts',
+      '../config/values.ts',
       '#otel/record-processor.ts',
       'zod',
       'node:crypto',

@@ -43,6 +43,7 @@ export interface ReplicaAnswer {
   readonly drained: boolean;
   readonly inflight: number;
   readonly since: string | null;
+  readonly reason: string | null;
   readonly safe_to_stop: boolean | null;
 }
 

@@ -2,9 +2,15 @@ import { z } from 'zod';
 import type { RegisteredReplica } from '../../replicas/registry.ts';
 import type { AdminServices } from '../admin-services.ts';
 import { json } from '../content.ts';
+import { warnOfLastReplica } from '../last-replica.ts';
+import { durationParam, textParam } from '../query.ts';
 import { Refusal } from '../refusal.ts';
-import { defineRoute, type Reply } from '../route.ts';
+import { defineRoute } from '../route.ts';
 import { replicaSchema, toReplicaView } from '../views.ts';
+import { waitUntilSafe } from '../wait-until-safe.ts';
+
+const MAX_WAIT_MS = 3_600_000;
+const MAX_REASON_CHARS = 256;
 
 const drainSchema = z
   .object({
@@ -14,66 +20,112 @@ const drainSchema = z
   })
   .meta({ id: 'Drain' });
 
-const REPLICA_NAME = { name: "The replica's name." } as const;
+const params = { name: "The replica's name." } as const;
 
-type DrainView = z.output<typeof drainSchema>;
+const reason = textParam(
+  MAX_REASON_CHARS,
+  'Why. It is shown with the replica, logged, and in the span of the action.',
+);
 
 /** POST /admin/replicas/{name}/drain. */
 export const drainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/drain',
-  params: REPLICA_NAME,
+  params,
   operationId: 'drainReplica',
   summary: 'Send a replica no new requests',
+  description:
+    'Once this has answered, no new request reaches the replica; what it has in flight goes on to its end. ' +
+    'Draining what is drained changes nothing, but its reason if there is another one. It works without the ' +
+    'replica, and lasts until it is undrained, also over restarts.',
+  query: {
+    wait: durationParam(
+      MAX_WAIT_MS,
+      'How long to wait with the answer for the replica to become idle. The answer is a 200 whether it has or not: ' +
+        'read `safe_to_stop`. An undrain ends the wait too.',
+    ).optional(),
+    reason: reason.optional(),
+  },
   answer: { description: 'The drain is in force.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
-  handle: ({ params }, services) => setDrained(params.name, true, services),
+  async handle({ params: { name }, query, signal }, services) {
+    const replica = services.registry.find(name);
+    if (replica === undefined) return new Refusal('replica_not_found');
+    const { wasDrained, warnings } = await changeDrain(replica, 'drain', query.reason, services);
+    await waitUntilSafe(replica, { timeoutMs: query.wait ?? 0, signal });
+    const warning = [...warnings, warnOfLastReplica(replica, services.registry.replicas)];
+    return { body: toDrainView(replica, wasDrained, warning) };
+  },
 });
 
 /** POST /admin/replicas/{name}/undrain. */
 export const undrainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/undrain',
-  params: REPLICA_NAME,
+  params,
   operationId: 'undrainReplica',
   summary: 'Let a drained replica take its turns again',
+  description: 'Undraining what is not drained changes nothing, but its reason if there is another one.',
+  query: { reason: reason.optional() },
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
-  handle: ({ params }, services) => setDrained(params.name, false, services),
+  async handle({ params: { name }, query }, services) {
+    const replica = services.registry.find(name);
+    if (replica === undefined) return new Refusal('replica_not_found');
+    const { wasDrained, warnings } = await changeDrain(replica, 'undrain', query.reason, services);
+    return { body: toDrainView(replica, wasDrained, warnings) };
+  },
 });
 
-async function setDrained(
-  name: string,
-  drained: boolean,
-  services: AdminServices,
-): Promise<Reply<DrainView>> {
-  const replica = services.registry.find(name);
-  return replica === undefined
-    ? new Refusal('replica_not_found')
-    : { body: await changeDrain(replica, drained, services) };
-}
+/** What there is to know although the action succeeded; null where there is nothing. */
+type Warnings = readonly (string | null)[];
 
 /**
- * Drains or undrains, then answers once the state is on disk. The drain itself is in force before: an answer
- * that cannot be stored says so, and does not take the drain back.
+ * Drains or undrains; resolves once the state is on disk and every worker goes by it. It is in force before: what
+ * does not succeed of the rest is a warning, and takes nothing back.
  */
 async function changeDrain(
   replica: RegisteredReplica,
-  drained: boolean,
+  action: 'drain' | 'undrain',
+  why: string | null | undefined,
   { drains, onAction, log }: AdminServices,
-): Promise<DrainView> {
+): Promise<{ readonly wasDrained: boolean; readonly warnings: Warnings }> {
   const startEpochMs = Date.now();
-  const action = drained ? 'drain' : 'undrain';
   const { name } = replica;
-  const change = drains.set(name, drained, { reason: null, at: new Date(startEpochMs).toISOString() });
-  const was_drained = change.before.drained;
-  const { inflight } = replica;
-  log.info({ action, replica: name, was_drained, inflight }, action);
-  // Whoever decided to send before the drain has sent when this is over.
-  const [stored] = await Promise.allSettled([change.stored, drains.confirm(name)]);
-  onAction({ action, replica: name, wasDrained: was_drained, inflight, startEpochMs });
-  const answer = { replica: toReplicaView(replica), was_drained };
-  if (stored.status === 'fulfilled') return answer;
-  log.error({ err: stored.reason, replica: name }, 'drain state not stored');
-  return { ...answer, warning: 'The state is in force but could not be stored: a restart forgets it.' };
+  const at = new Date(startEpochMs).toISOString();
+  const { before, after, stored } = drains.set(name, action === 'drain', { reason: why ?? null, at });
+  const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
+  log.info({ ...done, was_drained: before.drained }, action);
+  const storing = stored.then(
+    () => true,
+    (error) => {
+      log.error({ err: error, replica: name }, 'drain state not stored');
+      return false;
+    },
+  );
+  // Whoever decided to send before the drain has sent when every worker has answered.
+  const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name)]);
+  onAction({ ...done, wasDrained: before.drained, startEpochMs });
+  return {
+    wasDrained: before.drained,
+    warnings: [
+      isStored ? null : 'The state is in force but could not be stored: a restart forgets it.',
+      silentWorkers.length === 0
+        ? null
+        : `No answer yet from workers ${silentWorkers.join(', ')}: a request they had begun may still come.`,
+    ],
+  };
+}
+
+function toDrainView(
+  replica: RegisteredReplica,
+  wasDrained: boolean,
+  warnings: Warnings,
+): z.output<typeof drainSchema> {
+  const warning = warnings.filter((each) => each !== null).join(' ');
+  return {
+    replica: toReplicaView(replica),
+    was_drained: wasDrained,
+    ...(warning === '' ? {} : { warning }),
+  };
 }
