@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DrainState } from './drains.ts';
+import { isStamp, nextStamp } from './stamp.ts';
 
 const FILE_NAME = 'drains.json';
 
@@ -60,13 +62,19 @@ function parseStates(text: string): ReadonlyMap<string, DrainState> | null {
 /** The reason and the version came later than the format: a file without them is as good. */
 function toState(stored: unknown): DrainState | null {
   if (!isObject(stored)) return null;
-  const { drained, since, reason = null, version = 1 } = stored;
+  const { drained, since, reason = null, version = stampOf(since) } = stored;
   const isState =
     typeof drained === 'boolean' &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
-    Number.isSafeInteger(version);
+    (version === '' || isStamp(version));
   return isState ? ({ drained, since, reason, version } as DrainState) : null;
+}
+
+/** A stamp of the time when a state was set; of the beginning of time if that is unknown. */
+function stampOf(since: unknown): string {
+  const epochMs = typeof since === 'string' ? Date.parse(since) : 0;
+  return nextStamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

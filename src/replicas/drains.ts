@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import type { DrainFile } from './drain-file.ts';
 import type { SharedState } from './shared-state.ts';
+import { nextStamp } from './stamp.ts';
 
 /** Whether a replica takes new requests, since when, and why. */
 export interface DrainState {
@@ -8,8 +10,8 @@ export interface DrainState {
   readonly since: string | null;
   /** What whoever drained or undrained it gave as the reason; `null` if nothing. */
   readonly reason: string | null;
-  /** Grows with every change of this name's state; 0: there was none. */
-  readonly version: number;
+  /** A stamp, greater with every change of this name's state, on whichever gateway it is made; `''`: there was none. */
+  readonly version: string;
 }
 
 /** What a drain or undrain did. */
@@ -31,7 +33,7 @@ export interface DrainCollaborators {
 /** How long after a worker did not answer it is asked again. */
 const CONFIRM_AGAIN_MS = 1_000;
 
-const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: 0 };
+const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: '' };
 
 /**
  * The drain states, by name: also of replicas that are not configured at the moment, so that one that comes back
@@ -42,7 +44,7 @@ export class Drains {
   readonly #states = new Map<string, DrainState>();
   readonly #slots = new Map<string, number>();
   /** The version of each name's state that every worker is known to go by. */
-  readonly #confirmed = new Map<string, number>();
+  readonly #confirmed = new Map<string, string>();
 
   constructor(collaborators: DrainCollaborators) {
     this.#with = collaborators;
@@ -107,7 +109,7 @@ export class Drains {
   /** Whether every worker is known to go by the present state of this name. */
   isConfirmed(name: string): boolean {
     const { version } = this.stateOf(name);
-    return version === 0 || this.#confirmed.get(name) === version;
+    return version === '' || this.#confirmed.get(name) === version;
   }
 
   #put(name: string, state: DrainState): void {
@@ -123,7 +125,7 @@ export class Drains {
 
 function nextState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
   const isChange = wanted.drained !== before.drained;
-  if (isChange) return { ...wanted, version: before.version + 1 };
-  if (wanted.reason === null || wanted.reason === before.reason) return before;
-  return { ...before, reason: wanted.reason, version: before.version + 1 };
+  if (!isChange && (wanted.reason === null || wanted.reason === before.reason)) return before;
+  const version = nextStamp(before.version, Date.now(), randomBytes(6).toString('hex'));
+  return isChange ? { ...wanted, version } : { ...before, reason: wanted.reason, version };
 }

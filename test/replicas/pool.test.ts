@@ -230,16 +230,18 @@ describe('drains', () => {
     const { drains } = createNamed('a');
     expect(drains.set('a', true, { reason: null, at: 'first' }).before.drained).toBe(false);
     expect(drains.set('a', true, { reason: null, at: 'second' }).before.drained).toBe(true);
-    expect(drains.stateOf('a')).toEqual({ drained: true, since: 'first', reason: null, version: 1 });
+    expect(drains.stateOf('a')).toMatchObject({ drained: true, since: 'first', reason: null });
   });
 
   test('a reason that is given later is kept', () => {
     const { drains } = createNamed('a');
     drains.set('a', true, { reason: 'new driver', at: 'first' });
     drains.set('a', true, { reason: null, at: 'second' });
-    expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new driver' });
+    const first = drains.stateOf('a');
+    expect(first).toMatchObject({ since: 'first', reason: 'new driver' });
     drains.set('a', true, { reason: 'new kernel', at: 'third' });
-    expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel', version: 2 });
+    expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel' });
+    expect(drains.stateOf('a').version > first.version).toBe(true);
   });
 
   test('a name that is not configured is drained when it comes', () => {
