@@ -167,6 +167,20 @@ const exporting = z.strictObject({
   retry: retry.prefault({}).describe('Waiting between failed export calls.'),
 });
 
+const metrics = z.strictObject({
+  otlp: flag()
+    .optional()
+    .describe('Whether metrics are pushed to the collector, too. Without it, as `export.to` is `otlp`.'),
+  interval: duration()
+    .optional()
+    .describe('From one push to the next. Without it, OTEL_METRIC_EXPORT_INTERVAL or 60s.'),
+  max_names: wholeNumber(0, 1_000)
+    .prefault(100)
+    .describe(
+      'So many tenants, and models that no replica is known to serve, have series of their own; others are `_OTHER`.',
+    ),
+});
+
 const trace = z.strictObject({
   incoming: oneOf(['link', 'ignore'])
     .prefault('link')
@@ -176,6 +190,10 @@ const trace = z.strictObject({
     .describe(
       'Whether each attempt at a replica is a span of its own: service graphs then draw the replicas.',
     ),
+  url_template: traceUrlTemplate()
+    .nullable()
+    .prefault(null)
+    .describe('Where a trace can be looked at: the dashboard links to it. `{trace_id}` is replaced.'),
 });
 
 const prefixHash = z.strictObject({
@@ -207,10 +225,6 @@ const limits = z.strictObject({
     .describe('The largest stream event that is looked into; a longer one is relayed as it is.'),
   queue: wholeNumber(0, 1_000_000)
     .prefault(1_000)
-  url_template: traceUrlTemplate()
-    .nullable()
-    .prefault(null)
-    .describe('Where a trace can be looked at: the dashboard links to it. `{trace_id}` is replaced.'),
     .describe('Requests that may wait because all replicas of their model are at `max_inflight`.'),
   connections: wholeNumber(1, 10_000_000).prefault(10_000).describe('Client connections, at most.'),
 });
@@ -245,6 +259,7 @@ export const configSchema = z.strictObject({
   health: health.prefault({}).describe('Whether replicas that fail are tried last. Off unless it is set.'),
   discovery: discovery.prefault({}).describe('How often is looked up what this file leaves open.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
+  metrics: metrics.prefault({}).describe('What is counted, for GET /metrics and the collector.'),
   trace: trace.prefault({}).describe('Trace context of clients, and spans.'),
   prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),
   timeouts: timeouts.prefault({}).describe('How long the gateway waits.'),

@@ -53,7 +53,7 @@ describe('a configuration with nothing but a replica', () => {
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
       },
-      trace: { incoming: 'link', attemptSpans: false },
+      trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,

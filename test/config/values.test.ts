@@ -5,6 +5,7 @@ import {
   parseDuration,
   parseListenAddress,
   parseSize,
+  parseTraceUrlTemplate,
   printDuration,
   printListenAddress,
   printSize,
@@ -112,5 +113,28 @@ describe('a base URL', () => {
     'http://h#x',
   ])('%j is refused', (text) => {
     expect(parseBaseUrl(text)).toBeNull();
+  });
+});
+
+describe("a trace's URL", () => {
+  it.each([
+    'http://localhost:16686/trace/{trace_id}',
+    'https://tempo.example/explore?left={"queries":[{"query":"{trace_id}"}]}',
+    'https://ui.example/#/traces/{trace_id}?from={trace_id}',
+  ])('%s is one, and stays as it is', (text) => {
+    expect(parseTraceUrlTemplate(text)).toBe(text);
+  });
+
+  it.each([
+    'http://localhost:16686/trace/',
+    'http://{trace_id}.example/',
+    'http://localhost:16686{trace_id}',
+    'javascript:alert(1)//{trace_id}',
+    'https://user:pass@ui.example/{trace_id}',
+    '/trace/{trace_id}',
+    '{trace_id}',
+    '',
+  ])('%s is none', (text) => {
+    expect(parseTraceUrlTemplate(text)).toBeNull();
   });
 });
