@@ -13,6 +13,8 @@ export interface AdminAction {
   readonly wasDrained: boolean;
   /** Requests in flight on the replica when the action took effect. */
   readonly inflight: number;
+  /** Null when none was given. */
+  readonly reason: string | null;
   /** When the call came, in milliseconds since 1970. */
   readonly startEpochMs: number;
 }
@@ -45,7 +47,7 @@ export function startAdminSpans(
   });
   const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
   return {
-    record({ action, replica, wasDrained, inflight, startEpochMs }) {
+    record({ action, replica, wasDrained, inflight, reason, startEpochMs }) {
       // INTERNAL: a SERVER span would count among the requests of whoever makes metrics of spans.
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: startEpochMs };
       const span = tracer.startSpan(action, options, ROOT_CONTEXT);
@@ -53,6 +55,7 @@ export function startAdminSpans(
         [ADMIN_ACTION.replica]: replica,
         [ADMIN_ACTION.wasDrained]: wasDrained,
         [ADMIN_ACTION.inflight]: inflight,
+        ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
       });
       span.end();
     },

@@ -93,4 +93,5 @@ export const ADMIN_ACTION = {
   replica: 'gateway.replica',
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
+  reason: 'gateway.reason',
 } as const;

@@ -44,6 +44,16 @@ test('a drain and an undrain are spans of their own traces, in none of the count
   expect(collector.spans).toHaveLength(2);
 });
 
+test('the reason of an action is in its span', async () => {
+  await using gateway = await startGateway({ replicas: [replica], collector });
+  await gateway.admin('/admin/replicas/a/drain?reason=new+weights', { method: 'POST' });
+  await act(gateway, 'undrain');
+  await collector.waitFor(({ spans }) => spans.length === 2);
+  const [drain, undrain] = collector.spans;
+  expect(drain?.attributes).toMatchObject({ 'gateway.reason': 'new weights' });
+  expect(undrain?.attributes).not.toHaveProperty('gateway.reason');
+});
+
 test('an action just before the shutdown is sent by it', async () => {
   await using gateway = await startGateway({
     replicas: [replica],
