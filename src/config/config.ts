@@ -47,6 +47,7 @@ export function toConfig(file: ConfigFile) {
       dnsIntervalMs: file.discovery.dns_interval,
     },
     export: toExportConfig(file.export),
+    metrics: toMetricsConfig(file),
     trace: {
       incoming: file.trace.incoming,
       attemptSpans: file.trace.attempt_spans,
@@ -94,6 +95,11 @@ function toFacts({ gpu_model, gpu_count, models, engine, max_inflight, api_key }
 
 function toHealthConfig({ cool_down, interval, timeout, ...rest }: ConfigFile['health']) {
   return { ...rest, coolDownMs: cool_down, intervalMs: interval, timeoutMs: timeout };
+}
+
+function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {
+  const { otlp = to === 'otlp', interval, max_names } = metrics;
+  return { otlp, ...(interval === undefined ? {} : { intervalMs: interval }), maxNames: max_names };
 }
 
 function toExportConfig(file: ConfigFile['export']) {

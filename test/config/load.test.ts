@@ -53,6 +53,7 @@ describe('a configuration with nothing but a replica', () => {
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
       },
+      metrics: { otlp: true, maxNames: 100 },
       trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
@@ -77,6 +78,13 @@ describe('a configuration with nothing but a replica', () => {
       log: { level: 'info', requests: false },
     });
   });
+});
+
+test('metrics are pushed by default where records are, and nowhere else', () => {
+  const pushed = ['', 'export: { to: file }', 'export: { to: file }\nmetrics: { otlp: true }'].map(
+    (text) => parseConfig(`${REPLICA}\n${text}\n`, source).metrics.otlp,
+  );
+  expect(pushed).toEqual([true, false, true]);
 });
 
 describe('a configuration with every key', () => {
@@ -105,6 +113,7 @@ export:
   batch_size: 4
   interval: 250ms
   retry: { initial: 1s, max: 1s }
+metrics: { otlp: true, interval: 10s, max_names: 5 }
 trace: { incoming: ignore }
 prefix_hash: { block_chars: 16, max_blocks: 4 }
 timeouts: { connect: 1ms, first_byte: 1h, idle: 1m, client_headers: 1s, client_body: 2s, keep_alive: 3s, upstream_keep_alive: 4s }
@@ -169,6 +178,7 @@ log: { level: warn, requests: true }
       intervalMs: 250,
       retry: { initialMs: 1_000, maxMs: 1_000 },
     });
+    expect(config.metrics).toEqual({ otlp: true, intervalMs: 10_000, maxNames: 5 });
     expect(config.limits.bodyBytes).toBe(10_000_000);
     expect(config.shutdown).toEqual({ delayMs: 5_000, graceMs: 0, flushMs: 1_500 });
     expect(config.log).toEqual({ level: 'warn', requests: true });
