@@ -80,7 +80,7 @@ describe('a configuration with nothing but a replica', () => {
   });
 });
 
-test('metrics are pushed by default where records are, and nowhere else', () => {
+it('pushes metrics by default where it sends records, and nowhere else', () => {
   const pushed = ['', 'export: { to: file }', 'export: { to: file }\nmetrics: { otlp: true }'].map(
     (text) => parseConfig(`${REPLICA}\n${text}\n`, source).metrics.otlp,
   );
