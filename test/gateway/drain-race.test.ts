@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../support/certificates.ts';
+import { startFakeReplica } from '../support/fake-replica.ts';
+import { type ReplicaAnswer, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+async function drain(gateway: StartedGateway, target = 'a/drain'): Promise<ReplicaAnswer> {
+  const response = await gateway.admin(`/admin/replicas/${target}`, { method: 'POST' });
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { replica: ReplicaAnswer }).replica;
+}
+
+/** A replica behind TLS: connections to it are accepted, but no handshake is answered before the gate is open. */
+async function startGatedReplica() {
+  const authority = await createAuthority();
+  onTestFinished(() => authority[Symbol.asyncDispose]());
+  const trusted = getCACertificates('default');
+  setDefaultCACertificates([...trusted, authority.ca.cert]);
+  onTestFinished(() => setDefaultCACertificates(trusted));
+
+  let requestCount = 0;
+  const server = createHttpsServer(await authority.issue('replica'), (_request, response) => {
+    requestCount++;
+    response.end('{}');
+  });
+  const gate = Promise.withResolvers<void>();
+  const sockets = new Set<Socket>();
+  const front = createServer(async (socket) => {
+    sockets.add(socket.on('error', () => undefined));
+    await gate.promise;
+    const behind = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    sockets.add(behind.on('error', () => undefined));
+    socket.pipe(behind).pipe(socket);
+  });
+  for (const each of [server, front]) await once(each.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    for (const each of sockets) each.destroy();
+    front.close();
+    server.close();
+  });
+  return {
+    url: `https://127.0.0.1:${(front.address() as AddressInfo).port}`,
+    untilConnecting: () => once(front, 'connection'),
+    openGate: gate.resolve,
+    get requestCount() {
+      return requestCount;
+    },
+  };
+}
+
+test('a request that was still connecting when the drain came goes to another replica', async () => {
+  const a = await startGatedReplica();
+  await using b = await startFakeReplica({ name: 'b' });
+  await using gateway = await startGateway({ replicas: [{ name: 'a', url: a.url }, b] });
+  const connecting = a.untilConnecting();
+  const chat = gateway.chat();
+  await connecting;
+
+  expect(await drain(gateway)).toMatchObject({ drained: true, inflight: 1, safe_to_stop: false });
+  a.openGate();
+
+  expect((await chat).status).toBe(200);
+  expect(b.requests).toHaveLength(1);
+  expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ inflight: 0, safe_to_stop: true });
+  expect(a.requestCount).toBe(0);
+});
+
+const CLIENTS = 32;
+const ROUNDS = 5;
+
+test.for([1])(
+  'under load nothing reaches the replica after the answer, with %d workers',
+  { timeout: 60_000 },
+  async (workers) => {
+    await using a = await startFakeReplica({ name: 'a' });
+    await using b = await startFakeReplica({ name: 'b' });
+    await using gateway = await startGateway({ replicas: [a, b], config: { gateway: { workers } } });
+    let isOver = false;
+    const statuses = new Set<number>();
+    const clients = Array.from({ length: CLIENTS }, async () => {
+      while (!isOver) {
+        const response = await gateway.chat();
+        await response.arrayBuffer();
+        statuses.add(response.status);
+      }
+    });
+
+    for (let round = 0; round < ROUNDS; round++) {
+      await a.untilRequests(a.requests.length + CLIENTS);
+      await drain(gateway);
+      // What was sent before the answer lies ready to be read: the fake replica gets its turns to read it.
+      for (let turn = 0; turn < 10; turn++) await setImmediate();
+      const arrived = a.requests.length;
+      await b.untilRequests(b.requests.length + 2 * CLIENTS);
+      expect(a.requests).toHaveLength(arrived);
+      expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ safe_to_stop: true });
+      await drain(gateway, 'a/undrain');
+    }
+
+    isOver = true;
+    await Promise.all(clients);
+    expect(statuses).toEqual(new Set([200]));
+  },
+);
