@@ -2,8 +2,6 @@ import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, watch } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,6 +9,7 @@ import { promisify } from 'node:util';
 import type { TestContext } from 'vitest';
 import { EventLog } from './event-log.ts';
 import { type CollectedSpan, readSpans } from './fake-collector.ts';
+import { findFreePort } from './free-port.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -139,6 +138,7 @@ function toOverlay(place: { otlpPort: number; metricsPort: number; file: string 
         traces: { exporters: ['file', 'span_metrics'] },
         // The debug exporter writes one line whenever metrics have come: the event to wait for.
         'metrics/from-records': { exporters: ['prometheus', 'debug'] },
+        metrics: { exporters: ['prometheus', 'debug'] },
       },
     },
   };
@@ -206,14 +206,4 @@ function readLines(text: string): readonly CollectedSpan[] {
     .split('\n')
     .filter((line) => line !== '')
     .flatMap(readSpans);
-}
-
-/** The prometheus exporter does not tell which port it took. */
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
