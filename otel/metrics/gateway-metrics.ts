@@ -21,8 +21,7 @@ export interface ExportState {
   readonly inflight: number;
 }
 
-/** Where records go: the address of a collector, or undefined for files. */
-export type ExportTarget = { readonly host: string; readonly port: number } | undefined;
+const DEFAULT_PORTS = { http: 80, https: 443 };
 
 /** The replicas as metrics. One that is gone has no series any more. */
 export function toReplicaMetrics(
@@ -57,15 +56,10 @@ export class ExportMetrics {
   readonly #exporter: Attributes;
   #handedOver = 0;
 
-  constructor(target: ExportTarget) {
+  /** `collector`: where records are posted; undefined for files. */
+  constructor(collector: URL | undefined) {
     this.#exporter =
-      target === undefined
-        ? toComponent('spangate.FileExporter')
-        : {
-            ...toComponent('otlp_http_json_span_exporter'),
-            [SEMCONV.serverAddress]: target.host,
-            [SEMCONV.serverPort]: target.port,
-          };
+      collector === undefined ? toComponent('spangate.FileExporter') : toOtlpExporter(collector);
   }
 
   collect({ stats, queueCapacity, inflight }: ExportState, interval: Interval): readonly MetricData[] {
@@ -95,6 +89,15 @@ export class ExportMetrics {
       toSumData(METRICS.exportFailedCalls, [one(stats.failedCalls)], interval),
     ];
   }
+}
+
+function toOtlpExporter({ hostname, port, protocol }: URL): Attributes {
+  return {
+    ...toComponent('otlp_http_json_span_exporter'),
+    [SEMCONV.serverAddress]: hostname,
+    [SEMCONV.serverPort]:
+      port === '' ? DEFAULT_PORTS[protocol === 'https:' ? 'https' : 'http'] : Number(port),
+  };
 }
 
 function toComponent(type: string): Attributes {

@@ -1,9 +1,6 @@
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 
-/** The media type of the text: Prometheus, "Exposition formats". */
-export const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
-
 /** What Prometheus calls the units of our metrics; those in braces have no name there. */
 const UNIT_NAMES: ReadonlyMap<string, string> = new Map([['s', 'seconds']]);
 

@@ -2,17 +2,11 @@ import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@
 import type { Resource } from '@opentelemetry/resources';
 import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { SCHEMA_URL, SCOPE_NAME } from '../attribute-names.ts';
-import type { Clock } from '../clock.ts';
+import { systemClock } from '../clock.ts';
 import { readOtlpOptions } from '../otlp-options.ts';
 import type { RequestRecord } from '../request-record.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import {
-  ExportMetrics,
-  type ExportState,
-  type ExportTarget,
-  type ReplicaState,
-  toReplicaMetrics,
-} from './gateway-metrics.ts';
+import { ExportMetrics, type ExportState, type ReplicaState, toReplicaMetrics } from './gateway-metrics.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import { toPrometheusText } from './prometheus-text.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
@@ -30,8 +24,6 @@ export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownMod
   readonly push:
     | { readonly endpoint?: string | undefined; readonly intervalMs?: number | undefined }
     | undefined;
-  /** Where records go. */
-  readonly exportTarget: ExportTarget;
 }
 
 /** Where metrics that are no sums of records come from, and what telemetry has in common. */
@@ -40,9 +32,10 @@ export interface MetricsCollaborators {
   readonly isKnownModel: (model: string) => boolean;
   readonly replicas: () => readonly ReplicaState[];
   readonly exportState: () => ExportState;
+  /** Where records are posted; undefined for files. */
+  readonly collector: URL | undefined;
   /** The same as on spans. */
   readonly resource: Resource;
-  readonly clock: Clock;
   readonly log: TelemetryLog;
 }
 
@@ -61,9 +54,9 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, replicas, exportState, resource } = collaborators;
+  const { isKnownModel, replicas, exportState, collector, resource } = collaborators;
   const records = new RecordMetrics({ ...settings, isKnownModel });
-  const exporting = new ExportMetrics(settings.exportTarget);
+  const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
 
   const collect = (): ResourceMetrics => {
@@ -87,7 +80,7 @@ export async function startMetrics(
 async function startPush(
   push: MetricsSettings['push'],
   collect: () => ResourceMetrics,
-  { resource, clock, log }: MetricsCollaborators,
+  { resource, log }: MetricsCollaborators,
 ): Promise<MetricsPush | undefined> {
   const isOff =
     getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
@@ -97,7 +90,7 @@ async function startPush(
     url,
     intervalMs: push.intervalMs ?? readIntervalMs(),
     producer: { collect: async () => ({ resourceMetrics: collect(), errors: [] }) },
-    ...{ resource, clock, log },
+    ...{ resource, clock: systemClock, log },
   });
 }
 

@@ -145,7 +145,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const metrics = [
     ...records.collect(INTERVAL),
     ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false }], INTERVAL),
-    ...new ExportMetrics({ host: 'collector', port: 4318 }).collect(
+    ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },
       INTERVAL,
     ),

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createExportCounters } from '#otel/export-stats.ts';
-import { ExportMetrics, type ExportTarget, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
-const COLLECTOR: ExportTarget = { host: 'collector.example', port: 4318 };
+const COLLECTOR = new URL('http://collector.example:4318/v1/traces');
 const EXPORTER = {
   'otel.component.type': 'otlp_http_json_span_exporter',
   'otel.component.name': 'otlp_http_json_span_exporter/0',
@@ -45,6 +45,14 @@ describe('the export as the conventions of SDK metrics have it', () => {
       { attributes: EXPORTER, value: 60 },
       { attributes: { ...EXPORTER, 'error.type': 'rejected' }, value: 5 },
     ]);
+  });
+
+  test('tells the port that an address leaves out', () => {
+    const ports = ['http://collector', 'https://collector', 'https://collector:8443'].map((url) => {
+      const metrics = new ExportMetrics(new URL(url)).collect(toState({}), INTERVAL);
+      return pointsOf(metrics, 'otel.sdk.exporter.span.inflight')[0]?.attributes['server.port'];
+    });
+    expect(ports).toEqual([80, 443, 8443]);
   });
 
   test('names its own exporter, and no address, for records in files', () => {

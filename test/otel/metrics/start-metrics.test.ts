@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { systemClock } from '#otel/clock.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
 import { type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
@@ -13,7 +12,7 @@ afterEach(() => vi.unstubAllEnvs());
 async function start(push: MetricsSettings['push']) {
   const log = createQuietLog();
   const metrics = await startMetrics(
-    { maxNames: 10, urlScheme: 'https', exportTarget: undefined, push },
+    { maxNames: 10, urlScheme: 'https', push },
     {
       isKnownModel: () => false,
       replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true }],
@@ -23,7 +22,7 @@ async function start(push: MetricsSettings['push']) {
         inflight: 0,
       }),
       resource: resourceFromAttributes({ 'service.name': 'spangate' }),
-      clock: systemClock,
+      collector: undefined,
       log,
     },
   );
