@@ -53,7 +53,10 @@ const LAST_WORDS_MS = 500;
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { config, salt, worker, shared } = settings;
   const { telemetry, log, onRecord } = collaborators;
-  const pool = new ReplicaPool({ shared: new SharedState(shared), worker, timeouts: config.timeouts });
+  const pool = new ReplicaPool({
+    ...{ shared: new SharedState(shared), worker, timeouts: config.timeouts },
+    policy: config.routing.policy,
+  });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
     ...{ pool, telemetry, inspector, log, onRecord },

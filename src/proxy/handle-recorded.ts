@@ -1,4 +1,5 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
+import type { RequestTextDescription } from '../record/request-text.ts';
 import type { Replica } from '../replicas/replica.ts';
 import { failExchange, toAttemptBase } from './attempt-base.ts';
 import type { Exchange } from './exchange.ts';
@@ -52,25 +53,34 @@ export async function handleRecorded(
     });
     const inspected = await collaborators.inspector.inspect(body.chunks, endpoint);
     recording.noteFacts(inspected.facts);
-    const plan = planRecorded(request, inspected, settings, collaborators);
+    const text = collaborators.pool.choosesByPrefix ? inspected.describeText() : null;
+    const plan = planRecorded(request, { ...inspected, text }, settings, collaborators);
     const forwarded = forward(exchange, plan, settings);
-    // The first attempt is on its way: what follows costs the client nothing.
-    recording.noteText(inspected.describeText());
+    // The first attempt is on its way: unless the text had to be known before, it costs the client nothing.
+    recording.noteText(text ?? inspected.describeText());
     await forwarded;
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
 }
 
+/** A request body, and what its text says where that decides which replica it goes to. */
+interface PlannedBody {
+  readonly bytes: Buffer;
+  readonly facts: RequestFacts;
+  readonly text: RequestTextDescription | null;
+}
+
 function planRecorded(
   { exchange, endpoint, recording }: RecordedRequest,
-  { bytes, facts }: { readonly bytes: Buffer; readonly facts: RequestFacts },
+  { bytes, facts, text }: PlannedBody,
   { maxEventBytes }: ProxySettings,
   { pool, replicaLog }: ProxyCollaborators,
 ): ForwardPlan {
   const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
+  const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
   return {
-    acquire: (tried) => pool.acquire(facts.model, tried),
+    acquire: (tried) => pool.acquire(facts.model, tried, prefixKey),
     toAttempt(replica, { withUsage, onFreshConnection }) {
       const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
       return {

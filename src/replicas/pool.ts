@@ -1,5 +1,7 @@
 import { Replica, type ReplicaSurroundings } from './replica.ts';
-import { Rotation } from './rotation.ts';
+import { type Asked, Rotation } from './rotation.ts';
+import { POLICIES } from './routing/policies.ts';
+import { PrefixHeat } from './routing/prefix-heat.ts';
 import { toServingSets } from './serving-sets.ts';
 import { CURSORS } from './shared-state.ts';
 import type { Topology } from './topology.ts';
@@ -24,19 +26,24 @@ export class Lease implements Disposable {
 /** Why there is no lease. */
 export type NoLease = 'model_not_found' | 'all_replicas_drained' | 'no_replica_reachable';
 
+/** What a pool is given. */
+export interface PoolSurroundings extends ReplicaSurroundings {
+  readonly policy: keyof typeof POLICIES;
+}
+
 /** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
 export class ReplicaPool {
-  readonly #with: ReplicaSurroundings;
+  readonly #with: PoolSurroundings;
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
 
-  constructor(surroundings: ReplicaSurroundings) {
+  constructor(surroundings: PoolSurroundings) {
     this.#with = surroundings;
-    this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels);
-    this.#rotationOfAll = this.#toRotation([], CURSORS.all);
+    this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
+    this.#rotationOfAll = this.#toRotationOfAll([]);
   }
 
   /**
@@ -54,21 +61,36 @@ export class ReplicaPool {
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
     const { byModel, ofUnknown } = toServingSets(replicas);
+    const present = this.#rotations;
     this.#rotations = new Map(
-      [...cursors].map(([model, cursor]) => [model, this.#toRotation(byModel.get(model) ?? [], cursor)]),
+      [...cursors].map(([model, cursor]) => [
+        model,
+        this.#toRotation(byModel.get(model) ?? [], cursor, present.get(model)),
+      ]),
     );
-    this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels);
-    this.#rotationOfAll = this.#toRotation(replicas, CURSORS.all);
+    this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels, this.#rotationOfUnknown);
+    this.#rotationOfAll = this.#toRotationOfAll(replicas);
   }
 
-  /** A lease on the next replica in turn that serves `model`, is not drained and was not tried. */
-  acquire(model: string, tried: ReadonlySet<Replica>): Lease | NoLease {
-    return acquireFrom(this.#rotations.get(model) ?? this.#rotationOfUnknown, tried);
+  /** Whether the prefix hashes of a request must be known before its replica is chosen. */
+  get choosesByPrefix(): boolean {
+    return this.#with.policy === 'prefix_affinity';
+  }
+
+  /** What stands for the beginning of a request's text in the choice. To be asked once a request: it is counted. */
+  prefixKeyOf(model: string, prefixHashes: readonly string[]): number | null {
+    const { heat, candidates } = this.#rotationOf(model);
+    return heat.keyOf(prefixHashes, candidates.length);
+  }
+
+  /** A lease on a replica that serves `model`, is not drained and was not tried. */
+  acquire(model: string, tried: ReadonlySet<Replica>, prefixKey: number | null = null): Lease | NoLease {
+    return acquireFrom(this.#rotationOf(model), { tried, prefixKey });
   }
 
   /** A lease on the next replica in turn, whatever it serves: for GET /v1/models. */
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
-    return acquireFrom(this.#rotationOfAll, tried);
+    return acquireFrom(this.#rotationOfAll, { tried, prefixKey: null });
   }
 
   /** Destroys every connection to every replica. */
@@ -76,14 +98,27 @@ export class ReplicaPool {
     await Promise.all([...this.#bySlot.values()].map((replica) => replica.connections.close()));
   }
 
-  #toRotation(candidates: readonly Replica[], cursor: number): Rotation {
-    return new Rotation(candidates, cursor, this.#with.shared);
+  #rotationOf(model: string): Rotation {
+    return this.#rotations.get(model) ?? this.#rotationOfUnknown;
+  }
+
+  /** What is popular outlives a change of who serves the model. */
+  #toRotation(candidates: readonly Replica[], cursor: number, previous: Rotation | undefined): Rotation {
+    const { policy, shared } = this.#with;
+    const heat = previous?.heat ?? new PrefixHeat();
+    return new Rotation(candidates, { cursor, heat, choose: POLICIES[policy] }, shared);
+  }
+
+  /** The model listing goes by turns, whatever requests go by. */
+  #toRotationOfAll(replicas: readonly Replica[]): Rotation {
+    const settings = { cursor: CURSORS.all, heat: new PrefixHeat(), choose: POLICIES.round_robin };
+    return new Rotation(replicas, settings, this.#with.shared);
   }
 }
 
-function acquireFrom(rotation: Rotation, tried: ReadonlySet<Replica>): Lease | NoLease {
+function acquireFrom(rotation: Rotation, asked: Asked): Lease | NoLease {
   if (rotation.candidates.length === 0) return 'model_not_found';
-  const replica = rotation.takeTurn(tried);
+  const replica = rotation.takeTurn(asked);
   if (replica !== null) return new Lease(replica);
-  return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
+  return asked.tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 import { type Connections, createConnections, pathPrefixOf } from './connections.ts';
 import type { SharedState } from './shared-state.ts';
@@ -17,6 +18,8 @@ export interface ReplicaSurroundings {
  */
 export class Replica {
   readonly slot: number;
+  /** 32 bits of its name's digest: the same in every thread and gateway. */
+  readonly seed: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
   readonly connections: Connections;
@@ -28,6 +31,7 @@ export class Replica {
 
   constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
     this.slot = facts.slot;
+    this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
     this.pathPrefix = pathPrefixOf(facts.config.url);
     this.connections = createConnections(facts.config.url, surroundings.timeouts);
     this.#facts = facts;
@@ -50,6 +54,11 @@ export class Replica {
   /** The engine whose wire habits apply; `openai` while it is not known. */
   get engine(): Engine {
     return this.#facts.knowledge.engine ?? 'openai';
+  }
+
+  /** Requests in flight on it, of all threads. */
+  get inflight(): number {
+    return this.#with.shared.inflightOf(this.slot);
   }
 
   /** Whether it takes no new requests. Read again in the tick that writes one. */

@@ -1,5 +1,25 @@
 import type { Replica } from './replica.ts';
+import type { Candidates } from './routing/candidates.ts';
+import { Circle } from './routing/circle.ts';
+import type { Choose } from './routing/policies.ts';
+import type { PrefixHeat } from './routing/prefix-heat.ts';
 import type { SharedState } from './shared-state.ts';
+
+/** What a request brings to the choice of its replica. */
+export interface Asked {
+  /** The replicas that were tried for it in vain. */
+  readonly tried: ReadonlySet<Replica>;
+  /** What stands for the beginning of its text, where that counts; else null. */
+  readonly prefixKey: number | null;
+}
+
+/** How a rotation chooses. */
+export interface RotationSettings {
+  /** Its cursor in shared memory. */
+  readonly cursor: number;
+  readonly choose: Choose;
+  readonly heat: PrefixHeat;
+}
 
 /**
  * The turns of one model: its candidates in configured order and one cursor that all threads share, left after the
@@ -7,68 +27,67 @@ import type { SharedState } from './shared-state.ts';
  */
 export class Rotation {
   readonly candidates: readonly Replica[];
+  /** Which prefixes of its requests are popular. */
+  readonly heat: PrefixHeat;
   readonly #cursor: number;
+  readonly #choose: Choose;
   readonly #shared: SharedState;
-  /**
-   * For each place the first at or after it, in a circle, that is not drained: choosing costs the same however many
-   * are drained. Derived again when drains have changed; null when all are drained.
-   */
-  #undrainedFrom: readonly number[] | null = null;
+  /** Those that are not drained: choosing costs the same however many are. Derived again when drains have changed. */
+  #undrained: Circle | null = null;
   #derivedAt: number | null = null;
 
-  constructor(candidates: readonly Replica[], cursor: number, shared: SharedState) {
+  constructor(candidates: readonly Replica[], settings: RotationSettings, shared: SharedState) {
     this.candidates = candidates;
-    this.#cursor = cursor;
+    this.heat = settings.heat;
+    this.#cursor = settings.cursor;
+    this.#choose = settings.choose;
     this.#shared = shared;
   }
 
-  /**
-   * Finds the next candidate in turn that is neither drained nor tried, and moves the cursor behind it. Returns null
-   * when there is none. O(1), and one step more for each tried replica on the way.
-   */
-  takeTurn(tried: ReadonlySet<Replica>): Replica | null {
+  /** Chooses a candidate that is neither drained nor tried, and moves the cursor behind it. Null: there is none. */
+  takeTurn({ tried, prefixKey }: Asked): Replica | null {
+    const candidates = new OpenCandidates(this.candidates, tried);
     for (;;) {
-      const cursor = this.#shared.cursorAt(this.#cursor);
-      const place = this.#findFrom(cursor, tried);
+      const turn = this.#shared.cursorAt(this.#cursor);
+      const place = this.#choose(this.#deriveUndrained(), turn, candidates, prefixKey);
       if (place === null) return null;
       const next = (place + 1) % this.candidates.length;
       // Another thread may have taken this very turn: then it is the next one's.
-      if (this.#shared.moveCursor(this.#cursor, cursor, next)) return this.candidates[place] ?? null;
+      if (this.#shared.moveCursor(this.#cursor, turn, next)) return this.candidates[place] ?? null;
     }
   }
 
-  #findFrom(cursor: number, tried: ReadonlySet<Replica>): number | null {
-    const undrainedFrom = this.#undrained();
-    if (undrainedFrom === null) return null;
-    const count = undrainedFrom.length;
-    // The list may have been longer when the cursor was left where it is.
-    let place = undrainedFrom[cursor % count] ?? 0;
-    for (let passed = 0; passed <= tried.size; passed++) {
-      const replica = this.candidates[place];
-      if (replica !== undefined && !tried.has(replica)) return place;
-      place = undrainedFrom[(place + 1) % count] ?? 0;
-    }
-    return null;
-  }
-
-  #undrained(): readonly number[] | null {
+  #deriveUndrained(): Circle {
     const version = this.#shared.drainVersion;
-    if (version !== this.#derivedAt) {
-      this.#undrainedFrom = toUndrainedFrom(this.candidates);
+    if (this.#undrained === null || version !== this.#derivedAt) {
+      const { candidates } = this;
+      this.#undrained = new Circle(candidates.length, (place) => candidates[place]?.isDrained === false);
       this.#derivedAt = version;
     }
-    return this.#undrainedFrom;
+    return this.#undrained;
   }
 }
 
-function toUndrainedFrom(candidates: readonly Replica[]): readonly number[] | null {
-  const first = candidates.findIndex((replica) => !replica.isDrained);
-  if (first === -1) return null;
-  const places = new Array<number>(candidates.length);
-  let next = first;
-  for (let place = candidates.length - 1; place >= 0; place--) {
-    if (candidates[place]?.isDrained === false) next = place;
-    places[place] = next;
+/** The candidates as one request sees them. */
+class OpenCandidates implements Candidates {
+  readonly #replicas: readonly Replica[];
+  readonly #tried: ReadonlySet<Replica>;
+
+  constructor(replicas: readonly Replica[], tried: ReadonlySet<Replica>) {
+    this.#replicas = replicas;
+    this.#tried = tried;
   }
-  return places;
+
+  isOpen(place: number): boolean {
+    const replica = this.#replicas[place];
+    return replica !== undefined && !this.#tried.has(replica);
+  }
+
+  inflightAt(place: number): number {
+    return this.#replicas[place]?.inflight ?? 0;
+  }
+
+  seedAt(place: number): number {
+    return this.#replicas[place]?.seed ?? 0;
+  }
 }

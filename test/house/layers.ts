@@ -140,6 +140,11 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     refused: ['../../proxy/forward.ts', '../../admin/routes.ts', '../../../otel/attributes.ts'],
   },
   {
+    file: 'src/replicas/routing/probe-case.ts',
+    allowed: ['./circle.ts'],
+    refused: ['../replica.ts', '../../config/config.ts', './../pool.ts', 'node:crypto', 'undici'],
+  },
+  {
     file: 'src/admin/probe-case.ts',
     allowed: [
       './views.ts',

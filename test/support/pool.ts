@@ -4,7 +4,7 @@ import { ReplicaPool } from '../../src/replicas/pool.ts';
 import { ReplicaRegistry } from '../../src/replicas/registry.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
 
-const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000 };
+const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 };
 
 /** A replica's configuration: the model `m`, unless it says otherwise. Nothing listens at its url. */
 export function toReplicaConfig(
@@ -51,10 +51,11 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
   registry.configure(configs, '2026-01-01T00:00:00.000Z');
-  const first = new ReplicaPool({ shared, worker: 0, timeouts: TIMEOUTS });
+  const surroundings = { shared, timeouts: TIMEOUTS, policy: 'round_robin' } as const;
+  const first = new ReplicaPool({ ...surroundings, worker: 0 });
   const others = Array.from(
     { length: workerCount - 1 },
-    (_, index) => new ReplicaPool({ shared, worker: index + 1, timeouts: TIMEOUTS }),
+    (_, index) => new ReplicaPool({ ...surroundings, worker: index + 1 }),
   );
   const pools = [first, ...others];
   const publish = () => {

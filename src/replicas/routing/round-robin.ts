@@ -1,0 +1,19 @@
+import type { Candidates } from './candidates.ts';
+import type { Circle } from './circle.ts';
+
+/**
+ * The first open candidate of the circle whose turn it is from `turn` on; null if none is open. One step, and one
+ * more for each candidate on the way that is not open.
+ */
+export function nextInTurn(
+  circle: Circle,
+  turn: number,
+  candidates: Pick<Candidates, 'isOpen'>,
+): number | null {
+  let place = circle.from(turn);
+  for (let passed = 0; passed < circle.size; passed++) {
+    if (candidates.isOpen(place)) return place;
+    place = circle.after(place);
+  }
+  return null;
+}
