@@ -1,15 +1,10 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-
-/** A process of ours that serves HTTP on 127.0.0.1. */
-export interface Served extends AsyncDisposable {
-  readonly url: string;
-}
+import { type Served, untilServing } from '../served-process.ts';
 
 /** Where the engine is kept between runs: outside the checkout. */
 export const INSTALLED_IN = join(
@@ -63,23 +58,4 @@ export async function findFreePort(): Promise<number> {
 export async function countBusySlots(engine: Served): Promise<number> {
   const slots = (await (await fetch(`${engine.url}/slots`)).json()) as { is_processing: boolean }[];
   return slots.filter((slot) => slot.is_processing).length;
-}
-
-async function untilServing(child: ChildProcess, url: string, path: string): Promise<Served> {
-  const exited = once(child, 'exit');
-  const served: Served = {
-    url,
-    [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-      await exited;
-    },
-  };
-  for (let tries = 0; tries < 300; tries++) {
-    if (child.exitCode !== null) throw new Error(`${child.spawnfile} ended with ${child.exitCode}`);
-    const response = await fetch(url + path).catch(() => null);
-    if (response?.status === 200) return served;
-    await sleep(100);
-  }
-  await served[Symbol.asyncDispose]();
-  throw new Error(`${url} did not get ready`);
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Served } from '../served-process.ts';
 import { QUESTION } from './answers.ts';
 import { type Bench, type GatewayRecord, median, percentile, StreamClock } from './client.ts';
-import { countBusySlots, type Served } from './engine.ts';
+import { countBusySlots } from './engine.ts';
 import type { Report } from './report.ts';
 
 const TOLERANCE_MS = 5;

@@ -1,0 +1,28 @@
+import { chromium } from 'playwright-core';
+
+/** Debian's Chromium, as root, without its own network business. */
+const BROWSER = {
+  executablePath: '/usr/bin/chromium',
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--disable-background-networking',
+    '--disable-sync',
+  ],
+};
+
+/** Takes a picture of one trace in Phoenix' web page: its spans, and the fields of the record. */
+export async function takePicture(url: string, path: string): Promise<void> {
+  await using browser = await chromium.launch(BROWSER);
+  const page = await browser.newPage({ viewport: { width: 1500, height: 1290 }, colorScheme: 'light' });
+  await page.addInitScript(() => localStorage.setItem('arize-phoenix-theme', 'light'));
+  await page.goto(url);
+  const trace = page.getByRole('dialog');
+  await trace.getByRole('tab', { name: 'Attributes' }).click();
+  await trace.getByRole('button', { name: 'Search JSON keys and values' }).click();
+  await page.keyboard.type('gateway.');
+  await trace.getByText('llm.model_name').waitFor({ state: 'hidden' });
+  await trace.getByText('gateway.replica').waitFor();
+  await trace.screenshot({ path, animations: 'disabled' });
+}

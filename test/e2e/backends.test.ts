@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { readSnippets } from '../../scripts/docs-snippets.ts';
+import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '../support/real-collector.ts';
+
+const run = promisify(execFile);
+const BACKENDS = join(import.meta.dirname, '../../docs/backends.md');
+
+test(
+  'the collector finds nothing wrong with what docs/backends.md tells to use',
+  WITH_COLLECTOR,
+  async (context) => {
+    const binary = await requireCollector(context);
+    const folder = await mkdtemp(join(tmpdir(), 'spangate-backends-'));
+    context.onTestFinished(() => rm(folder, { recursive: true }));
+    const snippets = await readSnippets(BACKENDS, 'yaml');
+    expect([...snippets.keys()]).toEqual(['Tempo', 'Langfuse', 'Phoenix', 'SigNoz', 'Honeycomb']);
+    for (const [backend, snippet] of snippets) {
+      const names = [...snippet.matchAll(/\$\{env:(\w+)\}/g)].map(([, name = '']) => name);
+      const path = join(folder, `${backend}.yaml`);
+      await writeFile(path, snippet);
+      await run(binary, ['validate', '--config', SHIPPED_CONFIG, '--config', path], {
+        env: Object.fromEntries(names.map((name) => [name, 'http://127.0.0.1:1'])),
+      });
+    }
+  },
+);
