@@ -27,10 +27,12 @@ export function fetchOverview(token, after) {
  * @param {string} token
  * @param {string} name
  * @param {'drain' | 'undrain'} action
+ * @param {string} reason may be empty
  * @returns {Promise<Result<{ warning?: string }>>}
  */
-export function changeDrain(token, name, action) {
-  return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}`, token);
+export function changeDrain(token, name, action, reason) {
+  const query = reason === '' ? '' : `?reason=${encodeURIComponent(reason)}`;
+  return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}${query}`, token);
 }
 
 /**

@@ -3,27 +3,37 @@ import { toConsequences } from './consequences.js';
 import { byId, create, setText } from './dom.js';
 
 /**
- * The dialog before a drain or an undrain. It says what follows, and stays open until the gateway has agreed.
+ * Carries out what was confirmed; resolves to what went wrong, or null.
+ * @callback Go
+ * @param {string} reason may be empty
+ * @returns {Promise<string | null>}
  */
+
+/** The dialog before a drain or an undrain: it says what follows, and stays until the gateway has agreed. */
 export class ConfirmDialog {
   #dialog = byId('confirm', HTMLDialogElement);
   #title = byId('confirm-title', HTMLElement);
   #list = byId('confirm-consequences', HTMLElement);
+  #reason = byId('confirm-reason', HTMLInputElement);
   #problem = byId('confirm-problem', HTMLElement);
   #button = byId('confirm-go', HTMLButtonElement);
-  /** @type {() => Promise<string | null>} */
+  /** @type {Go} */
   #go = async () => null;
 
   constructor() {
-    this.#button.addEventListener('click', () => void this.#submit());
+    byId('confirm-cancel', HTMLButtonElement).addEventListener('click', () => this.#dialog.close());
+    byId('confirm-form', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#submit();
+    });
   }
 
   /**
-   * Asks. `go` carries it out, and resolves to what went wrong, if anything did.
+   * Asks.
    * @param {'drain' | 'undrain'} action
    * @param {Replica} replica
-   * @param {readonly Replica[]} replicas
-   * @param {() => Promise<string | null>} go
+   * @param {readonly Replica[]} replicas all of them
+   * @param {Go} go
    */
   open(action, replica, replicas, go) {
     const consequences = toConsequences(action, replica, replicas);
@@ -37,13 +47,15 @@ export class ConfirmDialog {
     setText(this.#button, isGrave ? `${verb} all the same` : verb);
     this.#button.className = isGrave ? 'danger' : 'primary';
     this.#button.disabled = false;
+    this.#reason.value = '';
     this.#go = go;
     this.#dialog.showModal();
+    this.#reason.focus();
   }
 
   async #submit() {
     this.#button.disabled = true;
-    const problem = await this.#go();
+    const problem = await this.#go(this.#reason.value.trim());
     this.#button.disabled = false;
     if (problem === null) this.#dialog.close();
     else setText(this.#problem, problem);

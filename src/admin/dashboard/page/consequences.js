@@ -36,13 +36,32 @@ function toModelConsequences({ name, models }, others) {
         ]
       : [{ isGrave: false, text: `The models of ${name} are not known yet.` }];
   }
-  return models.map((model) => {
+  /** @type {Map<string, string[]>} */
+  const byTheirOthers = new Map();
+  for (const model of models) {
     const left = others.filter((other) => serves(other, model)).map((other) => other.name);
-    const what = model === '*' ? 'any model' : `model ${model}`;
-    return left.length === 0
-      ? { isGrave: true, text: `${name} is the last replica of ${what}: its requests will get 503.` }
-      : { isGrave: false, text: `New requests for ${what} go to ${left.join(', ')}.` };
-  });
+    const group = byTheirOthers.get(left.join(', '));
+    if (group === undefined) byTheirOthers.set(left.join(', '), [model]);
+    else group.push(model);
+  }
+  return [...byTheirOthers].map(([left, group]) =>
+    left === ''
+      ? {
+          isGrave: true,
+          text: `${name} is the last replica of ${toText(group)}: such requests will get 503.`,
+        }
+      : { isGrave: false, text: `New requests for ${toText(group)} go to ${left}.` },
+  );
+}
+
+const MAX_NAMED = 5;
+
+/** @param {readonly string[]} models */
+function toText(models) {
+  const names = models.slice(0, MAX_NAMED).map((model) => (model === '*' ? 'any other model' : model));
+  return models.length > MAX_NAMED
+    ? `${names.join(', ')} and ${models.length - MAX_NAMED} more`
+    : names.join(', ');
 }
 
 /**

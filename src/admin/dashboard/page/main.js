@@ -104,8 +104,8 @@ function show(overview) {
 /** @param {string} message */
 function showLost(message) {
   setPhase('lost');
-  const seen = latest === null ? '' : ` What you see is of ${formatTime(latest.time)}.`;
-  setText(lostDetails, `${message} It is asked again and again.${seen}`);
+  const seen = latest === null ? '' : ` What you see is from ${formatTime(latest.time)}.`;
+  setText(lostDetails, `${message} Trying again.${seen}`);
 }
 
 /** @param {string} reason shown above the form */
@@ -127,8 +127,8 @@ function leave(reason) {
 function ask(action, name) {
   const replica = latest?.replicas.find((each) => each.name === name);
   if (latest === null || replica === undefined) return;
-  dialog.open(action, replica, latest.replicas, async () => {
-    const result = await changeDrain(session.token ?? '', name, action);
+  dialog.open(action, replica, latest.replicas, async (reason) => {
+    const result = await changeDrain(session.token ?? '', name, action, reason);
     if (result.kind === 'unauthorized') return 'The token was refused.';
     if (result.kind === 'disabled') return 'The admin API is off.';
     if (result.kind === 'failed') return result.message;

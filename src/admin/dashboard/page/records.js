@@ -8,7 +8,7 @@ import { formatCount, formatMs, formatTime } from './format.js';
 /** As many as the gateway keeps. */
 const MAX_KEPT = 500;
 /** What a table can show without becoming slow. */
-const MAX_SHOWN = 100;
+const MAX_SHOWN = 50;
 
 /** @type {readonly (readonly [field: NameField, title: string])[]} */
 const NAME_FILTERS = [
@@ -174,8 +174,9 @@ function toSummary(shown, wanted, kept) {
  * @param {string | null} traceUrlTemplate
  */
 function createRow(record, traceUrlTemplate) {
-  const time = create('button', { type: 'button', class: 'link' }, formatTime(record.ts));
-  time.setAttribute('aria-label', `Details of the request of ${formatTime(record.ts)}`);
+  const ended = formatTime(Date.parse(record.ts) + record.e2e_ms);
+  const time = create('button', { type: 'button', class: 'link' }, ended);
+  time.setAttribute('aria-label', `Details of the request that ended at ${ended}`);
   time.addEventListener('click', () => showDetails(record));
   const status = create(
     'span',
@@ -192,10 +193,10 @@ function createRow(record, traceUrlTemplate) {
     textCell('model', record.model),
     textCell('tenant', record.tenant),
     textCell('endpoint', ENDPOINTS[record.endpoint] ?? record.endpoint),
-    numberCell('in', toPromptTokens(record)),
+    numberCell('in', formatCount(record.prompt_tokens)),
     numberCell('out', formatCount(record.completion_tokens)),
-    numberCell('first token', formatMs(record.ttft_ms)),
-    numberCell('latency', formatMs(record.e2e_ms)),
+    numberCell('TTFT', formatMs(record.ttft_ms)),
+    numberCell('e2e', formatMs(record.e2e_ms)),
     create('td', { class: 'trace' }, ...toTraceLink(record, traceUrlTemplate)),
   );
 }
@@ -213,7 +214,7 @@ const ENDPOINTS = {
  */
 function textCell(label, text) {
   const shown = create('span', { class: 'cut', title: text ?? '' }, text ?? '–');
-  return create('td', { class: label, 'data-label': label }, shown);
+  return create('td', { class: text === undefined ? `${label} unknown` : label }, shown);
 }
 
 /**
@@ -221,12 +222,7 @@ function textCell(label, text) {
  * @param {string} text
  */
 function numberCell(label, text) {
-  return create('td', { class: 'number', 'data-label': label }, text);
-}
-
-/** @param {ShownRecord} record */
-function toPromptTokens({ prompt_tokens }) {
-  return formatCount(prompt_tokens);
+  return create('td', { class: `number ${label.toLowerCase()}`, 'data-label': label }, text);
 }
 
 /**

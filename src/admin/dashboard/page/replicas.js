@@ -60,7 +60,8 @@ function createRow(onAction) {
   const row = create(
     'tr',
     {},
-    create('th', { scope: 'row' }, name, models, machine),
+    create('th', { scope: 'row' }, name, machine),
+    create('td', { class: 'models-cell' }, models),
     create('td', { class: 'state-cell' }, state, since),
     ...numbers,
     create('td', { class: 'action' }, button),
@@ -77,6 +78,7 @@ function createRow(onAction) {
       setAttribute(state, 'data-state', kind);
       setText(state, text);
       setText(since, toSince(replica, time));
+      setAttribute(since, 'title', replica.reason);
       for (const [index, { write }] of NUMBERS.entries()) {
         const cell = numbers[index];
         if (cell !== undefined) setText(cell, write(replica));
@@ -93,8 +95,8 @@ function createRow(onAction) {
 const NUMBERS = [
   { label: 'In flight', isKey: true, write: ({ inflight }) => formatCount(inflight) },
   { label: 'Requests/s', write: ({ last_minute }) => formatRate(last_minute.requests_per_s) },
-  { label: 'First token p50', write: ({ last_minute }) => formatMs(last_minute.ttft_p50_ms) },
-  { label: 'First token p95', write: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms) },
+  { label: 'TTFT p50', write: ({ last_minute }) => formatMs(last_minute.ttft_p50_ms) },
+  { label: 'TTFT p95', write: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms) },
   { label: 'Latency p50', write: ({ last_minute }) => formatMs(last_minute.latency_p50_ms) },
   { label: 'Latency p95', write: ({ last_minute }) => formatMs(last_minute.latency_p95_ms) },
   { label: 'Tokens/s', write: ({ last_minute }) => formatRate(last_minute.output_tokens_per_s) },
@@ -125,7 +127,7 @@ function toMachine({ host, gpu_model, gpu_count }) {
  */
 function toState({ drained, inflight, safe_to_stop }) {
   if (!drained) return { kind: 'serving', text: 'Serving' };
-  if (safe_to_stop) return { kind: 'safe', text: 'Safe to stop' };
+  if (safe_to_stop === true) return { kind: 'safe', text: 'Safe to stop' };
   if (inflight === 0) return { kind: 'unsure', text: 'Drained, not confirmed' };
   return { kind: 'draining', text: `Draining, ${counted(inflight, 'request')} left` };
 }
@@ -134,7 +136,8 @@ function toState({ drained, inflight, safe_to_stop }) {
  * @param {Replica} replica
  * @param {string} time
  */
-function toSince({ since, drained }, time) {
+function toSince({ since, reason, drained }, time) {
   if (since === null || !drained) return '';
-  return `drained ${formatAgo(Date.parse(time) - Date.parse(since))} ago`;
+  const ago = `${formatAgo(Date.parse(time) - Date.parse(since))} ago`;
+  return reason === null ? ago : `${ago}: ${reason}`;
 }

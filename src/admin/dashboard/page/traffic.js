@@ -49,7 +49,8 @@ const TILES = [
   {
     title: 'Output tokens/s',
     now: ({ last_minute }) => formatRate(last_minute.output_tokens_per_s),
-    besides: () => 'as engines report',
+    besides: ({ last_minute: { output_tokens_per_s, requests_per_s } }) =>
+      requests_per_s === 0 ? 'no requests' : `${formatCount(output_tokens_per_s / requests_per_s)} a request`,
     past: ({ output_tokens_per_s }) => output_tokens_per_s,
     format: formatRate,
   },
