@@ -1,5 +1,5 @@
 import type { ExportCounters } from './export-stats.ts';
-import type { QueuedRecord, RecordQueue } from './queued-record.ts';
+import type { QueuedRecord, RecordQueue } from './record-queue.ts';
 import type { Spool, SpooledBatch } from './spool.ts';
 
 /** What the backlog moves records between. */

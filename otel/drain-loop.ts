@@ -5,7 +5,7 @@ import type { DropLog } from './drop-log.ts';
 import { ExportLog } from './export-log.ts';
 import { decideExport, type ExportBatch, type ExportDecision, type ExportOutcome } from './export-outcome.ts';
 import type { ExportCounters } from './export-stats.ts';
-import type { QueuedRecord, RecordQueue } from './queued-record.ts';
+import type { QueuedRecord, RecordQueue } from './record-queue.ts';
 import { nextDelayMs } from './retry.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 

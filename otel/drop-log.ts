@@ -1,4 +1,4 @@
-import type { RecordQueue } from './queued-record.ts';
+import type { RecordQueue } from './record-queue.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
 /** Says when records begin to be dropped and when that is over, with their number: one line each. */
@@ -13,11 +13,12 @@ export class DropLog {
     this.#log = log;
   }
 
-  /** A record was dropped. */
-  dropped(): void {
-    this.#droppedInARow += 1;
-    if (this.#droppedInARow > 1) return;
-    this.#log.warn({ queued: this.#queue.size, bytes: this.#queue.bytes }, 'queue full: dropping records');
+  /** So many records were dropped. */
+  dropped(count: number): void {
+    if (count === 0) return;
+    if (this.#droppedInARow === 0)
+      this.#log.warn({ queued: this.#queue.size, bytes: this.#queue.bytes }, 'queue full: dropping records');
+    this.#droppedInARow += count;
   }
 
   /** Records have left the queue. Half empty is over, not one place free: a queue at its brim has that all the time. */

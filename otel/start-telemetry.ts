@@ -8,20 +8,20 @@ import { createExportCounters, type ExportStats } from './export-stats.ts';
 import { openFileSink } from './file-exporter.ts';
 import { createOtlpSink } from './otlp-exporter.ts';
 import { readOtlpOptions } from './otlp-options.ts';
-import { createRecordQueue } from './queued-record.ts';
 import type { RecordFileSettings } from './record-files.ts';
-import { RecordProcessor } from './record-processor.ts';
-import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
+import { RecordIntake, type WorkerRecords } from './record-intake.ts';
+import { allocateLedger, type LedgerMemory, type QueueBounds, RecordLedger } from './record-ledger.ts';
+import type { RecordOutlet } from './record-outlet.ts';
+import { RecordQueue } from './record-queue.ts';
 import type { Sink } from './sink.ts';
 import { openSpool } from './spool.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
-import { createIdGenerator, toTraceparent } from './trace-ids.ts';
-import { createResource, startRequestTracer } from './tracer.ts';
+import { createResource } from './tracer.ts';
 
 /** Writing a full queue takes a second; a disk that hangs must not keep the process. */
 const SPOOL_MS = 10_000;
 
-/** Everything about telemetry that is decided before the first request. Times are in milliseconds. */
+/** Everything about the export that is decided before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
   /**
    * Where records go. `endpoint` is a base URL (`v1/traces` is appended) and wins over the OTEL_EXPORTER_OTLP_*
@@ -33,16 +33,14 @@ export interface TelemetrySettings {
   /** Where records wait from one run to the next; made when it is needed. */
   readonly spoolDirectory: string;
   /** How many records wait at most, and how many bytes their spans are: those of the batch under way included. */
-  readonly queue: { readonly capacity: number; readonly capacityBytes: number };
+  readonly queue: QueueBounds;
+  /** How many workers, in threads of their own, send records to the queue. Default: none, all are of this thread. */
+  readonly workerCount?: number | undefined;
   /** How many records one export carries at most. */
   readonly batchSize: number;
   /** How long a batch that is not full waits, from its first record. */
   readonly intervalMs: number;
   readonly retry: { readonly initialMs: number; readonly maxMs: number };
-  /** What becomes of a caller's valid traceparent: a link of the span, or nothing. */
-  readonly incoming: 'link' | 'ignore';
-  /** Whether each attempt at a replica is a span of its own. Default: false. */
-  readonly attemptSpans?: boolean | undefined;
   /** Default: OTEL_SERVICE_NAME, else `spangate`. */
   readonly serviceName?: string | undefined;
 }
@@ -55,12 +53,16 @@ export interface TelemetryCollaborators {
   readonly random?: (() => number) | undefined;
 }
 
-/** Telemetry that is running. */
+/** The telemetry of the whole gateway, in its main thread: the queue and the export of all records. */
 export interface Telemetry {
-  /** Starts the span of one request: the gateway always starts the trace, whatever the caller sent. */
-  startRequestSpan(start: RequestSpanStart): RequestSpan;
-  /** A traceparent with flags 00 and fresh ids, for requests that leave no record (GET /v1/models). */
-  createUnsampledTraceparent(): string;
+  /** Where the recorder of this thread puts its records. */
+  readonly outlet: RecordOutlet;
+  /** For the outlets of workers. */
+  readonly ledger: LedgerMemory;
+  /** Takes in what a worker has sent. */
+  receive(worker: number, records: WorkerRecords): void;
+  /** A worker has ended, and nothing of it will come any more; returns how many records are lost with it. */
+  workerEnded(worker: number): number;
   /** Makes a span of an admin action, outside of the queue and the counters; none with records in files. */
   recordAdminAction(action: AdminAction): void;
   /** The counters now. */
@@ -73,7 +75,7 @@ export interface Telemetry {
 }
 
 /**
- * Starts the OpenTelemetry SDK, the queue and its drain loop. Throws a TelemetryError with one clear line on an
+ * Starts the queue and the loop that empties it. Throws a TelemetryError with one clear line on an
  * address that is no URL, a certificate that cannot be read, a directory that cannot be written.
  */
 export async function startTelemetry(
@@ -82,7 +84,8 @@ export async function startTelemetry(
 ): Promise<Telemetry> {
   const resource = createResource(settings.serviceName);
   const sink = await openSink(settings.sink, createEnvelope(resource), log);
-  const queue = createRecordQueue(settings.queue);
+  const ledger = new RecordLedger(allocateLedger(settings.workerCount ?? 0, settings.queue));
+  const queue = new RecordQueue(ledger);
   const counters = createExportCounters();
   const clock = systemClock;
   const { exportBatch } = sink;
@@ -93,16 +96,13 @@ export async function startTelemetry(
     ...{ queue, backlog, counters, exportBatch, clock, log, dropLog, random },
   });
   const onQueued = (): void => drainLoop.notify();
-  const spanProcessor = new RecordProcessor({ queue, counters, clock, log, dropLog, onLine, onQueued });
-  const idGenerator = createIdGenerator();
-  const { tracer, shutdown } = startRequestTracer({ resource, idGenerator, spanProcessor });
+  const intake = new RecordIntake({ ledger, queue, counters, clock, dropLog, onLine, onQueued });
 
   const { intervalMs } = settings;
   const adminSpans = startAdminSpans(sink.url, { resource, intervalMs, clock });
 
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([drainLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
-    await shutdown();
     sink.close();
     await within(SPOOL_MS, clock, backlog.putAside());
     if (counters.spooled > 0) log.info({ spooled: counters.spooled }, 'records put aside for the next start');
@@ -111,16 +111,12 @@ export async function startTelemetry(
 
   let finished: ReturnType<typeof finish> | undefined;
   return {
-    startRequestSpan: (start) =>
-      startRequestSpan(
-        tracer,
-        settings.incoming === 'link' ? start : { ...start, incomingTraceparent: undefined },
-        { attemptSpans: settings.attemptSpans === true },
-      ),
-    createUnsampledTraceparent: () =>
-      toTraceparent({ traceId: idGenerator.generateTraceId(), spanId: idGenerator.generateSpanId() }, '00'),
+    outlet: intake,
+    ledger: ledger.memory,
+    receive: (worker, records) => intake.receive(worker, records),
+    workerEnded: (worker) => intake.workerEnded(worker),
     recordAdminAction: (action) => adminSpans.record(action),
-    stats: () => ({ ...counters, queued: queue.size }),
+    stats: () => intake.stats(),
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);
       return finished;

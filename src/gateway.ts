@@ -9,15 +9,17 @@ import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-fi
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { createListener, listen } from './http/listener.ts';
+import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
 import { Drains } from './replicas/drains.ts';
 import { createModelDiscovery, type ModelDiscovery } from './replicas/model-discovery.ts';
 import { ReplicaRegistry } from './replicas/registry.ts';
-import { allocateSharedState, SharedState } from './replicas/shared-state.ts';
-import { createServing, type Serving } from './serving.ts';
-import { toListenerSettings, toTelemetrySettings } from './settings.ts';
+import { SharedState } from './replicas/shared-state.ts';
+import { allocateServingMemory, createServing, type Serving } from './serving.ts';
+import { toListenerSettings, toTelemetrySettings, toWorkerCount } from './settings.ts';
 import { orStartError } from './start-error.ts';
+import { WorkerGroup } from './workers/worker-group.ts';
 
 export interface GatewayCollaborators {
   readonly env: {
@@ -111,8 +113,9 @@ const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 async function compose(config: Config, collaborators: GatewayCollaborators): Promise<Running> {
   const { env, log } = collaborators;
   const { stateDir, timeouts } = config;
-  const memory = allocateSharedState(config.gateway.workers);
-  const shared = new SharedState(memory);
+  const workerCount = toWorkerCount(config);
+  const memory = allocateServingMemory(workerCount, config.limits);
+  const shared = new SharedState(memory.replicas);
   const file = createDrainFile(stateDir);
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
@@ -128,16 +131,19 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     stats: telemetry.stats(),
     inflight: registry.replicas.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
-  const serving = createServing(
-    { config, salt, worker: 0, shared: memory },
-    { telemetry, log, onRecord: recordObserver(config, collaborators, figures) },
-  );
+  const onRecord = recordObserver(config, collaborators, figures);
+  const plane = { config, salt, memory };
+  const serving =
+    workerCount === 1
+      ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
+      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord });
   const discovery = createModelDiscovery(registry, {
     timeoutMs: DISCOVERY_MS,
     onLearned: () => void publish(registry, serving),
   });
   const adminListener = createListener(
     toListenerSettings(config),
+    new SharedLimit(allocateLimit(1, config.limits.connections), 0),
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, recentRecords, log },
       stats: () => telemetry.stats(),

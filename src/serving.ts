@@ -1,14 +1,37 @@
+import type { RecordOutlet } from '#otel/record-outlet.ts';
+import { startRecorder } from '#otel/start-recorder.ts';
 import type { Config } from './config/config.ts';
 import { createListener, listen, stopAccepting } from './http/listener.ts';
+import { allocateLimit, type LimitMemory, SharedLimit } from './http/shared-limit.ts';
 import { createBodyInspector } from './proxy/body-inspector.ts';
 import { createProxy } from './proxy/handle-request.ts';
 import type { ProxyCollaborators } from './proxy/proxy-context.ts';
-import { ByteBudget } from './proxy/read-body.ts';
 import { ReplicaLog, type ReplicaLogTarget } from './proxy/replica-log.ts';
 import { ReplicaPool } from './replicas/pool.ts';
-import { SharedState, type SharedStateMemory } from './replicas/shared-state.ts';
+import { allocateSharedState, SharedState, type SharedStateMemory } from './replicas/shared-state.ts';
 import type { Topology } from './replicas/topology.ts';
-import { toListenerSettings, toProxySettings } from './settings.ts';
+import { toListenerSettings, toProxySettings, toRecorderSettings } from './settings.ts';
+
+/** What all data planes of a gateway have in common memory. */
+export interface ServingMemory {
+  readonly replicas: SharedStateMemory;
+  /** Bytes of request bodies. */
+  readonly buffered: LimitMemory;
+  /** Client connections. */
+  readonly connections: LimitMemory;
+}
+
+/** Reserves the memory that so many workers share. */
+export function allocateServingMemory(
+  workerCount: number,
+  { bufferedBytes, connections }: Config['limits'],
+): ServingMemory {
+  return {
+    replicas: allocateSharedState(workerCount),
+    buffered: allocateLimit(workerCount, bufferedBytes),
+    connections: allocateLimit(workerCount, connections),
+  };
+}
 
 /** What a data plane is told before it starts. Plain data: it can go to another thread. */
 export interface ServingSettings {
@@ -17,20 +40,30 @@ export interface ServingSettings {
   readonly salt: Uint8Array;
   /** Which worker this is, from 0: its row in shared memory. */
   readonly worker: number;
-  readonly shared: SharedStateMemory;
+  readonly memory: ServingMemory;
 }
+
+/** Where a data plane reports. A pino logger fits. */
+export type ServingLog = ProxyCollaborators['log'] & ReplicaLogTarget;
 
 /** Whom a data plane works with. */
 export interface ServingCollaborators {
-  readonly telemetry: ProxyCollaborators['telemetry'];
-  readonly log: ProxyCollaborators['log'] & ReplicaLogTarget;
+  readonly outlet: RecordOutlet;
+  readonly log: ServingLog;
   readonly onRecord: ProxyCollaborators['onRecord'];
+}
+
+/** Where clients connect. `reusePort`: together with others who say so. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly reusePort?: boolean;
 }
 
 /** The data plane: what serves clients. It takes no decision of its own about which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
-  listen(address: { readonly host: string; readonly port: number }): Promise<number>;
+  listen(address: ListenAddress): Promise<number>;
   /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
   apply(topology: Topology): Promise<void>;
   /**
@@ -47,23 +80,26 @@ export interface Serving {
 }
 
 /** How long a client whose request was cut has to read that it was. */
-const LAST_WORDS_MS = 500;
+export const LAST_WORDS_MS = 500;
 
 /** Creates the data plane of the present thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, worker, shared } = settings;
-  const { telemetry, log, onRecord } = collaborators;
+  const { config, salt, worker, memory } = settings;
+  const { outlet, log, onRecord } = collaborators;
+  const recorder = startRecorder(toRecorderSettings(config), { outlet, log });
+  const shared = new SharedState(memory.replicas);
   const pool = new ReplicaPool({
-    ...{ shared: new SharedState(shared), worker, timeouts: config.timeouts },
-    policy: config.routing.policy,
+    ...{ shared, worker, policy: config.routing.policy },
+    timeouts: config.timeouts,
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
-    ...{ pool, telemetry, inspector, log, onRecord },
-    bodyBudget: new ByteBudget(config.limits.bufferedBytes),
+    ...{ pool, telemetry: recorder, inspector, log, onRecord },
+    bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
   });
-  const listener = createListener(toListenerSettings(config), proxy.handle);
+  const connections = new SharedLimit(memory.connections, worker);
+  const listener = createListener(toListenerSettings(config), connections, proxy.handle);
 
   /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
   async function endCut(): Promise<void> {
@@ -93,6 +129,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       listener.closeAllConnections();
       await pool.close();
       await inspector.close();
+      await recorder.shutdown();
     },
   };
 }

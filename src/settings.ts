@@ -1,8 +1,15 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import type { RecorderSettings } from '#otel/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from './config/config.ts';
 import type { ListenerSettings } from './http/listener.ts';
 import type { ProxySettings } from './proxy/proxy-context.ts';
+
+/** How many workers serve clients; with one, that is the main thread. */
+export function toWorkerCount({ gateway }: Config): number {
+  return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
+}
 
 /** What the proxy is told. */
 export function toProxySettings({ headers, limits, timeouts }: Config): ProxySettings {
@@ -20,14 +27,20 @@ export function toProxySettings({ headers, limits, timeouts }: Config): ProxySet
 export function toListenerSettings({ limits, timeouts }: Config): ListenerSettings {
   return {
     maxHeaderBytes: limits.headersBytes,
-    maxConnections: limits.connections,
     headersTimeoutMs: timeouts.clientHeadersMs,
     keepAliveMs: timeouts.keepAliveMs,
   };
 }
 
+/** What the recorder of each thread that serves requests is told. */
+export function toRecorderSettings({ trace }: Config): RecorderSettings {
+  return { incoming: trace.incoming, attemptSpans: trace.attemptSpans };
+}
+
 /** What telemetry is told. */
-export function toTelemetrySettings({ export: to, trace, stateDir }: Config): TelemetrySettings {
+export function toTelemetrySettings(config: Config): TelemetrySettings {
+  const { export: to, stateDir } = config;
+  const workerCount = toWorkerCount(config);
   return {
     sink:
       to.to === 'file'
@@ -35,10 +48,9 @@ export function toTelemetrySettings({ export: to, trace, stateDir }: Config): Te
         : { to: 'otlp', endpoint: to.endpoint },
     spoolDirectory: join(stateDir, 'spool'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
+    workerCount: workerCount === 1 ? 0 : workerCount,
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,
-    incoming: trace.incoming,
-    attemptSpans: trace.attemptSpans,
   };
 }

@@ -86,16 +86,33 @@ export function size({ minBytes = 1 } = {}) {
 }
 
 /** A whole number, or a text of digits as an expanded variable gives it. */
-export function wholeNumber(min: number, max: number, title = `a whole number from ${min} to ${max}`) {
+export function wholeNumber(min: number, max: number) {
   return textOrNumberOf(
     {
-      title,
+      title: `a whole number from ${min} to ${max}`,
       pattern: '\\d+',
-      parse: (text) => (/^\d{1,15}$/.test(text) ? within(Number(text), min, max) : null),
+      parse: (text) => within(parseWholeNumber(text), min, max),
       print: (value) => value,
     },
     [min, max],
   );
+}
+
+/** `auto`, or a whole number. */
+export function wholeNumberOrAuto(min: number, max: number) {
+  return textOrNumberOf<number | 'auto'>(
+    {
+      title: `auto, or a whole number from ${min} to ${max}`,
+      pattern: 'auto|\\d+',
+      parse: (text) => (text === 'auto' ? text : within(parseWholeNumber(text), min, max)),
+      print: (value) => value,
+    },
+    [min, max],
+  );
+}
+
+function parseWholeNumber(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
 /** `true` or `false`, also as text, as an expanded variable gives it. */

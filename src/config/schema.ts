@@ -10,6 +10,7 @@ import {
   text,
   traceUrlTemplate,
   wholeNumber,
+  wholeNumberOrAuto,
 } from './scalars.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
@@ -121,9 +122,9 @@ const health = z.strictObject({
 const gateway = z.strictObject({
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
-  workers: wholeNumber(1, 1, '1: several workers are not supported in this version')
+  workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
-    .describe('Threads that serve clients.'),
+    .describe('Threads that serve clients. `auto`: as many as there are cores.'),
 });
 
 const headers = z.strictObject({

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorFacts, toErrorJson } from './error-body.ts';
+import type { SharedLimit } from './shared-limit.ts';
 
 export interface ListenerSettings {
   readonly maxHeaderBytes: number;
-  readonly maxConnections: number;
   readonly headersTimeoutMs: number;
   readonly keepAliveMs: number;
 }
@@ -20,7 +20,11 @@ export type RequestHandler = (
  * Creates an HTTP server: Node's strict parser (no request with two readings gets past it),
  * bounded heads, connections and times. What is not HTTP is answered with 400, 431 or 408 and closed.
  */
-export function createListener(settings: ListenerSettings, handle: RequestHandler): Server {
+export function createListener(
+  settings: ListenerSettings,
+  connections: SharedLimit,
+  handle: RequestHandler,
+): Server {
   /** The latest request of each connection, while its response is open. */
   const open = new WeakMap<Duplex, ServerResponse>();
   const server = createServer({
@@ -34,7 +38,11 @@ export function createListener(settings: ListenerSettings, handle: RequestHandle
     // Checked below, together with what Node lets pass.
     requireHostHeader: false,
   });
-  server.maxConnections = settings.maxConnections;
+  // Before Node's own listener of the event, which makes a parser for the connection.
+  server.prependListener('connection', (socket) => {
+    if (!connections.tryTake(1)) socket.destroy();
+    else socket.once('close', () => connections.giveBack(1));
+  });
   // Node drops fields beyond 2,000 silently; the size limit bounds them instead.
   server.maxHeadersCount = 0;
 
@@ -151,14 +159,17 @@ function refuse(socket: Duplex, refusal: Refusal, close: () => void = () => sock
   );
 }
 
-/** Starts listening; rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a free one. */
+/**
+ * Starts listening; rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a free one. `reusePort`: the
+ * port is shared with others who say so, and the system spreads connections over them (SO_REUSEPORT).
+ */
 export function listen(
   server: Server,
-  address: { readonly host: string; readonly port: number },
+  address: { readonly host: string; readonly port: number; readonly reusePort?: boolean },
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(address.port, address.host, () => {
+    server.listen(address, () => {
       server.off('error', reject);
       const bound = server.address();
       resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);

@@ -56,7 +56,8 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
         const exchange = begin(request, response);
         const recorded = startRecorded(exchange, path, settings, collaborators);
         track(exchange, () => {
-          if (!exchange.isMalformed) collaborators.onRecord(recorded.recording.finish());
+          if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
+          else collaborators.onRecord(recorded.recording.finish());
         });
         void handleRecorded(recorded, acceptBody, settings, collaborators);
       } else if (request.method === 'GET' && path === '/v1/models') {

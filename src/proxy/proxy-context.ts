@@ -1,8 +1,8 @@
 import type { RequestRecord } from '#otel/request-record.ts';
-import type { Telemetry } from '#otel/start-telemetry.ts';
+import type { Recorder } from '#otel/start-recorder.ts';
+import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/pool.ts';
 import type { BodyInspector } from './body-inspector.ts';
-import type { ByteBudget } from './read-body.ts';
 import type { RecordedHeaders } from './recording.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import type { SendSettings } from './send.ts';
@@ -23,9 +23,9 @@ export interface ProxyLog {
 /** Whom the proxy works with. */
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
-  readonly telemetry: Pick<Telemetry, 'startRequestSpan' | 'createUnsampledTraceparent'>;
+  readonly telemetry: Omit<Recorder, 'shutdown'>;
   readonly inspector: BodyInspector;
-  readonly bodyBudget: ByteBudget;
+  readonly bodyBudget: SharedLimit;
   readonly log: ProxyLog;
   readonly replicaLog: ReplicaLog;
   /** Called with every finished record, after it entered the queue. */

@@ -1,26 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { SharedLimit } from '../http/shared-limit.ts';
 import { Failure } from './failure.ts';
-
-/** Bytes of request bodies held at one time, over all requests. */
-export class ByteBudget {
-  readonly #limitBytes: number;
-  #usedBytes = 0;
-
-  constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes;
-  }
-
-  /** Whether the bytes could be taken; nothing is taken when they could not. */
-  tryTake(bytes: number): boolean {
-    if (this.#usedBytes + bytes > this.#limitBytes) return false;
-    this.#usedBytes += bytes;
-    return true;
-  }
-
-  giveBack(bytes: number): void {
-    this.#usedBytes -= bytes;
-  }
-}
 
 /** A request body in memory, as the chunks it came in, and its share of the budget. */
 export interface HeldBody extends Disposable {
@@ -30,7 +10,8 @@ export interface HeldBody extends Disposable {
 export interface ReadBodySettings {
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  readonly budget: ByteBudget;
+  /** Bytes of request bodies held at one time, over all requests of all workers. */
+  readonly budget: SharedLimit;
   /** Called once the head was found acceptable, before the first byte is read: the place for a 100. */
   readonly onAccepted: () => void;
 }

@@ -101,9 +101,9 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'several workers',
-      `${REPLICA}gateway: { workers: auto }`,
-      ['2: gateway.workers: found "auto", expected 1: several workers are not supported in this version'],
+      'a number of workers that is none',
+      `${REPLICA}gateway: { workers: all }`,
+      ['2: gateway.workers: found "all", expected auto, or a whole number from 1 to 256'],
     ],
     [
       'durations, sizes, words and flags that are none',

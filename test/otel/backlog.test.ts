@@ -5,8 +5,8 @@ import { DrainLoop } from '#otel/drain-loop.ts';
 import { DropLog } from '#otel/drop-log.ts';
 import type { ExportOutcome } from '#otel/export-outcome.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
-import { createRecordQueue } from '#otel/queued-record.ts';
 import { createMemoryDisk, type MemoryDisk } from './memory-spool.ts';
+import { createRecordQueue } from './queue.ts';
 import { createQuietLog } from './quiet-log.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 

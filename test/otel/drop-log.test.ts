@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DropLog } from '#otel/drop-log.ts';
-import { createRecordQueue } from '#otel/queued-record.ts';
+import { createRecordQueue } from './queue.ts';
 import { createQuietLog } from './quiet-log.ts';
 
 function createFullQueue() {
@@ -12,7 +12,7 @@ function createFullQueue() {
 
 test('dropping is one line when it begins, and one with the number when the queue is half empty', () => {
   const { queue, log, dropLog } = createFullQueue();
-  for (let index = 0; index < 3; index += 1) dropLog.dropped();
+  for (let index = 0; index < 3; index += 1) dropLog.dropped(1);
   queue.remove(1);
   dropLog.left();
   expect(log.lines).toMatchObject([{ level: 'warn', fields: { queued: 4, bytes: 4 } }]);
@@ -24,7 +24,7 @@ test('dropping is one line when it begins, and one with the number when the queu
 
 test('dropping that goes on to the end is told of at the end', () => {
   const { log, dropLog } = createFullQueue();
-  dropLog.dropped();
+  dropLog.dropped(1);
   dropLog.end();
   dropLog.end();
   expect(log.lines).toHaveLength(2);

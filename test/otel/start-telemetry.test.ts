@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Recorder, type RecorderSettings, startRecorder } from '#otel/start-recorder.ts';
 import { startTelemetry, type Telemetry, type TelemetrySettings } from '#otel/start-telemetry.ts';
 import { type FakeCollector, readSpans, startFakeCollector } from '../support/fake-collector.ts';
 import { createQuietLog } from './quiet-log.ts';
@@ -14,6 +15,9 @@ const CLIENT_SPAN = '00f067aa0ba902b7';
 
 let collector: FakeCollector;
 let directory: string;
+/** The queue and the export, and the recorder of a thread that serves requests. */
+type Started = Telemetry & Omit<Recorder, 'shutdown'>;
+
 const running: Telemetry[] = [];
 beforeEach(async () => {
   collector = await startFakeCollector();
@@ -27,7 +31,10 @@ afterEach(async () => {
 });
 
 /** Telemetry that sends each record at once, but for what the test says. */
-async function start(settings: Partial<TelemetrySettings> = {}, log = createQuietLog()): Promise<Telemetry> {
+async function start(
+  settings: Partial<TelemetrySettings & RecorderSettings> = {},
+  log = createQuietLog(),
+): Promise<Started> {
   const telemetry = await startTelemetry(
     {
       sink: { to: 'otlp', endpoint: collector.url },
@@ -36,16 +43,16 @@ async function start(settings: Partial<TelemetrySettings> = {}, log = createQuie
       batchSize: 1,
       intervalMs: 1000,
       retry: { initialMs: 1, maxMs: 5 },
-      incoming: 'link',
       ...settings,
     },
     { log },
   );
   running.push(telemetry);
-  return telemetry;
+  const recorder = startRecorder({ incoming: 'link', ...settings }, { outlet: telemetry.outlet, log });
+  return { ...recorder, ...telemetry };
 }
 
-function startSpan(telemetry: Telemetry, incomingTraceparent?: string) {
+function startSpan(telemetry: Started, incomingTraceparent?: string) {
   return telemetry.startRequestSpan({ method: 'POST', route: '/v1/chat/completions', incomingTraceparent });
 }
 

@@ -1,10 +1,23 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BoundedQueue } from '#otel/bounded-queue.ts';
+import { createRecordQueue } from './queue.ts';
+
+const toRecord = (word: string) => ({ line: Buffer.from(word), queuedAtMs: 0 });
 
 /** A queue of words, each as heavy as it is long. */
-const createQueue = (capacity: number, capacityBytes = 100) =>
-  new BoundedQueue<string>({ capacity, capacityBytes, sizeOf: (word) => word.length });
+function createQueue(capacity: number, capacityBytes = 100) {
+  const queue = createRecordQueue({ capacity, capacityBytes });
+  return {
+    offer: (word: string) => queue.offer(toRecord(word)),
+    prepend: (words: readonly string[]) => queue.prepend(words.map(toRecord)),
+    peek: (count: number, maxBytes?: number) =>
+      queue.peek(count, maxBytes).map(({ line }) => Buffer.from(line).toString()),
+    remove: (count: number) => queue.remove(count),
+    size: () => queue.size,
+    bytes: () => queue.bytes,
+    fill: () => queue.fill,
+  };
+}
 
 test('a full queue refuses the newcomer and keeps what it has', () => {
   const queue = createQueue(2);
@@ -26,8 +39,8 @@ test('items that were read keep their places until they are removed', () => {
 test('an item too heavy for what is left is refused, a lighter one is not', () => {
   const queue = createQueue(9, 5);
   expect([queue.offer('abc'), queue.offer('abc'), queue.offer('ab')]).toEqual([true, false, true]);
-  expect(queue.bytes).toBe(5);
-  expect(queue.fill).toBe(1);
+  expect(queue.bytes()).toBe(5);
+  expect(queue.fill()).toBe(1);
 });
 
 test('what is read weighs no more than asked for, but one item is always read', () => {
@@ -48,7 +61,7 @@ test('items put before the others keep their order, as many as there is room for
 });
 
 test('it behaves as a list that is cut at its bounds, however often it goes round', () => {
-  const word = fc.string({ maxLength: 4 });
+  const word = fc.stringMatching(/^[a-z]{0,4}$/);
   const operation = fc.oneof(
     fc.record({ kind: fc.constant('offer' as const), word }),
     fc.record({ kind: fc.constant('prepend' as const), words: fc.array(word, { maxLength: 4 }) }),
@@ -80,8 +93,8 @@ test('it behaves as a list that is cut at its bounds, however often it goes roun
             expect(queue.prepend(step.words)).toBe(count);
             model.unshift(...step.words.slice(0, count));
           }
-          expect(queue.size).toBe(model.length);
-          expect(queue.bytes).toBe(weightOf(model));
+          expect(queue.size()).toBe(model.length);
+          expect(queue.bytes()).toBe(weightOf(model));
           expect(queue.peek(capacity)).toEqual(model);
         }
       },

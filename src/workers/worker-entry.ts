@@ -1,0 +1,71 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { RecordLedger } from '#otel/record-ledger.ts';
+import { WorkerOutlet } from '#otel/worker-outlet.ts';
+import { createServing, type Serving, type ServingLog } from '../serving.ts';
+import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
+
+/*
+ * The entry of a worker's thread: a data plane that takes its orders from the main thread. Whatever is thrown here
+ * and caught by nobody ends this thread alone; worker-group.ts starts another.
+ */
+
+const port = parentPort;
+if (port === null) throw new Error('this file is the entry of a worker thread');
+
+const { settings, ledger, logLevels, topology } = workerData as WorkerStart;
+
+const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
+
+const outlet = new WorkerOutlet({
+  ledger: new RecordLedger(ledger),
+  worker: settings.worker,
+  post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
+});
+
+const serving = createServing(settings, { outlet, log: createLog(), onRecord: () => undefined });
+if (topology !== null) await serving.apply(topology);
+
+port.on('message', ({ id, order }: NumberedOrder) => void answer(id, order));
+
+async function answer(id: number, order: Order): Promise<void> {
+  try {
+    const result = await carryOut(serving, order);
+    // The answer comes after the records of the requests that it tells of.
+    outlet.flush();
+    post({ kind: 'done', id, result });
+  } catch (error) {
+    const isError = error instanceof Error;
+    const code = isError && 'code' in error && typeof error.code === 'string' ? error.code : null;
+    post({ kind: 'failed', id, message: isError ? error.message : 'unknown error', code });
+  }
+}
+
+async function carryOut(to: Serving, order: Order): Promise<number> {
+  switch (order.kind) {
+    case 'listen':
+      return to.listen(order.address);
+    case 'finish':
+      return to.finish(order.graceMs);
+    case 'apply':
+      await to.apply(order.topology);
+      return 0;
+    case 'confirm':
+      await to.confirm();
+      return 0;
+    case 'startClosing':
+      to.startClosing();
+      return 0;
+    case 'close':
+      await to.close();
+      return 0;
+  }
+}
+
+/** Lines go to the main thread's log: written from several threads they would tear each other. */
+function createLog(): ServingLog {
+  const write = (level: LogLevel) =>
+    logLevels.includes(level)
+      ? (fields: object, message: string) => post({ kind: 'log', level, fields, message })
+      : () => undefined;
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+}

@@ -1,0 +1,232 @@
+import { decodeRecord } from '#otel/decode-record.ts';
+import type { RequestRecord } from '#otel/request-record.ts';
+import type { Telemetry } from '#otel/start-telemetry.ts';
+import { type PackedRecords, unpack } from '#otel/worker-outlet.ts';
+import { clearLimit } from '../http/shared-limit.ts';
+import { SharedState } from '../replicas/shared-state.ts';
+import type { Topology } from '../replicas/topology.ts';
+import {
+  LAST_WORDS_MS,
+  type ListenAddress,
+  type Serving,
+  type ServingLog,
+  type ServingSettings,
+} from '../serving.ts';
+import { findFreePort } from './free-port.ts';
+import type { LogLevel } from './messages.ts';
+import { LONG_LIFE_MS, restartDelayMs } from './restart-delay.ts';
+import { WorkerThread } from './worker-thread.ts';
+
+/** How long a worker that is asked for nothing but an answer has for it. */
+const ANSWER_MS = 5_000;
+
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
+
+/** What the group is told: the settings of each worker. */
+export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly workerCount: number };
+
+/** Whom the group works with. A pino logger fits as `log`. */
+export interface WorkerGroupCollaborators {
+  readonly telemetry: Pick<Telemetry, 'ledger' | 'receive' | 'workerEnded'>;
+  readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
+  /** Called with every finished record, after it entered the queue. */
+  readonly onRecord: (record: Readonly<RequestRecord>) => void;
+  /** Where the time comes from, in milliseconds; for the lives of workers. */
+  readonly nowMs?: (() => number) | undefined;
+}
+
+/** One worker, in whatever thread it is at the moment. */
+interface Place {
+  readonly worker: number;
+  /** Null between the end of a thread and the start of the next. */
+  thread: WorkerThread | null;
+  startedAtMs: number;
+  /** Threads in a row that did not live long. */
+  shortLives: number;
+  restart: NodeJS.Timeout | undefined;
+}
+
+/**
+ * A data plane of several workers, each in a thread of its own with its own listener on the same port: the system
+ * spreads connections over them. One that ends is replaced; what it had in flight is not in flight any more, and its
+ * records are counted as lost.
+ */
+export class WorkerGroup implements Serving {
+  readonly #settings: WorkerGroupSettings;
+  readonly #with: WorkerGroupCollaborators;
+  readonly #shared: SharedState;
+  readonly #logLevels: readonly LogLevel[];
+  readonly #places: readonly Place[];
+  #topology: Topology | null = null;
+  #address: ListenAddress | null = null;
+  #state: 'starting' | 'serving' | 'closing' = 'starting';
+  /** Requests that ended with their worker while the group was closing. */
+  #lostInClosing = 0;
+
+  constructor({ workerCount, ...settings }: WorkerGroupSettings, collaborators: WorkerGroupCollaborators) {
+    this.#settings = { workerCount, ...settings };
+    this.#with = collaborators;
+    this.#shared = new SharedState(settings.memory.replicas);
+    this.#logLevels = LOG_LEVELS.filter((level) => collaborators.log.isLevelEnabled(level));
+    this.#places = Array.from({ length: workerCount }, (_, worker) => this.#createPlace(worker));
+    for (const place of this.#places) this.#startThread(place);
+  }
+
+  /** A plain bind comes first, so that a port that somebody else has is an error. */
+  async listen(address: ListenAddress): Promise<number> {
+    const port = await findFreePort(address);
+    this.#address = { ...address, port, reusePort: true };
+    await Promise.all(this.#places.map((place) => this.#listenIn(place)));
+    this.#state = 'serving';
+    return port;
+  }
+
+  async apply(topology: Topology): Promise<void> {
+    this.#topology = topology;
+    await Promise.all(
+      this.#threads().map(async (thread) => {
+        try {
+          await thread.call({ kind: 'apply', topology });
+        } catch {
+          // A worker that goes by an older one would serve what is gone; the next begins with this one.
+          await thread.terminate();
+        }
+      }),
+    );
+  }
+
+  async confirm(): Promise<readonly number[]> {
+    const answers = this.#places.map(async ({ worker, thread }) => {
+      if (thread === null) return null;
+      // One that ends meanwhile writes nothing any more.
+      const answered = thread.call({ kind: 'confirm' }).catch(() => 0);
+      return (await within(ANSWER_MS, answered)) === null ? worker + 1 : null;
+    });
+    return (await Promise.all(answers)).filter((worker) => worker !== null);
+  }
+
+  startClosing(): void {
+    this.#state = 'closing';
+    for (const thread of this.#threads()) thread.call({ kind: 'startClosing' }).catch(() => undefined);
+  }
+
+  async finish(graceMs: number): Promise<number> {
+    this.#state = 'closing';
+    for (const { restart } of this.#places) clearTimeout(restart);
+    const cuts = this.#threads().map(async (thread) => {
+      const answered = thread.call({ kind: 'finish', graceMs }).catch(() => null);
+      const cut = await within(graceMs + LAST_WORDS_MS + ANSWER_MS, answered);
+      // What a worker that does not answer had in flight is counted when it has ended.
+      if (cut === null) await thread.terminate();
+      return cut ?? 0;
+    });
+    const sum = (await Promise.all(cuts)).reduce((total, cut) => total + cut, 0);
+    return sum + this.#lostInClosing;
+  }
+
+  async close(): Promise<void> {
+    this.#state = 'closing';
+    await Promise.all(
+      this.#threads().map(async (thread) => {
+        await within(
+          ANSWER_MS,
+          thread.call({ kind: 'close' }).catch(() => 0),
+        );
+        await thread.terminate();
+      }),
+    );
+  }
+
+  #createPlace(worker: number): Place {
+    return { worker, thread: null, startedAtMs: 0, shortLives: 0, restart: undefined };
+  }
+
+  #threads(): readonly WorkerThread[] {
+    return this.#places.flatMap(({ thread }) => thread ?? []);
+  }
+
+  #nowMs(): number {
+    return (this.#with.nowMs ?? (() => performance.now()))();
+  }
+
+  #startThread(place: Place): WorkerThread {
+    const { worker } = place;
+    const { workerCount: _, ...settings } = this.#settings;
+    const { telemetry, log } = this.#with;
+    const thread = new WorkerThread(
+      {
+        settings: { ...settings, worker },
+        ledger: telemetry.ledger,
+        logLevels: this.#logLevels,
+        topology: this.#topology,
+      },
+      {
+        onRecords: (records) => this.#receive(worker, records),
+        onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
+        onEnd: (error) => this.#ended(place, error),
+      },
+    );
+    place.thread = thread;
+    place.startedAtMs = this.#nowMs();
+    return thread;
+  }
+
+  async #listenIn({ thread }: Place): Promise<void> {
+    if (thread === null || this.#address === null) throw new Error('a worker ended before it could listen');
+    await thread.call({ kind: 'listen', address: this.#address });
+  }
+
+  #receive(worker: number, packed: PackedRecords): void {
+    const { telemetry, onRecord } = this.#with;
+    const records = unpack(packed);
+    telemetry.receive(worker, records);
+    for (const line of [...records.queued, ...records.dropped]) {
+      const record = decodeRecord(line);
+      if (record !== null) onRecord(record);
+    }
+  }
+
+  /** Nothing of the thread comes any more: what it had taken is free, and another takes its place. */
+  #ended(place: Place, error: unknown): void {
+    const { worker } = place;
+    const { memory } = this.#settings;
+    place.thread = null;
+    const lost = this.#with.telemetry.workerEnded(worker);
+    this.#shared.clearWorker(worker);
+    clearLimit(memory.buffered, worker);
+    clearLimit(memory.connections, worker);
+    if (this.#state === 'closing') {
+      this.#lostInClosing += lost;
+      return;
+    }
+    const isShortLife = this.#nowMs() - place.startedAtMs < LONG_LIFE_MS;
+    place.shortLives = isShortLife ? place.shortLives + 1 : 0;
+    const delayMs = restartDelayMs(place.shortLives);
+    this.#with.log.error({ worker: worker + 1, err: error, lost, restart_ms: delayMs }, 'worker ended');
+    if (this.#state === 'serving') place.restart = setTimeout(() => void this.#restart(place), delayMs);
+  }
+
+  async #restart(place: Place): Promise<void> {
+    const thread = this.#startThread(place);
+    try {
+      await this.#listenIn(place);
+      this.#with.log.info({ worker: place.worker + 1 }, 'worker replaced');
+    } catch (error) {
+      this.#with.log.error({ worker: place.worker + 1, err: error }, 'worker cannot listen');
+      await thread.terminate();
+    }
+  }
+}
+
+/** What a promise resolves with, or null when that takes longer. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
