@@ -6,6 +6,11 @@ import { lingerAfterAnswer } from './read-body.ts';
 /** How an exchange ended, other than by a whole response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
 
+/** Work for an exchange that can be given up. */
+export interface Abandonable {
+  abandon(cause: 'client_closed' | 'shutting_down'): void;
+}
+
 export interface ExchangeStart {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -24,10 +29,12 @@ export class Exchange {
   readonly requestId: string;
   /** When the request arrived: monotonic, in milliseconds. */
   readonly arrivedMs = performance.now();
-  /** Called once when the client goes away, or the exchange is cut, before the response is complete. */
-  onAbandon: ((cause: 'client_closed' | 'shutting_down') => void) | null = null;
+  /** What is under way for it; told once when the client goes away, or the exchange is cut, before it is over. */
+  attempt: Abandonable | null = null;
   /** Called exactly once, when nothing more will happen. */
   onFinish: (() => void) | null = null;
+  /** Its place among those in flight. */
+  inFlightIndex = -1;
   readonly #lingerBytes: number;
   #state: 'open' | 'finished' = 'open';
   #ending: Ending | null = null;
@@ -110,7 +117,7 @@ export class Exchange {
   cut(): void {
     if (this.isFinished) return;
     this.note('shutting_down', this.response.headersSent);
-    this.onAbandon?.('shutting_down');
+    this.attempt?.abandon('shutting_down');
     if (!this.response.headersSent) this.fail('shutting_down');
     else if (!this.response.writableEnded) this.response.destroy();
   }
@@ -119,8 +126,8 @@ export class Exchange {
     if (this.#state === 'finished') return;
     this.#state = 'finished';
     if (!this.response.writableFinished) this.note('client_closed', this.response.headersSent);
-    this.onAbandon?.('client_closed');
-    this.onAbandon = null;
+    this.attempt?.abandon('client_closed');
+    this.attempt = null;
     this.onFinish?.();
     this.onFinish = null;
   }

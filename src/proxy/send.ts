@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Connection, ConnectionAwareHandler } from '../replicas/connections.ts';
 import type { Replica } from '../replicas/replica.ts';
-import type { Exchange } from './exchange.ts';
+import type { Abandonable, Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
 import { toClientHeaders } from './headers.ts';
 import { Relay, type RelayOptions, type ResponseFacts, type ResponseHead } from './relay.ts';
@@ -80,7 +80,7 @@ interface HeldRefusal {
 }
 
 /** One try at one replica, as undici's handler of it. */
-class Attempt implements ConnectionAwareHandler {
+class Attempt implements ConnectionAwareHandler, Abandonable {
   connection: Connection | null = null;
   readonly #request: AttemptRequest;
   readonly #settings: SendSettings;
@@ -101,7 +101,7 @@ class Attempt implements ConnectionAwareHandler {
 
   start(): void {
     const { exchange, replica, method, path, headers, body, onFreshConnection } = this.#request;
-    exchange.onAbandon = (cause) => this.#abandon(cause);
+    exchange.attempt = this;
     const options = { method, path: replica.pathPrefix + path, ...toWritable(headers, body) };
     try {
       if (onFreshConnection) replica.connections.dispatchOnFresh(options, this);
@@ -232,7 +232,7 @@ class Attempt implements ConnectionAwareHandler {
   }
 
   /** The client left or the exchange was cut: the replica is told at once. */
-  #abandon(cause: 'client_closed' | 'shutting_down'): void {
+  abandon(cause: 'client_closed' | 'shutting_down'): void {
     if (this.#isOver) return;
     if (cause === 'shutting_down') this.#relay?.breakOff(cause);
     else this.#relay?.stop();
@@ -246,7 +246,7 @@ class Attempt implements ConnectionAwareHandler {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#request.exchange.onAbandon = null;
+    this.#request.exchange.attempt = null;
     this.#resolve(outcome);
   }
 }
