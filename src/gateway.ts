@@ -13,11 +13,12 @@ import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
 import { Drains } from './replicas/drains.ts';
-import { createModelDiscovery, type ModelDiscovery } from './replicas/model-discovery.ts';
 import { ReplicaRegistry } from './replicas/registry.ts';
+import { createResolver, type Resolver } from './replicas/resolver.ts';
+import { Roster } from './replicas/roster.ts';
 import { SharedState } from './replicas/shared-state.ts';
 import { allocateServingMemory, createServing, type Serving } from './serving.ts';
-import { toListenerSettings, toTelemetrySettings, toWorkerCount } from './settings.ts';
+import { toConnectionTimeouts, toListenerSettings, toTelemetrySettings, toWorkerCount } from './settings.ts';
 import { orStartError } from './start-error.ts';
 import { WorkerGroup } from './workers/worker-group.ts';
 
@@ -29,6 +30,8 @@ export interface GatewayCollaborators {
     readonly hashSalt?: string | undefined;
   };
   readonly log: Logger;
+  /** Finds out who is behind the names of services; without one, the system's. */
+  readonly resolver?: Resolver | undefined;
   /** Called with every finished record, after it entered the queue. */
   readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
 }
@@ -54,7 +57,7 @@ export interface Gateway {
 /** The parts that run once the gateway has started: one control plane, and the data plane that it directs. */
 interface Running {
   readonly registry: ReplicaRegistry;
-  readonly discovery: ModelDiscovery;
+  readonly roster: Roster;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
   readonly serving: Serving;
@@ -64,9 +67,6 @@ interface Running {
 /** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
 
-/** How long a start waits for replicas to tell their models. */
-const DISCOVERY_MS = 2_000;
-
 /** Composes a gateway from its configuration. Nothing runs before `start`. */
 export function createGateway(config: Config, collaborators: GatewayCollaborators): Gateway {
   let running: Running | null = null;
@@ -75,12 +75,11 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     running = await compose(config, collaborators);
-    const { adminListener, discovery, registry, serving } = running;
+    const { adminListener, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
-    await publish(registry, serving);
-    await discovery.start();
+    await roster.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -111,16 +110,15 @@ const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 
 async function compose(config: Config, collaborators: GatewayCollaborators): Promise<Running> {
-  const { env, log } = collaborators;
-  const { stateDir, timeouts } = config;
+  const { env, log, resolver = createResolver() } = collaborators;
+  const { stateDir } = config;
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const shared = new SharedState(memory.replicas);
   const file = createDrainFile(stateDir);
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
-  const registry = new ReplicaRegistry({ shared, drains, timeouts });
-  registry.configure(config.replicas, new Date().toISOString());
+  const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
@@ -137,9 +135,9 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     workerCount === 1
       ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
       : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord });
-  const discovery = createModelDiscovery(registry, {
-    timeoutMs: DISCOVERY_MS,
-    onLearned: () => void publish(registry, serving),
+  const roster = new Roster(config, {
+    ...{ registry, resolver, log },
+    publish: () => publish(registry, serving),
   });
   const adminListener = createListener(
     toListenerSettings(config),
@@ -153,10 +151,11 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
         queueSize: config.export.queueSize,
         traceUrlTemplate: config.trace.urlTemplate,
       },
+      refresh: (replica) => roster.refresh(replica),
       onAction: (action) => telemetry.recordAdminAction(action),
     }),
   );
-  return { registry, discovery, telemetry, figures, serving, adminListener };
+  return { registry, roster, telemetry, figures, serving, adminListener };
 }
 
 async function prepareStateDir(stateDir: string): Promise<void> {
@@ -164,11 +163,15 @@ async function prepareStateDir(stateDir: string): Promise<void> {
   await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
-/** Tells the data plane what the registry knows now. */
+/**
+ * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
+ * not know any more.
+ */
 async function publish(registry: ReplicaRegistry, serving: Serving): Promise<void> {
   const topology = registry.nextTopology();
   await serving.apply(topology);
   registry.noteApplied(topology.version);
+  await serving.confirm();
 }
 
 async function listenOn(
@@ -199,11 +202,11 @@ function toAccessLogFields(record: Readonly<RequestRecord>): object {
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { registry, discovery, telemetry, figures, serving, adminListener }: Running,
+  { registry, roster, telemetry, figures, serving, adminListener }: Running,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
-  discovery.stop();
+  roster.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
   const { undelivered } = await telemetry.shutdown(flushMs);

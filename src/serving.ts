@@ -10,7 +10,7 @@ import { ReplicaLog, type ReplicaLogTarget } from './proxy/replica-log.ts';
 import { ReplicaPool } from './replicas/pool.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from './replicas/shared-state.ts';
 import type { Topology } from './replicas/topology.ts';
-import { toListenerSettings, toProxySettings, toRecorderSettings } from './settings.ts';
+import { toConnectionTimeouts, toListenerSettings, toProxySettings, toRecorderSettings } from './settings.ts';
 
 /** What all data planes of a gateway have in common memory. */
 export interface ServingMemory {
@@ -90,7 +90,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const shared = new SharedState(memory.replicas);
   const pool = new ReplicaPool({
     ...{ shared, worker, policy: config.routing.policy },
-    timeouts: config.timeouts,
+    timeouts: toConnectionTimeouts(config),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {

@@ -5,6 +5,7 @@ import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from './config/config.ts';
 import type { ListenerSettings } from './http/listener.ts';
 import type { ProxySettings } from './proxy/proxy-context.ts';
+import type { ConnectionTimeouts } from './replicas/connections.ts';
 
 /** How many workers serve clients; with one, that is the main thread. */
 export function toWorkerCount({ gateway }: Config): number {
@@ -21,6 +22,12 @@ export function toProxySettings({ headers, limits, timeouts }: Config): ProxySet
     firstByteMs: timeouts.firstByteMs,
     idleMs: timeouts.idleMs,
   };
+}
+
+/** What connections to replicas are told. */
+export function toConnectionTimeouts({ timeouts, discovery }: Config): ConnectionTimeouts {
+  const { connectMs, upstreamKeepAliveMs } = timeouts;
+  return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
 }
 
 /** What both listeners are told. */

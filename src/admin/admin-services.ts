@@ -2,7 +2,7 @@ import type { AdminAction } from '#otel/admin-spans.ts';
 import type { ExportStats } from '#otel/export-stats.ts';
 import type { RecentRecords } from '#otel/recent-records.ts';
 import type { Drains } from '../replicas/drains.ts';
-import type { ReplicaRegistry } from '../replicas/registry.ts';
+import type { RegisteredReplica, ReplicaRegistry } from '../replicas/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
 
 /** Where admin actions are logged. A pino logger fits. */
@@ -29,6 +29,8 @@ export interface AdminServices {
   readonly stats: () => ExportStats;
   readonly recentRecords: RecentRecords;
   readonly dashboard: DashboardServices;
+  /** Asks a replica what it serves, where that is not configured; it is about to be used again. */
+  readonly refresh: (replica: RegisteredReplica) => Promise<void>;
   /** Told of each action when it is in force and stored, or could not be. */
   readonly onAction: (action: AdminAction) => void;
   readonly log: AdminLog;

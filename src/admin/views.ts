@@ -26,6 +26,9 @@ export const replicaSchema = z
       .boolean()
       .nullable()
       .describe('Drained, and nothing in flight; null while that cannot be known.'),
+    removing: z
+      .boolean()
+      .describe('It is not configured any more: it finishes what it has in flight, and then it is gone.'),
   })
   .meta({ id: 'Replica' });
 
@@ -48,6 +51,7 @@ export function toReplicaView(replica: RegisteredReplica): ReplicaView {
     since: drain.since,
     reason: drain.reason,
     safe_to_stop: replica.isSafeToStop,
+    removing: replica.isRemoving,
   };
 }
 

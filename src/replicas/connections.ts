@@ -1,5 +1,6 @@
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import type { ReplicaConfig } from '../config/config.ts';
 
 /** The connection that carries an attempt, as far as a retry decision needs to know it. */
 export interface Connection {
@@ -77,15 +78,24 @@ export function pathPrefixOf(url: string): string {
   return pathname === '/' ? '' : pathname.replace(/\/$/, '');
 }
 
+/** How long connections take to be made, and how long they are used. */
+export interface ConnectionTimeouts {
+  readonly connectMs: number;
+  readonly upstreamKeepAliveMs: number;
+  /** The age at which a connection to a name takes no further request: the name may mean another address by then. */
+  readonly nameTtlMs: number;
+}
+
 /**
  * Creates the connections to the origin of a url: an undici Pool without a cap (a Client alone would serialise
  * streams), HTTP/1.1 only, undici's own header and body time-outs off in favour of the gateway's.
  */
 export function createConnections(
-  url: string,
-  timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number },
+  { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
+  timeouts: ConnectionTimeouts,
 ): Connections {
-  const { origin } = new URL(url);
+  const { origin, hostname } = new URL(url);
+  const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
   const clientOptions: Client.Options = {
     allowH2: false,
     pipelining: 1,
@@ -97,10 +107,14 @@ export function createConnections(
     keepAliveTimeoutThreshold: 1_000,
     // undici's own limit of 16 KiB on response headers is kept: engines send far less.
   };
-  const connector = buildConnector({ allowH2: false, timeout: timeouts.connectMs });
+  const connector = buildConnector({
+    ...{ allowH2: false, timeout: timeouts.connectMs },
+    ...(tlsName === undefined ? {} : { servername: tlsName }),
+  });
   const undiciPool = new Pool(origin, {
     ...clientOptions,
     connections: null,
+    ...(isName ? { clientTtl: timeouts.nameTtlMs } : {}),
     factory: (target, options) => new CountingClient(target, options as Client.Options, connector),
   });
   const fresh = new Set<CountingClient>();

@@ -1,47 +1,46 @@
+import { isDeepStrictEqual } from 'node:util';
+import { inParallel } from './in-parallel.ts';
 import { probeModels } from './probe.ts';
-import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
+import type { RegisteredReplica } from './registry.ts';
 
-const RETRY_MS = 2_000;
+/** Replicas that are asked at the same time. */
+const PARALLEL_PROBES = 32;
 
-/** Learns what replicas serve where the configuration says `auto`. */
-export interface ModelDiscovery {
-  /** Probes once; resolves when every replica answered or failed to. Unknown ones are asked again later. */
-  start(): Promise<void>;
-  stop(): void;
-}
+/** Learns what replicas serve, and on which engine, where the configuration says `auto`. */
+export class ModelDiscovery {
+  readonly #timeoutMs: number;
+  readonly #onLearned: () => void;
+  readonly #underWay = new Map<RegisteredReplica, Promise<void>>();
 
-/**
- * Creates the discovery for the replicas of a registry. One that could not tell is asked again every two seconds
- * until it does; a drained one is spared until it is undrained. `onLearned`: the registry knows more than before.
- */
-export function createModelDiscovery(
-  registry: ReplicaRegistry,
-  { timeoutMs, onLearned }: { readonly timeoutMs: number; readonly onLearned: () => void },
-): ModelDiscovery {
-  let retryTimer: NodeJS.Timeout | null = null;
-  let isStopped = false;
-
-  async function probe(replica: RegisteredReplica): Promise<void> {
-    const found = await probeModels(replica, timeoutMs);
-    if (found !== null && !isStopped) replica.learn(found);
+  /** `onLearned`: called when a replica told something that was not known before. */
+  constructor(timeoutMs: number, onLearned: () => void) {
+    this.#timeoutMs = timeoutMs;
+    this.#onLearned = onLearned;
   }
 
-  async function probeUnknown(): Promise<void> {
-    const unknown = registry.replicas.filter((replica) => !replica.isFullyKnown);
-    const askable = unknown.filter((replica) => !replica.drain.drained);
-    await Promise.all(askable.map(probe));
-    if (isStopped) return;
-    if (askable.some((replica) => replica.isFullyKnown)) onLearned();
-    if (unknown.every((replica) => replica.isFullyKnown)) return;
-    retryTimer = setTimeout(() => void probeUnknown(), RETRY_MS);
-    retryTimer.unref();
+  /**
+   * Asks those of the replicas whose answer could tell something. Resolves when each has answered or failed to; one
+   * that failed stays known as it was.
+   */
+  async ask(replicas: readonly RegisteredReplica[]): Promise<void> {
+    const askable = replicas.filter(({ config }) => config.models === 'auto' || config.engine === 'auto');
+    await inParallel(askable, PARALLEL_PROBES, (replica) => this.#ask(replica));
   }
 
-  return {
-    start: probeUnknown,
-    stop() {
-      isStopped = true;
-      if (retryTimer !== null) clearTimeout(retryTimer);
-    },
-  };
+  /** Whoever asks while an answer is awaited waits for the same one. */
+  #ask(replica: RegisteredReplica): Promise<void> {
+    const begun = this.#underWay.get(replica);
+    if (begun !== undefined) return begun;
+    const probe = this.#probe(replica).finally(() => this.#underWay.delete(replica));
+    this.#underWay.set(replica, probe);
+    return probe;
+  }
+
+  async #probe(replica: RegisteredReplica): Promise<void> {
+    const found = await probeModels(replica, this.#timeoutMs);
+    if (found === null) return;
+    const before = replica.knowledge;
+    replica.learn(found);
+    if (!isDeepStrictEqual(replica.knowledge, before)) this.#onLearned();
+  }
 }

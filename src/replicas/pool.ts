@@ -39,6 +39,7 @@ export class ReplicaPool {
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
+  #isComplete = true;
 
   constructor(surroundings: PoolSurroundings) {
     this.#with = surroundings;
@@ -50,7 +51,8 @@ export class ReplicaPool {
    * Takes over which replicas there are and what they serve. Replicas that stay keep their connections, those that
    * went finish what they have in flight; turns go on from where they were.
    */
-  apply({ replicas: facts, cursors }: Topology): void {
+  apply({ replicas: facts, cursors, isComplete }: Topology): void {
+    this.#isComplete = isComplete;
     const previous = this.#bySlot;
     const replicas = facts.map((replicaFacts) => {
       const known = previous.get(replicaFacts.slot);
@@ -85,12 +87,17 @@ export class ReplicaPool {
 
   /** A lease on a replica that serves `model`, is not drained and was not tried. */
   acquire(model: string, tried: ReadonlySet<Replica>, prefixKey: number | null = null): Lease | NoLease {
-    return acquireFrom(this.#rotationOf(model), { tried, prefixKey });
+    return this.#orNotReached(acquireFrom(this.#rotationOf(model), { tried, prefixKey }));
   }
 
   /** A lease on the next replica in turn, whatever it serves: for GET /v1/models. */
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
-    return acquireFrom(this.#rotationOfAll, { tried, prefixKey: null });
+    return this.#orNotReached(acquireFrom(this.#rotationOfAll, { tried, prefixKey: null }));
+  }
+
+  /** A model that nobody serves may be served by those whose name is not resolved yet. */
+  #orNotReached(lease: Lease | NoLease): Lease | NoLease {
+    return lease === 'model_not_found' && !this.#isComplete ? 'no_replica_reachable' : lease;
   }
 
   /** Destroys every connection to every replica. */

@@ -1,5 +1,5 @@
 import type { Engine, ReplicaConfig } from '../config/config.ts';
-import { type Connections, createConnections, pathPrefixOf } from './connections.ts';
+import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
 import type { DrainState, Drains } from './drains.ts';
 import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
 import { MAX_REPLICAS, type SharedState } from './shared-state.ts';
@@ -11,7 +11,7 @@ export interface RegistryCollaborators {
   readonly shared: SharedState;
   readonly drains: Drains;
   /** For the gateway's own probes. */
-  readonly timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number };
+  readonly timeouts: ConnectionTimeouts;
 }
 
 /** One replica as the control plane knows it: what is configured, what was found out, and how it stands now. */
@@ -23,12 +23,12 @@ export class RegisteredReplica {
   readonly #with: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null };
-  #removedAt: string | null = null;
+  #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
 
   constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
     this.slot = slot;
     this.pathPrefix = pathPrefixOf(config.url);
-    this.connections = createConnections(config.url, collaborators.timeouts);
+    this.connections = createConnections(config, collaborators.timeouts);
     this.#with = collaborators;
     this.#config = config;
   }
@@ -68,13 +68,14 @@ export class RegisteredReplica {
   /** One that was removed takes no requests either, whatever the state of its name. */
   get drain(): DrainState {
     const state = this.#with.drains.stateOf(this.name);
-    if (this.#removedAt === null) return state;
-    return { ...state, drained: true, since: this.#removedAt, reason: 'removed' };
+    return this.#removal === null
+      ? state
+      : { ...state, drained: true, since: this.#removal.at, reason: 'removed' };
   }
 
   /** Whether it is wanted no more, and finishes what it has in flight. */
   get isRemoving(): boolean {
-    return this.#removedAt !== null;
+    return this.#removal !== null;
   }
 
   /** Requests in flight on it, from all workers. */
@@ -83,12 +84,13 @@ export class RegisteredReplica {
   }
 
   /**
-   * Drained, and nothing in flight; null while a worker has not said that it knows of the drain. A lease is counted
+   * Drained, and nothing in flight; null while a worker has not said that it knows of it. A lease is counted
    * before the flag is read for the last time: what is in flight after the drain is all that can still be sent.
    */
   get isSafeToStop(): boolean | null {
     if (!this.drain.drained || this.inflight > 0) return false;
-    return this.#with.drains.isConfirmed(this.name) ? true : null;
+    const isKnown = this.#removal?.isApplied ?? this.#with.drains.isConfirmed(this.name);
+    return isKnown ? true : null;
   }
 
   /** Takes over what a probe found. */
@@ -103,8 +105,14 @@ export class RegisteredReplica {
 
   /** It is wanted no more, since a time in RFC 3339. */
   remove(at: string): void {
-    this.#removedAt = at;
+    this.#removal = { at, isApplied: false };
     void this.connections.close();
+  }
+
+  /** Every worker goes by a topology without it: what it has in flight is its last. */
+  forget(): void {
+    if (this.#removal !== null) this.#removal = { ...this.#removal, isApplied: true };
+    this.#with.shared.setDrained(this.slot, true);
   }
 }
 
@@ -130,10 +138,10 @@ export class ReplicaRegistry {
   readonly #with: RegistryCollaborators;
   readonly #turns: Turns;
   #replicas: readonly RegisteredReplica[] = [];
+  #isComplete = true;
   #retired: readonly Retired[] = [];
   #freeSlots = Array.from({ length: MAX_REPLICAS }, (_, index) => MAX_REPLICAS - 1 - index);
   #version = 0;
-  #appliedVersion = 0;
 
   constructor(collaborators: RegistryCollaborators) {
     this.#with = collaborators;
@@ -147,7 +155,7 @@ export class ReplicaRegistry {
 
   /** Those that were removed and still finish what they have in flight. */
   get removing(): readonly RegisteredReplica[] {
-    return this.#retired.filter((retired) => !this.#isGone(retired)).map(({ replica }) => replica);
+    return this.#retired.map(({ replica }) => replica).filter(isPresent);
   }
 
   find(name: string): RegisteredReplica | undefined {
@@ -157,9 +165,9 @@ export class ReplicaRegistry {
   /**
    * Takes over the wanted replicas, at a time in RFC 3339. One with the name and the server of a present one is that
    * one, and keeps what is known of it; drains go by name. Throws a RangeError, and changes nothing, when those that
-   * are removed and not yet gone leave too little room.
+   * are removed and not yet gone leave too little room. `isComplete`: whether these are all that are meant.
    */
-  configure(configs: readonly ReplicaConfig[], at: string): ReplicaChanges {
+  configure(configs: readonly ReplicaConfig[], at: string, { isComplete = true } = {}): ReplicaChanges {
     const { steps, removed } = planReplicas(
       this.#replicas.map(({ config }) => config),
       configs,
@@ -167,6 +175,7 @@ export class ReplicaRegistry {
     const isNew = ({ action }: ReplicaStep) => action === 'add' || action === 'replace';
     this.#releaseSlots();
     if (steps.filter(isNew).length > this.#freeSlots.length) throw tooManyReplicas();
+    this.#isComplete = isComplete;
     const present = new Map(this.#replicas.map((replica) => [replica.name, replica]));
     this.#replicas = steps.map((step) => {
       const known = isNew(step) ? undefined : present.get(step.config.name);
@@ -188,6 +197,7 @@ export class ReplicaRegistry {
     return {
       version: this.#version,
       replicas: this.#replicas.map(({ slot, config, knowledge }) => ({ slot, config, knowledge })),
+      isComplete: this.#isComplete,
       cursors: this.#turns.assign(this.#replicas),
     };
   }
@@ -197,10 +207,7 @@ export class ReplicaRegistry {
    * before and whose request is not yet written are moved on to another replica, as by a drain.
    */
   noteApplied(version: number): void {
-    this.#appliedVersion = Math.max(this.#appliedVersion, version);
-    for (const { replica, goneSince } of this.#retired) {
-      if (goneSince <= version) this.#with.shared.setDrained(replica.slot, true);
-    }
+    for (const { replica, goneSince } of this.#retired) if (goneSince <= version) replica.forget();
   }
 
   /** Destroys the connections of probes. */
@@ -221,16 +228,18 @@ export class ReplicaRegistry {
     this.#retired = [...this.#retired, { replica, goneSince: this.#version + 1 }];
   }
 
-  #isGone({ replica, goneSince }: Retired): boolean {
-    return goneSince <= this.#appliedVersion && replica.inflight === 0;
-  }
-
   /** Those of replicas that are gone: until slots are needed nobody misses them. */
   #releaseSlots(): void {
-    const gone = new Set(this.#retired.filter((retired) => this.#isGone(retired)));
-    this.#retired = this.#retired.filter((retired) => !gone.has(retired));
+    const present = this.#retired.filter(({ replica }) => isPresent(replica));
+    const gone = this.#retired.filter((retired) => !present.includes(retired));
+    this.#retired = present;
     for (const { replica } of gone) this.#freeSlots.push(replica.slot);
   }
+}
+
+/** Whether one that was removed may still have something in flight. */
+function isPresent({ isSafeToStop }: RegisteredReplica): boolean {
+  return isSafeToStop !== true;
 }
 
 function tooManyReplicas(): RangeError {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
-import { type Connections, createConnections, pathPrefixOf } from './connections.ts';
+import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
 import type { SharedState } from './shared-state.ts';
 import type { TopologyReplica } from './topology.ts';
 
@@ -9,7 +9,7 @@ export interface ReplicaSurroundings {
   readonly shared: SharedState;
   /** The worker that this thread is: the row in which its requests in flight are counted. */
   readonly worker: number;
-  readonly timeouts: { readonly connectMs: number; readonly upstreamKeepAliveMs: number };
+  readonly timeouts: ConnectionTimeouts;
 }
 
 /**
@@ -33,7 +33,7 @@ export class Replica {
     this.slot = facts.slot;
     this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
     this.pathPrefix = pathPrefixOf(facts.config.url);
-    this.connections = createConnections(facts.config.url, surroundings.timeouts);
+    this.connections = createConnections(facts.config, surroundings.timeouts);
     this.#facts = facts;
     this.#with = surroundings;
   }

@@ -24,6 +24,8 @@ export interface Topology {
   readonly version: number;
   /** In the order of their turns. */
   readonly replicas: readonly TopologyReplica[];
+  /** False while a name that was never resolved may stand for more of them, and for other models. */
+  readonly isComplete: boolean;
   /** The shared cursor of each model that a replica is known to serve. */
   readonly cursors: ReadonlyMap<string, number>;
 }

@@ -165,6 +165,7 @@ describe('GET /admin/replicas', () => {
           since: null,
           reason: null,
           safe_to_stop: false,
+          removing: false,
         },
         {
           name: 'b',
@@ -179,6 +180,7 @@ describe('GET /admin/replicas', () => {
           since: null,
           reason: null,
           safe_to_stop: false,
+          removing: false,
         },
       ],
     });

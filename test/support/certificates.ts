@@ -17,8 +17,8 @@ export interface IssuedCertificate {
 /** A certificate authority of this test alone; its files go when it is disposed of. */
 export interface TestAuthority extends AsyncDisposable {
   readonly ca: IssuedCertificate;
-  /** Issues a certificate for 127.0.0.1, good for servers and clients. */
-  issue(name: string): Promise<IssuedCertificate>;
+  /** Issues a certificate for 127.0.0.1, or for whom it says, good for servers and clients. */
+  issue(name: string, subject?: string): Promise<IssuedCertificate>;
 }
 
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
@@ -38,10 +38,13 @@ export async function createAuthority(): Promise<TestAuthority> {
     return { cert, key, certPath, keyPath };
   };
   const ca = await request('ca', []);
-  const signedByCa = ['-CA', ca.certPath, '-CAkey', ca.keyPath, '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const signedByCa = ['-CA', ca.certPath, '-CAkey', ca.keyPath];
   return {
     ca,
-    issue: (name) => request(name, [...signedByCa, '-addext', 'basicConstraints=critical,CA:FALSE']),
+    issue: (name, subject = 'IP:127.0.0.1') => {
+      const extensions = [`subjectAltName=${subject}`, 'basicConstraints=critical,CA:FALSE'];
+      return request(name, [...signedByCa, ...extensions.flatMap((extension) => ['-addext', extension])]);
+    },
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -56,6 +56,10 @@ export interface FakeReplica extends AsyncDisposable {
   readonly requests: readonly ReceivedRequest[];
   /** The requests without X-Request-Id: the gateway's own. */
   readonly probes: readonly ReceivedRequest[];
+  /** Resolves when at least this many probes came. */
+  untilProbes(count: number): Promise<readonly ReceivedRequest[]>;
+  /** What probes are told from now on; null: 404. */
+  list(list: ModelList | null): void;
   /** How many connections were ever opened. */
   readonly connectionCount: number;
   /** The behaviour from now on. */
@@ -80,16 +84,19 @@ export interface FakeReplicaOptions {
   readonly script?: Script;
   /** The answer to probes; without it they get a 404. */
   readonly list?: ModelList;
+  /** Where it listens; by default on a free port of 127.0.0.1. */
+  readonly address?: string;
+  readonly port?: number;
 }
 
 /** Starts a replica. */
 export async function startFakeReplica(options: FakeReplicaOptions = {}): Promise<FakeReplica> {
   const requests = new EventLog<ReceivedRequest>();
-  const probes: ReceivedRequest[] = [];
+  const probes = new EventLog<ReceivedRequest>();
   const connections = new EventLog<Socket>();
   const queued: Script[] = [];
   let script = options.script ?? answerJson(COMPLETION);
-  const answerProbe = options.list === undefined ? answerJson({}, { status: 404 }) : listModels(options.list);
+  let answerProbe = listModels(options.list ?? null);
 
   // Idle connections stay open until the gateway or the test closes them.
   const server = createServer({
@@ -116,7 +123,8 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     void run(toExchange(received, response));
     requests.push(received);
   });
-  server.listen(0, '127.0.0.1');
+  const { address = '127.0.0.1' } = options;
+  server.listen(options.port ?? 0, address);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
 
@@ -129,9 +137,13 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   };
   return {
     name: options.name ?? 'a',
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${address}:${port}`,
     requests: requests.items,
-    probes,
+    probes: probes.items,
+    untilProbes: (count) => probes.count(count),
+    list(list) {
+      answerProbe = listModels(list);
+    },
     get connectionCount() {
       return connections.items.length;
     },
@@ -173,7 +185,9 @@ export function refusedUrlBeside(replica: FakeReplica): string {
   return replica.url.replace('127.0.0.1', '127.0.0.9');
 }
 
-function listModels({ models, ownedBy = 'someone' }: ModelList): Script {
+function listModels(list: ModelList | null): Script {
+  if (list === null) return answerJson({}, { status: 404 });
+  const { models, ownedBy = 'someone' } = list;
   const data = models.map((id) => ({ id, object: 'model', created: 1, owned_by: ownedBy }));
   return answerJson({ object: 'list', data });
 }

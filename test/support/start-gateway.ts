@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
+import type { Resolver } from '../../src/replicas/resolver.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */
@@ -26,6 +27,14 @@ export interface ConfiguredReplica {
 export interface StartGatewayOptions {
   /** They serve the model `m` and are of the engine `openai`, unless they say otherwise. */
   readonly replicas: readonly ConfiguredReplica[];
+  /** Entries of the list of replicas as the file has them, behind the others. */
+  readonly services?: readonly {
+    readonly name: string;
+    readonly dns: string;
+    readonly [key: string]: unknown;
+  }[];
+  /** Who is behind the names of services. */
+  readonly resolver?: Resolver;
   /** Sections of the configuration file, laid over the defaults of tests key by key. */
   readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Where records go; without one, to a file in state_dir. */
@@ -40,11 +49,14 @@ export interface StartGatewayOptions {
 /** A replica as the admin API shows it. */
 export interface ReplicaAnswer {
   readonly name: string;
+  readonly url: string;
+  readonly models: readonly string[] | null;
   readonly drained: boolean;
   readonly inflight: number;
   readonly since: string | null;
   readonly reason: string | null;
   readonly safe_to_stop: boolean | null;
+  readonly removing: boolean;
 }
 
 /** A gateway that runs in this process, on free ports. */
@@ -56,6 +68,8 @@ export interface StartedGateway extends AsyncDisposable {
   readonly records: readonly Readonly<RequestRecord>[];
   /** The log, one JSON object a line. */
   readonly logLines: readonly string[];
+  /** Resolves when a line of the log holds this text; with that line. */
+  untilLogged(text: string): Promise<string>;
   /** The oldest record that was not asked for yet. */
   nextRecord(): Promise<Readonly<RequestRecord>>;
   /** The records as soon as there are at least this many. */
@@ -84,8 +98,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     env: {},
   });
   const records = new EventLog<Readonly<RequestRecord>>();
-  const logLines: string[] = [];
+  const logLines = new EventLog<string>();
   const gateway = createGateway(config, {
+    ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
     log: pino({ level: 'trace' }, toLines(logLines)),
     onRecord: (record) => records.push(record),
@@ -117,7 +132,12 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     adminUrl,
     stateDir,
     records: records.items,
-    logLines,
+    logLines: logLines.items,
+    untilLogged: async (text) => {
+      const find = () => logLines.items.find((line) => line.includes(text));
+      await logLines.until(() => find() !== undefined);
+      return find() ?? '';
+    },
     nextRecord: () => records.next(),
     waitForRecords: (count) => records.count(count),
     post,
@@ -138,7 +158,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   };
 }
 
-function toConfigFile({ replicas, config = {}, collector }: StartGatewayOptions, stateDir: string): object {
+function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
+  const { replicas, services = [], config = {}, collector } = options;
   const sections: Record<string, Readonly<Record<string, unknown>>> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
@@ -148,13 +169,13 @@ function toConfigFile({ replicas, config = {}, collector }: StartGatewayOptions,
   return {
     ...sections,
     state_dir: stateDir,
-    replicas: replicas.map(({ name, url, models = ['m'], engine = 'openai', ...rest }) => ({
-      name,
-      url,
-      models,
-      engine,
-      ...pickConfigured(rest),
-    })),
+    replicas: [
+      ...replicas.map(({ name, url, models = ['m'], engine = 'openai', ...rest }) => ({
+        ...{ name, url, models, engine },
+        ...pickConfigured(rest),
+      })),
+      ...services,
+    ],
   };
 }
 
@@ -166,7 +187,7 @@ function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<Configured
   );
 }
 
-function toLines(lines: string[]): Writable {
+function toLines(lines: EventLog<string>): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
       lines.push(chunk.toString('utf8').trimEnd());

@@ -72,6 +72,8 @@ export const undrainReplica = defineRoute({
   async handle({ params: { name }, query }, services) {
     const replica = services.registry.find(name);
     if (replica === undefined) return new Refusal('replica_not_found');
+    // It may have come back with other models.
+    await services.refresh(replica);
     const { wasDrained, warnings } = await changeDrain(replica, 'undrain', query.reason, services);
     return { body: toDrainView(replica, wasDrained, warnings) };
   },

@@ -10,8 +10,10 @@ export const listReplicas = defineRoute({
   operationId: 'listReplicas',
   summary: 'Every replica: what is configured and known of it, its drain and what it has in flight',
   answer: {
-    description: 'The replicas, in the order of the configuration.',
+    description: 'The replicas, in the order of the configuration; then those that are being removed.',
     content: json(z.object({ replicas: z.array(replicaSchema) })),
   },
-  handle: (_call, { registry }) => ({ body: { replicas: registry.replicas.map(toReplicaView) } }),
+  handle: (_call, { registry }) => ({
+    body: { replicas: [...registry.replicas, ...registry.removing].map(toReplicaView) },
+  }),
 });
