@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { chmod, cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 
 /**
  * Builds dist/: the JavaScript that the published package runs, since Node strips no types below node_modules.
@@ -17,7 +17,7 @@ const { status } = spawnSync(tsc, ['--project', join(ROOT, 'tsconfig.build.json'
 if (status !== 0) process.exit(1);
 
 for (const folder of ['src', 'otel']) {
-  const isAsset = (path: string) => extname(path) !== '.ts';
+  const isAsset = (path: string) => extname(path) !== '.ts' && basename(path) !== 'tsconfig.json';
   await cp(join(ROOT, folder), join(DIST, folder), { recursive: true, filter: isAsset });
 }
 

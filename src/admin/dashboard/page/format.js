@@ -1,6 +1,7 @@
 /** How numbers and times are written. Pure; what is unknown is a dash. */
 
-const UNKNOWN = '–';
+/** What stands for what is not known. */
+export const UNKNOWN = '–';
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const clock = new Intl.DateTimeFormat('en', {

@@ -3,7 +3,7 @@
 import { showDetails } from './details.js';
 import { byId, create, setAttribute, setChildren, setText } from './dom.js';
 import { matches, NO_FILTER, namesIn, toStatusGroup } from './filters.js';
-import { formatCount, formatMs, formatTime } from './format.js';
+import { formatCount, formatMs, formatTime, UNKNOWN } from './format.js';
 
 /** As many as the gateway keeps. */
 const MAX_KEPT = 500;
@@ -213,7 +213,7 @@ const ENDPOINTS = {
  * @param {string | undefined} text
  */
 function textCell(label, text) {
-  const shown = create('span', { class: 'cut', title: text ?? '' }, text ?? '–');
+  const shown = create('span', { class: 'cut', title: text ?? '' }, text ?? UNKNOWN);
   return create('td', { class: text === undefined ? `${label} unknown` : label }, shown);
 }
 
@@ -222,7 +222,8 @@ function textCell(label, text) {
  * @param {string} text
  */
 function numberCell(label, text) {
-  return create('td', { class: `number ${label.toLowerCase()}`, 'data-label': label }, text);
+  const known = text === UNKNOWN ? ' unknown' : '';
+  return create('td', { class: `number ${label.toLowerCase()}${known}`, 'data-label': label }, text);
 }
 
 /**
