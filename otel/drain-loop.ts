@@ -55,12 +55,18 @@ export class DrainLoop {
   #failures = 0;
   /** How many records at the head of the queue have waited: what is left of a batch that was split. */
   #overdue = 0;
+  #exportingCount = 0;
 
   constructor(settings: DrainLoopSettings, collaborators: DrainLoopCollaborators) {
     this.#settings = settings;
     this.#with = collaborators;
     this.#exportLog = new ExportLog(collaborators.log, collaborators.clock);
     this.#running = this.#run();
+  }
+
+  /** How many records the call under way carries, its repeats and the waits between them included. */
+  get exportingCount(): number {
+    return this.#exportingCount;
   }
 
   /** Tells the loop that a record was queued. Cheap: it is called for every record. */
@@ -96,7 +102,9 @@ export class DrainLoop {
       await this.#untilBatchIsDue();
       const batch = this.#nextBatch();
       if (batch.length === 0) return;
+      this.#exportingCount = batch.length;
       await this.#deliver(batch);
+      this.#exportingCount = 0;
     }
   }
 

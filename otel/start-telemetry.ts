@@ -1,3 +1,4 @@
+import type { Resource } from '@opentelemetry/resources';
 import { type AdminAction, startAdminSpans } from './admin-spans.ts';
 import { Backlog } from './backlog.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -6,6 +7,7 @@ import { DropLog } from './drop-log.ts';
 import { createEnvelope, type Envelope } from './envelope.ts';
 import { createExportCounters, type ExportStats } from './export-stats.ts';
 import { openFileSink } from './file-exporter.ts';
+import type { ExportState } from './metrics/gateway-metrics.ts';
 import { createOtlpSink } from './otlp-exporter.ts';
 import { readOtlpOptions } from './otlp-options.ts';
 import type { RecordFileSettings } from './record-files.ts';
@@ -67,6 +69,12 @@ export interface Telemetry {
   recordAdminAction(action: AdminAction): void;
   /** The counters now. */
   stats(): ExportStats;
+  /** The counters, and how full the queue and the call under way are. */
+  exportState(): ExportState;
+  /** Where records are posted; undefined for files. */
+  readonly collector: URL | undefined;
+  /** What describes this process on every span. */
+  readonly resource: Resource;
   /**
    * Sends what is queued until the deadline, interrupting a back-off sleep, and puts the rest into the spool;
    * idempotent. `undelivered` records could not be stored and stay in `queued`.
@@ -117,6 +125,13 @@ export async function startTelemetry(
     workerEnded: (worker) => intake.workerEnded(worker),
     recordAdminAction: (action) => adminSpans.record(action),
     stats: () => intake.stats(),
+    exportState: () => ({
+      stats: intake.stats(),
+      queueCapacity: settings.queue.capacity,
+      inflight: drainLoop.exportingCount,
+    }),
+    collector: sink.url,
+    resource,
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);
       return finished;

@@ -2,6 +2,8 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
+import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
@@ -13,12 +15,18 @@ import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
 import { Drains } from './replicas/drains.ts';
-import { ReplicaRegistry } from './replicas/registry.ts';
+import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts';
 import { createResolver, type Resolver } from './replicas/resolver.ts';
 import { Roster } from './replicas/roster.ts';
 import { SharedState } from './replicas/shared-state.ts';
 import { allocateServingMemory, createServing, type Serving } from './serving.ts';
-import { toConnectionTimeouts, toListenerSettings, toTelemetrySettings, toWorkerCount } from './settings.ts';
+import {
+  toConnectionTimeouts,
+  toListenerSettings,
+  toMetricsSettings,
+  toTelemetrySettings,
+  toWorkerCount,
+} from './settings.ts';
 import { orStartError } from './start-error.ts';
 import { WorkerGroup } from './workers/worker-group.ts';
 
@@ -60,6 +68,7 @@ interface Running {
   readonly roster: Roster;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
+  readonly metrics: Metrics;
   readonly serving: Serving;
   readonly adminListener: Server;
 }
@@ -125,11 +134,20 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     'telemetry',
     startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
   );
+  const metrics = await orStartError(
+    'metrics',
+    startMetrics(toMetricsSettings(config), {
+      isKnownModel: (model) => registry.isKnownModel(model),
+      replicas: () => registry.replicas.map(toReplicaState),
+      exportState: () => telemetry.exportState(),
+      ...{ collector: telemetry.collector, resource: telemetry.resource, log },
+    }),
+  );
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.replicas.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
-  const onRecord = recordObserver(config, collaborators, figures);
+  const onRecord = recordObserver(config, collaborators, [figures.add, metrics.record]);
   const plane = { config, salt, memory };
   const serving =
     workerCount === 1
@@ -144,6 +162,7 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     new SharedLimit(allocateLimit(1, config.limits.connections), 0),
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, recentRecords, log },
+      metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),
       dashboard: {
         figures: () => figures.figures(),
@@ -155,7 +174,11 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
       onAction: (action) => telemetry.recordAdminAction(action),
     }),
   );
-  return { registry, roster, telemetry, figures, serving, adminListener };
+  return { registry, roster, telemetry, figures, metrics, serving, adminListener };
+}
+
+function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {
+  return { name, inflight, drained: drain.drained };
 }
 
 async function prepareStateDir(stateDir: string): Promise<void> {
@@ -186,10 +209,10 @@ async function listenOn(
 function recordObserver(
   config: Config,
   { log, onRecord }: GatewayCollaborators,
-  figures: RunningFigures,
+  counts: readonly ((record: Readonly<RequestRecord>) => void)[],
 ): (record: Readonly<RequestRecord>) => void {
   return (record) => {
-    figures.add(record);
+    for (const count of counts) count(record);
     onRecord?.(record);
     if (config.log.requests) log.info(toAccessLogFields(record), 'request');
   };
@@ -202,14 +225,14 @@ function toAccessLogFields(record: Readonly<RequestRecord>): object {
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { registry, roster, telemetry, figures, serving, adminListener }: Running,
+  { registry, roster, telemetry, figures, metrics, serving, adminListener }: Running,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
   roster.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
-  const { undelivered } = await telemetry.shutdown(flushMs);
+  const [{ undelivered }] = await Promise.all([telemetry.shutdown(flushMs), metrics.shutdown(flushMs)]);
   adminListener.close();
   adminListener.closeAllConnections();
   figures.stop();

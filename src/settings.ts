@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import type { MetricsSettings } from '#otel/metrics/start-metrics.ts';
 import type { RecorderSettings } from '#otel/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from './config/config.ts';
@@ -42,6 +43,12 @@ export function toListenerSettings({ limits, timeouts }: Config): ListenerSettin
 /** What the recorder of each thread that serves requests is told. */
 export function toRecorderSettings({ trace }: Config): RecorderSettings {
   return { incoming: trace.incoming, attemptSpans: trace.attemptSpans };
+}
+
+/** What the counting of records is told. */
+export function toMetricsSettings({ metrics, export: { endpoint } }: Config): MetricsSettings {
+  const { otlp, intervalMs, maxNames } = metrics;
+  return { maxNames, urlScheme: 'http', push: otlp ? { endpoint, intervalMs } : undefined };
 }
 
 /** What telemetry is told. */

@@ -1,6 +1,7 @@
 import type { Route } from './route.ts';
 import { showDashboard, showDashboardFile } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
+import { showMetrics } from './routes/metrics.ts';
 import { describeRoutes } from './routes/openapi.ts';
 import { showOverview } from './routes/overview.ts';
 import { listRecords } from './routes/records.ts';
@@ -13,6 +14,7 @@ export const ROUTES: readonly Route[] = [
   drainReplica,
   undrainReplica,
   showStats,
+  showMetrics,
   listRecords,
   showOverview,
   showDashboard,

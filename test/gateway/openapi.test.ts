@@ -21,6 +21,7 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
     '/admin/replicas/nobody/undrain',
   ],
   showStats: ['/admin/stats'],
+  showMetrics: ['/metrics'],
   showOverview: ['/admin/overview', '/admin/overview?after=x'],
   listRecords: ['/admin/records', '/admin/records?limit=x'],
   describeApi: ['/openapi.json'],

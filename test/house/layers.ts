@@ -68,7 +68,14 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   },
   {
     file: 'src/serving.ts',
-    allowed: ['./settings.ts', './proxy/forward.ts', './replicas/pool.ts', './http/listener.ts', 'node:path'],
+    allowed: [
+      './settings.ts',
+      './proxy/forward.ts',
+      './replicas/pool.ts',
+      './http/listener.ts',
+      '#otel/metrics/start-metrics.ts',
+      'node:path',
+    ],
     refused: [
       './gateway.ts',
       './admin/routes.ts',

@@ -163,6 +163,7 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
   const sections: Record<string, Readonly<Record<string, unknown>>> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
+    metrics: { otlp: false },
     shutdown: { grace: '5s', flush: '5s' },
   };
   for (const [name, section] of Object.entries(config)) sections[name] = { ...sections[name], ...section };

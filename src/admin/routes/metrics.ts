@@ -1,0 +1,16 @@
+import { bytes } from '../content.ts';
+import { defineRoute } from '../route.ts';
+
+/** Prometheus, "Exposition formats": version 3 refuses a scrape without it. */
+const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** GET /metrics. */
+export const showMetrics = defineRoute({
+  method: 'GET',
+  path: '/metrics',
+  operationId: 'showMetrics',
+  summary: 'The metrics, for Prometheus',
+  description: 'What each of them means is told in docs/metrics.md.',
+  answer: { description: "Prometheus' text format.", content: bytes(PROMETHEUS_TEXT) },
+  handle: (_call, { metricsText }) => ({ body: metricsText() }),
+});

@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, request as sendRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { EventLog } from '../support/event-log.ts';
+import { findFreePort } from '../support/free-port.ts';
+import {
+  promtool,
+  type RealPrometheus,
+  requirePrometheus,
+  SHIPPED_PROMETHEUS_CONFIG,
+  startPrometheus,
+} from '../support/real-prometheus.ts';
+import { startSimulatedReplica } from '../support/simulated-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+const DASHBOARD = join(import.meta.dirname, '../../deploy/grafana/dashboards/spangate.json');
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+/** Every query of the dashboard, as Grafana would send it with all of each variable chosen. */
+function readQueries(): readonly { readonly title: string; readonly promql: string }[] {
+  const { panels, templating } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as {
+    readonly panels: readonly Panel[];
+    readonly templating: { readonly list: readonly { readonly name: string; readonly allValue?: string }[] };
+  };
+  return panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({
+      title,
+      promql: templating.list.reduce(
+        (text, { name, allValue = '' }) => text.replaceAll(`$${name}`, allValue),
+        expr.replaceAll('$__rate_interval', '1m'),
+      ),
+    })),
+  );
+}
+
+/** Stands between Prometheus and a gateway, and tells of each scrape: the event that a test can wait for. */
+async function startScrapeCounter(gateway: StartedGateway) {
+  const scrapes = new EventLog<number>();
+  const server = createServer((incoming, outgoing) => {
+    const upstream = sendRequest(gateway.adminUrl + incoming.url, { headers: incoming.headers });
+    upstream.on('response', (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 0, answer.headers);
+      answer.pipe(outgoing).on('close', () => scrapes.push(answer.statusCode ?? 0));
+    });
+    upstream.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    target: `127.0.0.1:${port}`,
+    /** Resolves when what is counted now has been stored: with the end of the next scrape but one. */
+    untilStored: () => scrapes.count(scrapes.items.length + 3),
+    statuses: scrapes.items,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Requests of every kind that the dashboard tells apart; streams have gaps, prompts repeat. */
+async function sendLoad(gateway: StartedGateway): Promise<void> {
+  const messages = [{ role: 'user', content: 'A gateway counts what passes. '.repeat(60) }];
+  const read = async (response: Promise<Response>) => void (await (await response).text());
+  await Promise.all(
+    ['acme', 'umbrella', '"quoted" \\ and\ttabbed'].flatMap((tenant) => {
+      const init = { headers: { 'X-Tenant': tenant } };
+      return [
+        read(gateway.chat({ messages }, init)),
+        read(gateway.chat({ messages, stream: true }, init)),
+        read(gateway.chat({ messages, stream: true }, init)),
+        read(gateway.chat({ model: 'nobody' }, init)),
+        read(gateway.chat({ model: 'down' }, init)),
+      ];
+    }),
+  );
+}
+
+const numberOf = async (prometheus: RealPrometheus, promql: string) =>
+  Number((await prometheus.query(promql))[0]?.value[1]);
+
+describe('a real Prometheus with the shipped configuration', () => {
+  test('finds the configuration valid', async (context) => {
+    await requirePrometheus(context);
+    const said = await promtool(['check', 'config', '--syntax-only', SHIPPED_PROMETHEUS_CONFIG]);
+    expect(said).toContain('is valid prometheus config file syntax');
+  });
+
+  test('scrapes a gateway under load: its sums are those of the records, and every query of the dashboard gives data', async (context) => {
+    await requirePrometheus(context);
+    await using a = await startSimulatedReplica({ name: 'a', gapMs: 2 });
+    await using b = await startSimulatedReplica({ name: 'b', gapMs: 2 });
+    const refusing = { name: 'refusing', url: `http://127.0.0.1:${await findFreePort()}`, models: ['down'] };
+    await using gateway = await startGateway({ replicas: [a, b, refusing] });
+    await using counter = await startScrapeCounter(gateway);
+    await using prometheus = await startPrometheus(counter.target, ADMIN_TOKEN);
+
+    // A rate needs each series twice, and growing.
+    for (let round = 0; round < 3; round += 1) {
+      await sendLoad(gateway);
+      await counter.untilStored();
+    }
+    const records = await gateway.waitForRecords(45);
+    await counter.untilStored();
+    expect(new Set(counter.statuses)).toEqual(new Set([200]));
+
+    const tokens = records.reduce((sum, { prompt_tokens = 0 }) => sum + prompt_tokens, 0);
+    expect(await numberOf(prometheus, 'sum(gateway_requests_total)')).toBe(records.length);
+    expect(await numberOf(prometheus, 'sum(http_server_request_duration_seconds_count)')).toBe(
+      records.length,
+    );
+    expect(await numberOf(prometheus, 'sum(gateway_tokens_prompt_total)')).toBe(tokens);
+
+    const empty: string[] = [];
+    for (const { title, promql } of readQueries()) {
+      const samples = await prometheus.query(promql);
+      if (!samples.some(({ value }) => Number.isFinite(Number(value[1])))) empty.push(`${title}: ${promql}`);
+    }
+    expect(empty).toEqual([]);
+
+    const text = await (await gateway.admin('/metrics')).text();
+    expect(await promtool(['check', 'metrics'], text)).toBe('');
+  });
+});

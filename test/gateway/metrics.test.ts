@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import type { RequestRecord } from '#otel/request-record.ts';
+import { startFakeCollector } from '../support/fake-collector.ts';
+import { answerJson, startFakeReplica } from '../support/fake-replica.ts';
+import { findFreePort } from '../support/free-port.ts';
+import { parseSamples, sumBy } from '../support/prometheus-text.ts';
+import { startSimulatedReplica } from '../support/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+const read = async (gateway: StartedGateway) => parseSamples(await (await gateway.admin('/metrics')).text());
+
+/** How many records there are by what a function says of them; those of which it says nothing have the empty text. */
+function countBy(
+  records: readonly RequestRecord[],
+  toKey: (record: RequestRecord) => string | number | undefined,
+): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const record of records) {
+    const key = String(toKey(record) ?? '');
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+  return counts;
+}
+
+const total = (records: readonly RequestRecord[], toNumber: (record: RequestRecord) => number | undefined) =>
+  records.reduce((sum, record) => sum + (toNumber(record) ?? 0), 0);
+
+describe('GET /metrics', () => {
+  test('counts what the records of a run say, whatever became of the requests', async () => {
+    await using a = await startSimulatedReplica({ name: 'a' });
+    await using b = await startSimulatedReplica({ name: 'b', engine: 'llamacpp' });
+    const refusing = { name: 'refusing', url: `http://127.0.0.1:${await findFreePort()}`, models: ['down'] };
+    await using gateway = await startGateway({ replicas: [a, b, refusing] });
+    const drained = async (response: Promise<Response>) => void (await (await response).text());
+    for (const [index, tenant] of ['acme', 'umbrella', 'acme'].entries()) {
+      const init = { headers: { 'X-Tenant': tenant } };
+      await drained(gateway.chat({ max_tokens: 3 + index }, init));
+      await drained(gateway.chat({ stream: true }, init));
+      await drained(gateway.post('/v1/completions', { model: 'm', prompt: 'Hi', stream: true }, init));
+      await drained(gateway.post('/v1/embeddings', { model: 'm', input: 'Hi' }, init));
+    }
+    await drained(gateway.chat({ model: 'nobody' }));
+    await drained(gateway.chat({ model: 'down' }));
+    await drained(gateway.post('/v1/chat/completions', '{"model":'));
+
+    const records = await gateway.waitForRecords(15);
+    const samples = await read(gateway);
+    const counted = (label: string) => sumBy(samples, 'gateway_requests_total', label);
+    expect(counted('http_response_status_code')).toEqual(countBy(records, ({ status }) => status));
+    expect(counted('gateway_tenant')).toEqual(countBy(records, ({ tenant }) => tenant));
+    expect(counted('gen_ai_request_model')).toEqual(
+      countBy(records, ({ model }) => (model === 'nobody' ? '_OTHER' : model)),
+    );
+    const durations = (name: string, label: string) => sumBy(samples, `${name}_seconds_count`, label);
+    expect(durations('http_server_request_duration', 'http_route')).toEqual(
+      countBy(records, ({ endpoint }) => endpoint),
+    );
+    expect(durations('gen_ai_server_request_duration', 'gateway_replica')).toEqual(
+      countBy(records, ({ replica }) => replica),
+    );
+    const streams = records.filter(({ ttft_ms }) => ttft_ms !== undefined);
+    expect(durations('gen_ai_server_time_to_first_token', 'gateway_replica')).toEqual(
+      countBy(streams, ({ replica }) => replica),
+    );
+    expect(durations('gateway_gap_p95', '')).toEqual({ '': streams.length });
+    const failures = records.filter(({ error_type }) => error_type !== undefined);
+    expect(sumBy(samples, 'gateway_failures_total', 'gateway_error_type')).toEqual(
+      countBy(failures, ({ error_type }) => error_type),
+    );
+    expect(sumBy(samples, 'gateway_attempts_total')).toEqual({ '': total(records, (r) => r.attempts) });
+    expect(sumBy(samples, 'gateway_tokens_prompt_total')).toEqual({
+      '': total(records, ({ prompt_tokens }) => prompt_tokens),
+    });
+    expect(sumBy(samples, 'gateway_tokens_completion_total')).toEqual({
+      '': total(records, ({ completion_tokens }) => completion_tokens),
+    });
+    expect(sumBy(samples, 'gateway_export_recorded_total')).toEqual({ '': records.length });
+  });
+
+  test('shows requests in flight and drains while they last', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url: replica.url }] });
+    const held = Promise.withResolvers<void>();
+    replica.answerOnce(async (exchange) => {
+      await held.promise;
+      await answerJson({ choices: [] })(exchange);
+    });
+    const answer = gateway.chat();
+    await replica.nextRequest();
+    await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+    const during = await read(gateway);
+    expect(sumBy(during, 'gateway_replica_inflight', 'gateway_replica')).toEqual({ a: 1 });
+    expect(sumBy(during, 'gateway_replica_drained', 'gateway_replica')).toEqual({ a: 1 });
+    held.resolve();
+    await (await answer).text();
+    const inflight = async () => sumBy(await read(gateway), 'gateway_replica_inflight', 'gateway_replica');
+    while ((await inflight()).a !== 0);
+  });
+
+  test('asks for the admin token, and is Prometheus text', async () => {
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url: 'http://127.0.0.1:1' }] });
+    expect((await fetch(`${gateway.adminUrl}/metrics`)).status).toBe(401);
+    const answer = await gateway.admin('/metrics');
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+});
+
+test('what is not yet exported is told: the queue, and the call that fails again and again', async () => {
+  await using collector = await startFakeCollector();
+  collector.answerAlways({ status: 503 });
+  await using replica = await startSimulatedReplica();
+  const config = { metrics: { otlp: false }, export: { retry: { initial: '1ms', max: '1ms' } } };
+  await using gateway = await startGateway({ replicas: [replica], collector, config });
+  await (await gateway.chat()).text();
+  await collector.waitFor(({ calls }) => calls.length >= 3);
+  const samples = await read(gateway);
+  expect(sumBy(samples, 'otel_sdk_processor_span_queue_size')).toEqual({ '': 1 });
+  expect(sumBy(samples, 'otel_sdk_exporter_span_inflight', 'server_port')).toEqual({
+    [collector.port]: 1,
+  });
+  expect(sumBy(samples, 'otel_sdk_processor_span_processed_total', 'error_type')).toEqual({
+    '': 1,
+    queue_full: 0,
+  });
+  expect(sumBy(samples, 'gateway_export_failed_calls_total')['']).toBeGreaterThan(0);
+  collector.answerAlways({});
+  await collector.waitFor(({ spans }) => spans.length === 1);
+});
+
+test('metrics are pushed to the collector of the records, and a push that fails costs no request', async () => {
+  await using collector = await startFakeCollector();
+  await using replica = await startSimulatedReplica();
+  const config = { metrics: { otlp: true, interval: '20ms' } };
+  await using gateway = await startGateway({ replicas: [replica], collector, config });
+  const pushes = () => collector.calls.filter(({ path }) => path === '/v1/metrics');
+  await collector.waitFor(() => pushes().length > 0);
+  collector.answerAlways({ status: 500 });
+  const response = await gateway.chat();
+  await response.text();
+  expect(response.status).toBe(200);
+  collector.answerAlways({});
+  const pushed = pushes().length;
+  await collector.waitFor(() =>
+    pushes()
+      .slice(pushed)
+      .some(({ body }) => body.includes('gateway.requests')),
+  );
+});
