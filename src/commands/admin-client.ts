@@ -1,26 +1,46 @@
 import { parseBaseUrl, printListenAddress } from '../config/values.ts';
 import { StartError } from '../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
-import { configOption, parseOptions } from './options.ts';
+import { configOption } from './options.ts';
 import { findConfigPath, readConfigFile } from './read-config.ts';
 
 /** A running gateway's admin API, as a sub-command talks to it. */
 export interface AdminClient {
-  /** The answer's JSON. Throws a StartError when the API cannot be reached or says no. */
-  call(method: 'GET' | 'POST', path: string): Promise<unknown>;
+  readonly baseUrl: string;
+  /**
+   * The answer's JSON. Throws a StartError when the API says no, an UnreachableError when there is no answer; an abort
+   * of `signal` is one of these.
+   */
+  call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** The admin API gives no answer: another call may have one. */
+export class UnreachableError extends StartError {
+  constructor(message: string, cause: unknown) {
+    super(message, cause);
+    this.name = 'UnreachableError';
+  }
 }
 
 /** The options of every command that talks to the admin API. */
-const adminOptions = { ...configOption, admin: { type: 'string' }, json: { type: 'boolean' } } as const;
+export const adminOptions = {
+  ...configOption,
+  admin: { type: 'string' },
+  json: { type: 'boolean' },
+} as const;
 
-/** Parses an admin command's line and finds its gateway. `names` are its positional arguments. */
-export async function openAdmin({ args, env }: Invocation, names: readonly string[] = []) {
-  const { values, positionals } = parseOptions(args, adminOptions, names);
+/** Finds the gateway that a command line means. Throws a UsageError, a ConfigError or a StartError. */
+export async function openAdmin(
+  values: { readonly admin?: string; readonly config?: string },
+  env: Invocation['env'],
+): Promise<AdminClient> {
   const baseUrl = await findBaseUrl(values, env);
   const token = env.SVC_ADMIN_TOKEN;
   if (!token) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
-  const client: AdminClient = { call: (method, path) => callAdmin(baseUrl, token, method, path) };
-  return { client, asJson: values.json === true, positionals };
+  return {
+    baseUrl,
+    call: (method, path, signal) => callAdmin({ url: baseUrl + path, baseUrl, token, method }, signal),
+  };
 }
 
 const ANSWER_WITHIN_MS = 10_000;
@@ -43,19 +63,29 @@ async function findBaseUrl(
 /** A listener on any address is reached over the loopback. */
 const ANY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-async function callAdmin(baseUrl: string, token: string, method: string, path: string): Promise<unknown> {
+interface AdminCall {
+  readonly url: string;
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly method: string;
+}
+
+async function callAdmin(
+  { url, baseUrl, token, method }: AdminCall,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
   let response: Response;
   let text: string;
   try {
-    response = await fetch(baseUrl + path, {
+    response = await fetch(url, {
       method,
       headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
       redirect: 'error', // a redirect must not carry the token elsewhere
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_WITHIN_MS), ...(signal ? [signal] : [])]),
     });
     text = await response.text();
   } catch (error) {
-    throw new StartError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
+    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
   const answer = parseJson(text);
   if (response.ok && answer !== undefined) return answer;

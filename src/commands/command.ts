@@ -5,6 +5,16 @@ export interface TextSink {
   write(text: string): unknown;
   /** Whether a person looks at it. */
   readonly isTTY?: boolean;
+  /** How many characters a terminal has in a line. */
+  readonly columns?: number;
+  /** How many lines a terminal has. */
+  readonly rows?: number;
+}
+
+/** Where a command reads: standard input, or what a test gives. */
+export interface ByteSource extends AsyncIterable<Uint8Array> {
+  /** Makes a terminal tell every key at once, Ctrl-C included; only a terminal has this. */
+  setRawMode?(isRaw: boolean): unknown;
 }
 
 /** The signals that concern a running gateway, as src/main.ts hears them. */
@@ -24,7 +34,7 @@ export interface Invocation {
   readonly args: readonly string[];
   readonly env: Environment;
   /** Standard input, in the pieces it comes in; nothing is read before somebody asks. */
-  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly stdin: ByteSource;
   readonly stdout: TextSink;
   readonly stderr: TextSink;
   readonly signals: Signals;

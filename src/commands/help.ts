@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 export const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CONFIG)
        gateway check -config FILE    validate a configuration and print it in effect, secrets masked
        gateway replicas | stats      show a running gateway's replicas or export counters
+       gateway top                   show them and the traffic, live; q ends it
        gateway drain NAME            send a replica no new requests
        gateway undrain NAME          let it take requests again
        gateway export-trace FILE...  exported records as a trace for replay tools, or what caching did for them
@@ -11,8 +12,9 @@ export const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CON
        gateway quickstart            try it: a gateway and two simulated replicas
        gateway --help | --version
 
-replicas, stats, drain and undrain find the gateway by -config FILE, SVC_CONFIG or --admin URL, and take
---json.
+replicas, stats, top, drain and undrain find the gateway by -config FILE, SVC_CONFIG or --admin URL, and take
+--json. drain and undrain take --reason TEXT; drain takes --wait [--timeout 10m]: it ends with 0 only when the
+replica is safe to stop. top takes --once and --interval 1s.
 
 Environment:
   SVC_CONFIG        path of the configuration file when -config is not given

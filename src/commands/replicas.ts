@@ -1,22 +1,35 @@
-import { memberOf, openAdmin } from './admin-client.ts';
+import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
 import type { Invocation } from './command.ts';
+import { parseOptions } from './options.ts';
+import { toCell, toNameAndState } from './replica-cells.ts';
 import { toTable } from './table.ts';
 
 /** `gateway replicas`: the replicas of a running gateway, as a table or JSON. */
-export async function replicas(invocation: Invocation): Promise<number> {
-  const { client, asJson } = await openAdmin(invocation);
+export async function replicas({ args, env, stdout }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, adminOptions);
+  const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/replicas');
-  invocation.stdout.write(asJson ? `${JSON.stringify(answer, null, 2)}\n` : toReplicaTable(answer));
+  stdout.write(values.json ? `${JSON.stringify(answer, null, 2)}\n` : toReplicaTable(answer, Date.now()));
   return 0;
 }
 
-const HEAD = ['NAME', 'STATE', 'INFLIGHT', 'SAFE TO STOP', 'HOST', 'GPUS', 'ENGINE', 'MODELS', 'URL'];
+const HEAD = [
+  'NAME',
+  'STATE',
+  'INFLIGHT',
+  'SAFE TO STOP',
+  'HOST',
+  'GPUS',
+  'ENGINE',
+  'MODELS',
+  'URL',
+  'REASON',
+];
 
-function toReplicaTable(answer: unknown): string {
+function toReplicaTable(answer: unknown, nowEpochMs: number): string {
   const listed = memberOf(answer, 'replicas');
   const rows = (Array.isArray(listed) ? listed : []).map((replica: unknown) => [
-    toCell(memberOf(replica, 'name')),
-    memberOf(replica, 'drained') === true ? 'drained' : 'taking requests',
+    ...toNameAndState(replica, nowEpochMs),
     toCell(memberOf(replica, 'inflight')),
     toYesOrNo(memberOf(replica, 'safe_to_stop')),
     toCell(memberOf(replica, 'host')),
@@ -24,13 +37,9 @@ function toReplicaTable(answer: unknown): string {
     toCell(memberOf(replica, 'engine')),
     toCell(memberOf(replica, 'models')),
     toCell(memberOf(replica, 'url')),
+    toCell(memberOf(replica, 'reason')),
   ]);
   return toTable(HEAD, rows);
-}
-
-function toCell(value: unknown): string | number {
-  if (typeof value === 'string' || typeof value === 'number') return value;
-  return Array.isArray(value) ? value.join(', ') : '-';
 }
 
 function toYesOrNo(value: unknown): string {

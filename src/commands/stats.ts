@@ -1,12 +1,14 @@
-import { memberOf, openAdmin } from './admin-client.ts';
+import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
 import type { Invocation } from './command.ts';
+import { parseOptions } from './options.ts';
 import { toTable } from './table.ts';
 
 /** `gateway stats`: the export counters of a running gateway, as a table or JSON. */
-export async function stats(invocation: Invocation): Promise<number> {
-  const { client, asJson } = await openAdmin(invocation);
+export async function stats({ args, env, stdout }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, adminOptions);
+  const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/stats');
-  invocation.stdout.write(asJson ? `${JSON.stringify(answer, null, 2)}\n` : toStatsTable(answer));
+  stdout.write(values.json ? `${JSON.stringify(answer, null, 2)}\n` : toStatsTable(answer));
   return 0;
 }
 

@@ -1,51 +1,12 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { invoke } from './invoke.ts';
-
-interface Answer {
-  readonly status?: number;
-  readonly body: unknown;
-}
-
-/** An admin API on a free port that answers as scripted and keeps what it was asked. */
-async function startAdmin(answer: (request: IncomingMessage) => Answer) {
-  const calls: string[] = [];
-  const server = createServer((request, response) => {
-    calls.push(`${request.method} ${request.url} ${request.headers.authorization}`);
-    const { status = 200, body } = answer(request);
-    response.writeHead(status, { 'content-type': 'application/json', location: '/elsewhere' });
-    response.end(typeof body === 'string' ? body : JSON.stringify(body));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, port, calls };
-}
-
-const TOKEN = { SVC_ADMIN_TOKEN: 'token-1' };
-
-const REPLICA = {
-  name: 'vllm-a',
-  url: 'http://10.0.0.11:8000',
-  host: 'gpu-node-1',
-  gpu_model: 'H100',
-  gpu_count: 8,
-  drained: false,
-  inflight: 3,
-  models: ['llama', 'qwen'],
-  engine: 'vllm',
-  since: null,
-  safe_to_stop: false,
-};
+import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
 
 const REPLICAS = {
   replicas: [
@@ -58,7 +19,18 @@ const REPLICAS = {
       drained: true,
       inflight: 0,
       models: null,
+      since: new Date(Date.now() - 2.5 * 3_600_000).toISOString(),
+      reason: 'new weights',
       safe_to_stop: true,
+    },
+    {
+      ...REPLICA,
+      name: 'c',
+      drained: true,
+      inflight: 0,
+      models: ['*'],
+      since: new Date(Date.now() - 12.5 * 60_000).toISOString(),
+      safe_to_stop: null,
     },
   ],
 };
@@ -68,9 +40,10 @@ describe('gateway replicas', () => {
     const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
     const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);
     expect(stdout).toBe(
-      'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL\n' +
-        'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000\n' +
-        'b       drained                 0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000\n',
+      'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL                    REASON\n' +
+        'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n' +
+        'b       drained 2h              0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000  new weights\n' +
+        'c       drained 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n',
     );
     expect(exitCode).toBe(0);
     expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);
@@ -109,34 +82,6 @@ describe('gateway stats', () => {
       'COUNTER       VALUE\nexported       1000\ndropped           0\nqueued           12\nfailed_calls      3\n',
     );
     expect(JSON.parse((await invoke(['stats', '--admin', url, '--json'], TOKEN)).stdout)).toEqual(STATS);
-  });
-});
-
-describe('gateway drain and undrain', () => {
-  const answered = (inflight: number, was_drained: boolean) => () => ({
-    body: { replica: { ...REPLICA, inflight }, was_drained },
-  });
-
-  it.each([
-    ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
-    ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
-    ['drain', answered(0, true), 'vllm-a was drained before: nothing in flight\n'],
-    ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
-    ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
-  ])('%s says what has become of the replica', async (action, answer, said) => {
-    const { url, calls } = await startAdmin(answer);
-    expect(await invoke([action, 'vllm-a', '--admin', url], TOKEN)).toEqual({
-      exitCode: 0,
-      stdout: said,
-      stderr: '',
-    });
-    expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action} Bearer token-1`]);
-  });
-
-  it('a name is one segment of the path, whatever it holds', async () => {
-    const { url, calls } = await startAdmin(answered(0, false));
-    await invoke(['drain', '../a?b', '--admin', url], TOKEN);
-    expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain ');
   });
 });
 

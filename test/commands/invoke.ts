@@ -1,6 +1,7 @@
-import { PassThrough, Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import { Readable } from 'node:stream';
+import type { ByteSource } from '../../src/commands/command.ts';
 import { run } from '../../src/commands/run.ts';
+import { EventLog } from '../support/event-log.ts';
 
 /** What a command line did. */
 export interface Outcome {
@@ -15,11 +16,52 @@ export async function invoke(
   env: Readonly<Record<string, string>> = {},
   stdin: AsyncIterable<Uint8Array> = Readable.from([]),
 ): Promise<Outcome> {
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const signals = { shutdown: new AbortController().signal, onHangup: () => {} };
-  const exitCode = await run({ args, env, stdin, stdout, stderr, signals });
-  stdout.end();
-  stderr.end();
-  return { exitCode, stdout: await text(stdout), stderr: await text(stderr) };
+  return await start(args, env, { stdin }).ended;
+}
+
+/** A command line that runs. */
+export interface Started {
+  /** What it wrote on standard output so far. */
+  readonly output: string;
+  /** Resolves as soon as it has written this on standard output. */
+  untilWritten(text: string): Promise<void>;
+  /** As SIGINT does. */
+  interrupt(): void;
+  readonly ended: Promise<Outcome>;
+}
+
+/** Starts a command line as `invoke` does, on a terminal of this size if one is given. */
+export function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  {
+    stdin = Readable.from([]),
+    terminal,
+  }: {
+    readonly stdin?: ByteSource;
+    readonly terminal?: { readonly columns: number; readonly rows: number };
+  } = {},
+): Started {
+  const written = new EventLog<string>();
+  const errors: string[] = [];
+  const stdout = {
+    write: (text: string) => written.push(text),
+    ...(terminal && { isTTY: true, ...terminal }),
+  };
+  const stderr = { write: (text: string) => errors.push(text) };
+  const shutdown = new AbortController();
+  const signals = { shutdown: shutdown.signal, onHangup: () => {} };
+  const output = () => written.items.join('');
+  return {
+    get output() {
+      return output();
+    },
+    untilWritten: (text) => written.until(() => output().includes(text)),
+    interrupt: () => shutdown.abort(),
+    ended: run({ args, env, stdin, stdout, stderr, signals }).then((exitCode) => ({
+      exitCode,
+      stdout: output(),
+      stderr: errors.join(''),
+    })),
+  };
 }

@@ -25,7 +25,18 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
     ['an option with an empty value', ['-config='], "option '--config' needs a path"],
     ['an argument too many', ['-config', 'f', 'g'], 'unexpected argument "g"'],
     ['a drain without a name', ['drain', '--admin', 'http://a'], 'NAME is missing'],
-    ['an option of a later version', ['drain', 'a', '--wait'], "Unknown option '--wait'"],
+    ['an option that no version knows', ['drain', 'a', '--force'], "Unknown option '--force'"],
+    ['a time-out without a wait', ['drain', 'a', '--timeout', '1m'], "option '--timeout' needs '--wait'"],
+    [
+      'a time-out that is no duration',
+      ['drain', 'a', '--wait', '--timeout', '90'],
+      "option '--timeout' needs a duration such as 30s or 10m",
+    ],
+    [
+      'an interval of nothing',
+      ['top', '--interval', '0s'],
+      "option '--interval' needs a duration such as 500ms or 2s",
+    ],
     [
       'a gateway that is not named',
       ['stats'],

@@ -1,0 +1,24 @@
+import { memberOf } from './admin-client.ts';
+
+/** The cells that tables of replicas have in common. `replica` is one of the admin API. */
+export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
+  const since = memberOf(replica, 'since');
+  const ageMs = typeof since === 'string' ? nowEpochMs - Date.parse(since) : Number.NaN;
+  const drained = Number.isNaN(ageMs) ? 'drained' : `drained ${toAge(ageMs)}`;
+  const state = memberOf(replica, 'drained') === true ? drained : 'taking requests';
+  return [String(toCell(memberOf(replica, 'name'))), state];
+}
+
+/** A value of the admin API in a cell; `-` for what is not known. */
+export function toCell(value: unknown): string | number {
+  if (typeof value === 'string' || typeof value === 'number') return value;
+  return Array.isArray(value) ? value.join(', ') : '-';
+}
+
+/** How long ago, in the largest unit that counts at least one: `45s`, `12m`, `3h`, `2d`. */
+export function toAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)}h` : `${Math.floor(seconds / 86_400)}d`;
+}

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import { hang, startFakeReplica } from '../support/fake-replica.ts';
+import { ADMIN_TOKEN, startGateway } from '../support/start-gateway.ts';
+import { invoke, start } from './invoke.ts';
+import { REPLICA, type ScriptedAnswer, startAdmin, TOKEN } from './scripted-admin.ts';
+
+const TERMINAL = { columns: 60, rows: 24 };
+
+const drained = (inflight: number, members: Partial<typeof REPLICA> = {}) => ({
+  ...REPLICA,
+  drained: true,
+  inflight,
+  safe_to_stop: inflight === 0,
+  ...members,
+});
+
+/** An admin API whose replica is drained with the first of these standings, and seen in the others, one a look. */
+function startDraining(standings: readonly (typeof REPLICA | 'gone' | 'away')[], members: object = {}) {
+  let looks = 0;
+  return startAdmin(({ method }): ScriptedAnswer => {
+    const standing = standings[Math.min(method === 'POST' ? 0 : ++looks, standings.length - 1)];
+    if (standing === 'away') return null;
+    if (method === 'POST') return { body: { replica: standing, was_drained: false, ...members } };
+    return { body: { replicas: standing === 'gone' ? [] : [{ ...REPLICA, name: 'other' }, standing] } };
+  });
+}
+
+const wait = (url: string, ...args: readonly string[]) => [
+  'drain',
+  'vllm-a',
+  '--wait',
+  '--admin',
+  url,
+  ...args,
+];
+
+describe('gateway drain and undrain', () => {
+  const answered = (inflight: number, was_drained: boolean) => () => ({
+    body: { replica: { ...REPLICA, inflight, safe_to_stop: inflight === 0 }, was_drained },
+  });
+
+  it.each([
+    ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
+    ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
+    ['drain', answered(0, true), 'vllm-a was drained before: nothing in flight\n'],
+    ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
+    ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
+  ])('%s says what has become of the replica', async (action, answer, said) => {
+    const { url, calls } = await startAdmin(answer);
+    expect(await invoke([action, 'vllm-a', '--admin', url], TOKEN)).toEqual({
+      exitCode: 0,
+      stdout: said,
+      stderr: '',
+    });
+    expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action} Bearer token-1`]);
+  });
+
+  it('a name is one segment of the path, whatever it holds', async () => {
+    const { url, calls } = await startAdmin(answered(0, false));
+    await invoke(['drain', '../a?b', '--admin', url], TOKEN);
+    expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain ');
+  });
+
+  it.each(['drain', 'undrain'])('%s gives its reason', async (action) => {
+    const { url, calls } = await startAdmin(answered(0, false));
+    await invoke([action, 'a', '--reason', 'new weights & more', '--admin', url], TOKEN);
+    expect(calls[0]).toContain(`/admin/replicas/a/${action}?reason=new+weights+%26+more `);
+  });
+
+  it('a warning is told beside the answer', async () => {
+    const { url } = await startDraining([drained(0)], { warning: 'No replica is left\u001b[2J for m.' });
+    expect(await invoke(['drain', 'vllm-a', '--admin', url], TOKEN)).toEqual({
+      exitCode: 0,
+      stdout: 'vllm-a is drained: nothing in flight\n',
+      stderr: 'gateway: warning: No replica is left [2J for m.\n',
+    });
+  });
+});
+
+describe('gateway drain --wait', () => {
+  it('tells each change of what is in flight on a line, and ends with 0 when the replica is safe to stop', async () => {
+    const { url } = await startDraining([drained(3), drained(3), drained(2), drained(0)]);
+    expect(await invoke(wait(url), TOKEN)).toEqual({
+      exitCode: 0,
+      stdout:
+        'vllm-a is drained: 3 in flight\nvllm-a: 3 in flight\nvllm-a: 2 in flight\nvllm-a: nothing in flight\n' +
+        'vllm-a is safe to stop\n',
+      stderr: '',
+    });
+  });
+
+  it('changes one line in place on a terminal, no longer than it is wide', async () => {
+    const { url } = await startDraining([drained(3), drained(2), drained(0)]);
+    const { ended } = start(wait(url), TOKEN, { terminal: { columns: 15, rows: 24 } });
+    expect((await ended).stdout).toBe(
+      'vllm-a is drained: 3 in flight\n\r\u001b[Kvllm-a: 2 in f\r\u001b[Kvllm-a: nothin\nvllm-a is safe to stop\n',
+    );
+  });
+
+  it('has nothing to wait for when nothing is in flight', async () => {
+    const { url, calls } = await startDraining([drained(0)]);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 0 });
+    expect(calls).toHaveLength(1);
+  });
+
+  it('waits on while the gateway cannot know whether it is safe', async () => {
+    const { url } = await startDraining([drained(0, { safe_to_stop: null }), drained(0)]);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('vllm-a is drained: nothing in flight here, but not confirmed yet\n'),
+    });
+  });
+
+  it('ends with 1 when the time is up, and says that the drain stays', async () => {
+    const { url } = await startDraining([drained(2)]);
+    expect(await invoke(wait(url, '--timeout', '1ms'), TOKEN)).toMatchObject({
+      exitCode: 1,
+      stderr: 'gateway: not safe to stop after 1ms: vllm-a stays drained, with 2 in flight\n',
+    });
+  });
+
+  it('ends with 1 on Ctrl-C, at once, and says that the drain stays', async () => {
+    const { url, calls } = await startDraining([drained(2)]);
+    const command = start(wait(url), TOKEN, { terminal: TERMINAL });
+    await command.untilWritten('vllm-a: 2 in flight');
+    command.interrupt();
+    expect(await command.ended).toMatchObject({
+      exitCode: 1,
+      stderr:
+        "gateway: stopped waiting: vllm-a stays drained, with 2 in flight ('gateway undrain vllm-a' takes it back)\n",
+    });
+    expect(calls.filter((call) => call.includes('undrain'))).toEqual([]);
+  });
+
+  it.each([
+    ['undrained', REPLICA, 'vllm-a takes requests again: it was undrained while this command waited'],
+    ['removed', 'gone', 'vllm-a is not among the replicas any more'],
+  ] as const)('ends with 1 when the replica is %s meanwhile', async (_, standing, said) => {
+    const { url } = await startDraining([drained(2), standing]);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1, stderr: `gateway: ${said}\n` });
+  });
+
+  it('outlasts a gateway that does not answer for a while', async () => {
+    const { url } = await startDraining([drained(2), 'away', drained(1), drained(0)]);
+    const { exitCode, stdout } = await invoke(wait(url), TOKEN);
+    expect(stdout).toContain('vllm-a: the gateway does not answer\nvllm-a: 1 in flight\n');
+    expect(exitCode).toBe(0);
+  });
+
+  it('prints the answer as it is at the end with --json, and nothing else', async () => {
+    const { url } = await startDraining([drained(2), drained(0)]);
+    const { exitCode, stdout } = await invoke(wait(url, '--json'), TOKEN);
+    expect(JSON.parse(stdout)).toEqual({ replica: drained(0), was_drained: false });
+    expect(exitCode).toBe(0);
+    const busy = await startDraining([drained(2)]);
+    const late = await invoke(wait(busy.url, '--json', '--timeout', '1ms'), TOKEN);
+    expect(JSON.parse(late.stdout)).toMatchObject({ replica: { inflight: 2, safe_to_stop: false } });
+    expect(late.exitCode).toBe(1);
+  });
+});
+
+it('a real gateway is drained while requests are in flight, and waited for', async () => {
+  await using replica = await startFakeReplica({ name: 'a', script: hang });
+  await using gateway = await startGateway({ replicas: [replica] });
+  const leave = new AbortController();
+  const left = gateway.chat({}, { signal: leave.signal }).catch(() => undefined);
+  await replica.untilRequests(1);
+
+  const command = start(['drain', 'a', '--wait', '--reason', 'test', '--admin', gateway.adminUrl], {
+    SVC_ADMIN_TOKEN: ADMIN_TOKEN,
+  });
+  await command.untilWritten('a: 1 in flight\n');
+  leave.abort();
+  await left;
+
+  expect(await command.ended).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('No replica') });
+  expect(command.output).toMatch(/a: nothing in flight\na is safe to stop\n$/);
+  expect(await gateway.replicas()).toMatchObject([{ drained: true, reason: 'test', safe_to_stop: true }]);
+});

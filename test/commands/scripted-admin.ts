@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** An answer of the scripted API; `null` hangs up instead. */
+export type ScriptedAnswer = { readonly status?: number; readonly body: unknown } | null;
+
+/** The environment of a command line that may talk to it. */
+export const TOKEN = { SVC_ADMIN_TOKEN: 'token-1' };
+
+/** A replica as the admin API shows it. */
+export const REPLICA = {
+  name: 'vllm-a',
+  url: 'http://10.0.0.11:8000',
+  host: 'gpu-node-1',
+  gpu_model: 'H100',
+  gpu_count: 8,
+  drained: false,
+  inflight: 3,
+  models: ['llama', 'qwen'],
+  engine: 'vllm',
+  since: null as string | null,
+  reason: null as string | null,
+  safe_to_stop: false as boolean | null,
+};
+
+/** Starts an admin API on a free port that answers as scripted and keeps what it was asked. */
+export async function startAdmin(answer: (request: IncomingMessage) => ScriptedAnswer) {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    const given = answer(request);
+    if (given === null) {
+      request.socket.destroy();
+      return;
+    }
+    const { status = 200, body } = given;
+    response.writeHead(status, { 'content-type': 'application/json', location: '/elsewhere' });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, calls };
+}
