@@ -1,0 +1,49 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { TestContext } from 'vitest';
+
+/** Where Debian and others install Chromium. */
+const BINARIES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+/** A tab of a real Chromium. */
+export interface Tab extends AsyncDisposable {
+  readonly page: Page;
+  /** What the browser complained of so far: errors of scripts, of the content security policy, of the console. */
+  readonly complaints: readonly string[];
+}
+
+/**
+ * Opens a tab of a Chromium of its own. Without one installed the test is skipped, with the reason; in CI that is a
+ * failure.
+ */
+export async function openTab(context: TestContext, options: BrowserContextOptions = {}): Promise<Tab> {
+  const executablePath = BINARIES.find((path) => existsSync(path));
+  if (executablePath === undefined) {
+    const reason = 'needs Chromium (Debian package chromium)';
+    if (process.env.CI === 'true') throw new Error(reason);
+    context.skip(reason);
+  }
+  // A container's root has no sandbox; pages here are our own.
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  return { page, complaints, [Symbol.asyncDispose]: () => browser.close() };
+}
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+/** What axe-core finds wrong with the page as it is: the rule and the elements, one text each. */
+export async function findBarriers(page: Page): Promise<readonly string[]> {
+  await page.evaluate(await readFile(AXE, 'utf8'));
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as typeof import('axe-core') & { axe: typeof import('axe-core') };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(' ')}`);
+  });
+}
