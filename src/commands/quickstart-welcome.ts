@@ -25,6 +25,7 @@ export function toWelcome(running: Running): string {
 Spangate is running, with two simulated replicas behind it.
 
   gateway   ${gatewayUrl}/v1  (OpenAI API, model "demo")
+  dashboard ${adminUrl}/  (asks for the admin token)
   admin     ${adminUrl}/admin  (token ${token ?? 'as in SVC_ADMIN_TOKEN'})
   replicas  ${replicas.map(({ name, url }) => `${name} ${url}${isDrained(name)}`).join(', ')}
   records   ${records}
