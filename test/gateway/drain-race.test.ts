@@ -72,7 +72,7 @@ test('a request that was still connecting when the drain came goes to another re
 const CLIENTS = 32;
 const ROUNDS = 5;
 
-test.for([1])(
+test.for([1, 2])(
   'under load nothing reaches the replica after the answer, with %d workers',
   { timeout: 60_000 },
   async (workers) => {
