@@ -71,7 +71,7 @@ export interface Serving {
    * from 1, of workers that did not answer in time.
    */
   confirm(): Promise<readonly number[]>;
-  /** From now on /healthz answers 503, and connections close with their response. */
+  /** From now on /healthz answers 503, and connections close with the next response that begins on them. */
   startClosing(): void;
   /** Stops accepting, lets requests in flight finish for so long, and cuts the others; returns how many those are. */
   finish(graceMs: number): Promise<number>;
@@ -115,6 +115,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     confirm: async () => [],
     startClosing: () => proxy.startClosing(),
     async finish(graceMs) {
+      proxy.endKeepAlive();
       stopAccepting(listener);
       const isIdle = await Promise.race([
         proxy.untilIdle().then(() => true),

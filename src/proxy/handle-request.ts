@@ -11,8 +11,13 @@ import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 export interface ProxyService {
   /** Handles one request. `acceptBody` sends the 100 that a client may be waiting for. */
   handle(request: IncomingMessage, response: ServerResponse, acceptBody: () => void): void;
-  /** From now on /healthz answers 503, and each connection is closed after the response under way. */
+  /**
+   * From now on /healthz answers 503, and each response that begins is the last of its connection, and says so. One
+   * that began before has promised to keep it: its client may be about to send the next request.
+   */
   startClosing(): void;
+  /** From now on no connection is kept, whatever was promised. */
+  endKeepAlive(): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
   /** Ends the requests that are still in flight, and returns how many those were. */
@@ -30,11 +35,11 @@ const isRecorded = (path: string): path is RecordedEndpoint => RECORDED_ENDPOINT
 /** Creates the proxy of one listener. */
 export function createProxy(settings: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
   const inFlight = new InFlight();
-  let isClosing = false;
+  let phase: 'serving' | 'closing' | 'ending' = 'serving';
   let onIdle: (() => void) | null = null;
 
   function begin(request: IncomingMessage, response: ServerResponse): Exchange {
-    if (isClosing) response.shouldKeepAlive = false;
+    if (phase !== 'serving') response.shouldKeepAlive = false;
     return new Exchange({ request, response, requestId: randomUUID(), lingerBytes: settings.maxBodyBytes });
   }
 
@@ -44,8 +49,7 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
     const finish = () => {
       inFlight.remove(exchange);
       onFinish();
-      // A response that began before the shutdown promised to keep its connection: that ends here.
-      if (isClosing) exchange.request.socket.end();
+      if (phase === 'ending') exchange.request.socket.end();
       if (inFlight.size === 0) onIdle?.();
     };
     // Not assigned as a literal: V8 takes that for a method of a prototype and puts it into the old generation, where
@@ -69,15 +73,18 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
         track(exchange, () => undefined);
         void handleModels(exchange, settings, collaborators);
       } else if (request.method === 'GET' && path === '/healthz') {
-        response.shouldKeepAlive &&= !isClosing;
-        answerHealth(response, isClosing);
+        response.shouldKeepAlive &&= phase === 'serving';
+        answerHealth(response, phase !== 'serving');
       } else {
         begin(request, response).fail('not_found');
       }
     },
     startClosing() {
-      isClosing = true;
+      phase = 'closing';
       for (const { response } of inFlight) if (!response.headersSent) response.shouldKeepAlive = false;
+    },
+    endKeepAlive() {
+      phase = 'ending';
     },
     untilIdle() {
       if (inFlight.size === 0) return Promise.resolve();

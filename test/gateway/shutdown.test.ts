@@ -137,6 +137,35 @@ describe('a shutdown', () => {
     expect(gateway.records).toMatchObject([{ status: 200 }]);
   });
 
+  test('keeps a connection through shutdown.delay as promised, and says with its next answer that it ends', async () => {
+    const released = Promise.withResolvers<void>();
+    await using replica: FakeReplica = await startFakeReplica({
+      script: async ({ request, head, end }) => {
+        await request.body;
+        await head(200, ['Content-Type', 'text/event-stream']);
+        await released.promise;
+        end(DONE);
+      },
+    });
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { shutdown: { delay: '1s' } },
+    });
+    using client = await RawConnection.open(gateway.url);
+    client.write(postBytes('/v1/chat/completions', STREAMED));
+    expect((await client.readHead()).header('connection')).not.toContain('close');
+
+    const closing = gateway.close();
+    released.resolve();
+    while ((await client.readPiece()) !== null);
+    client.write(postBytes('/v1/chat/completions', STREAMED));
+
+    expect((await client.readHead()).header('connection')).toEqual(['close']);
+    await client.readToClose();
+    expect(await closing).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
+    expect(gateway.records).toMatchObject([{ status: 200 }, { status: 200 }]);
+  });
+
   test('closes a connection whose client keeps it after its last answer', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
