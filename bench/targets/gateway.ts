@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../workspace.ts';
@@ -30,7 +29,7 @@ function toTarget(
       const folder = checkout(baseline);
       if (folder === null) return 'give --baseline CHECKOUT to compare with';
       if (!existsSync(join(folder, 'src/main.ts'))) return `no src/main.ts in ${folder}`;
-      return workers > 1 ? findWorkersObstacle(folder, workers) : null;
+      return null;
     },
     prepare: (surroundings) => {
       const file = join(surroundings.folder, 'gateway.yaml');
@@ -58,22 +57,4 @@ function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: 
     limits: { connections: 20_000 },
     log: { level: 'warn' },
   });
-}
-
-/** Asks the gateway's own `check` whether this version takes so many workers. */
-function findWorkersObstacle(folder: string, workers: number): string | null {
-  const config = JSON.stringify({
-    gateway: { workers },
-    replicas: [{ name: 'a', url: 'http://127.0.0.1:1', models: ['m'] }],
-  });
-  try {
-    execFileSync(process.execPath, [join(folder, 'src/main.ts'), 'check', '-config', '/dev/stdin'], {
-      input: config,
-      stdio: ['pipe', 'ignore', 'ignore'],
-      timeout: 20_000,
-    });
-    return null;
-  } catch {
-    return `this version does not take gateway.workers: ${workers}`;
-  }
 }
