@@ -86,6 +86,24 @@ export const METRICS = {
     unit: '{token}',
     description: 'The sum of reasoning_tokens, which are among the completion tokens.',
   },
+  tenantTokensPrompt: {
+    name: 'gateway.tenant.tokens.prompt',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of prompt_tokens, by tenant.',
+  },
+  tenantTokensCached: {
+    name: 'gateway.tenant.tokens.cached',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of cached_tokens, by tenant.',
+  },
+  tenantTokensCompletion: {
+    name: 'gateway.tenant.tokens.completion',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of completion_tokens, by tenant.',
+  },
   replicaInflight: {
     name: 'gateway.replica.inflight',
     instrument: 'updowncounter',

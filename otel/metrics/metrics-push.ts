@@ -15,6 +15,9 @@ import type { Clock } from '../clock.ts';
 import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
+/** Series in one call: serializing them takes a millisecond or two, and nothing else runs meanwhile. */
+const SERIES_A_CALL = 256;
+
 const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';
 
 /** What is pushed, where to, and who hears of trouble. */
@@ -48,6 +51,7 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const reader = new PeriodicExportingMetricReader({
     exporter: new LoggedExporter(exporter, log),
     exportIntervalMillis: intervalMs,
+    maxExportBatchSize: SERIES_A_CALL,
     metricProducers: [producer],
   });
   const provider = new MeterProvider({ resource, readers: [reader] });

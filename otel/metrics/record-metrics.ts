@@ -100,6 +100,9 @@ function createMetrics() {
     cachedTokens: createCounter(METRICS.tokensCached),
     completionTokens: createCounter(METRICS.tokensCompletion),
     reasoningTokens: createCounter(METRICS.tokensReasoning),
+    tenantPromptTokens: createCounter(METRICS.tenantTokensPrompt),
+    tenantCachedTokens: createCounter(METRICS.tenantTokensCached),
+    tenantCompletionTokens: createCounter(METRICS.tenantTokensCompletion),
   };
 }
 
@@ -117,7 +120,11 @@ function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlS
   const usage = withoutUnknown({
     [SEMCONV.genAiRequestModel]: model,
     [RECORD_FIELDS.replica.name]: replica,
+  });
+  // Not by replica as well: tenants times replicas are more series than anybody wants to pay for.
+  const tenantUsage = withoutUnknown({
     [RECORD_FIELDS.tenant.name]: tenant,
+    [SEMCONV.genAiRequestModel]: model,
   });
   const http = withoutUnknown({
     [SEMCONV.httpRequestMethod]: 'POST',
@@ -128,7 +135,6 @@ function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlS
   });
   const request = withoutUnknown({
     [RECORD_FIELDS.tenant.name]: tenant,
-    [SEMCONV.genAiRequestModel]: model,
     [SEMCONV.httpResponseStatusCode]: status,
   });
   const failure = withoutUnknown({
@@ -151,11 +157,14 @@ function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlS
     cachedTokens: metrics.cachedTokens.bind(usage),
     completionTokens: metrics.completionTokens.bind(usage),
     reasoningTokens: metrics.reasoningTokens.bind(usage),
+    tenantPromptTokens: metrics.tenantPromptTokens.bind(tenantUsage),
+    tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
+    tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
   };
 }
 
 function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
-  const { ttft_ms, e2e_ms, completion_tokens } = record;
+  const { ttft_ms, e2e_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
   series.requests.record(1);
   series.httpDuration.record(toSeconds(e2e_ms));
   series.duration.record(toSeconds(e2e_ms));
@@ -163,10 +172,13 @@ function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
   series.attempts.record(record.attempts);
   series.gapP50.record(toSeconds(record.gap_p50_ms));
   series.gapP95.record(toSeconds(record.gap_p95_ms));
-  series.promptTokens.record(record.prompt_tokens);
-  series.cachedTokens.record(record.cached_tokens);
+  series.promptTokens.record(prompt_tokens);
+  series.cachedTokens.record(cached_tokens);
   series.completionTokens.record(completion_tokens);
   series.reasoningTokens.record(record.reasoning_tokens);
+  series.tenantPromptTokens.record(prompt_tokens);
+  series.tenantCachedTokens.record(cached_tokens);
+  series.tenantCompletionTokens.record(completion_tokens);
   // The conventions want these two of successful responses only.
   if (!series.isSuccess || ttft_ms === undefined) return;
   series.timeToFirstToken.record(toSeconds(ttft_ms));

@@ -43,8 +43,8 @@ export interface MetricsCollaborators {
 export interface Metrics {
   /** Counts a record. Cheap, never throws. */
   record(record: Readonly<RequestRecord>): void;
-  /** All metrics as they are now, in Prometheus' text format. */
-  toPrometheusText(): string;
+  /** All metrics as they are now, in Prometheus' text format, in pieces. */
+  toPrometheusText(): AsyncIterable<string>;
   /** Pushes a last time if there is a push, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }

@@ -29,8 +29,8 @@ export interface AdminServices {
   readonly stats: () => ExportStats;
   readonly recentRecords: RecentRecords;
   readonly dashboard: DashboardServices;
-  /** All metrics as they are now, in Prometheus' text format. */
-  readonly metricsText: () => string;
+  /** All metrics as they are now, in Prometheus' text format, in pieces. */
+  readonly metricsText: () => AsyncIterable<string>;
   /** Asks a replica what it serves, where that is not configured; it is about to be used again. */
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
   /** Told of each action when it is in force and stored, or could not be. */

@@ -48,15 +48,15 @@ describe('GET /metrics', () => {
     const counted = (label: string) => sumBy(samples, 'gateway_requests_total', label);
     expect(counted('http_response_status_code')).toEqual(countBy(records, ({ status }) => status));
     expect(counted('gateway_tenant')).toEqual(countBy(records, ({ tenant }) => tenant));
-    expect(counted('gen_ai_request_model')).toEqual(
-      countBy(records, ({ model }) => (model === 'nobody' ? '_OTHER' : model)),
-    );
     const durations = (name: string, label: string) => sumBy(samples, `${name}_seconds_count`, label);
     expect(durations('http_server_request_duration', 'http_route')).toEqual(
       countBy(records, ({ endpoint }) => endpoint),
     );
     expect(durations('gen_ai_server_request_duration', 'gateway_replica')).toEqual(
       countBy(records, ({ replica }) => replica),
+    );
+    expect(durations('gen_ai_server_request_duration', 'gen_ai_request_model')).toEqual(
+      countBy(records, ({ model }) => (model === 'nobody' ? '_OTHER' : model)),
     );
     const streams = records.filter(({ ttft_ms }) => ttft_ms !== undefined);
     expect(durations('gen_ai_server_time_to_first_token', 'gateway_replica')).toEqual(
@@ -75,6 +75,22 @@ describe('GET /metrics', () => {
       '': total(records, ({ completion_tokens }) => completion_tokens),
     });
     expect(sumBy(samples, 'gateway_export_recorded_total')).toEqual({ '': records.length });
+  });
+
+  test('counts what several workers record', async () => {
+    await using replica = await startSimulatedReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica], config: { gateway: { workers: 2 } } });
+    const send = async (tenant: string) =>
+      void (await (await gateway.chat({ stream: true }, { headers: { 'X-Tenant': tenant } })).text());
+    await Promise.all(Array.from({ length: 20 }, (_, index) => send(`tenant-${index % 3}`)));
+    const records = await gateway.waitForRecords(20);
+    const samples = await read(gateway);
+    expect(sumBy(samples, 'gateway_requests_total', 'gateway_tenant')).toEqual(
+      countBy(records, ({ tenant }) => tenant),
+    );
+    expect(sumBy(samples, 'gateway_tokens_completion_total')).toEqual({
+      '': total(records, ({ completion_tokens }) => completion_tokens),
+    });
   });
 
   test('shows requests in flight and drains while they last', async () => {

@@ -79,6 +79,7 @@ describe('records become metrics', () => {
           attempts: totalOf(metrics, 'gateway.attempts'),
           prompt: totalOf(metrics, 'gateway.tokens.prompt'),
           cached: totalOf(metrics, 'gateway.tokens.cached'),
+          tenants: totalOf(metrics, 'gateway.tenant.tokens.prompt'),
           completion: totalOf(metrics, 'gateway.tokens.completion'),
           reasoning: totalOf(metrics, 'gateway.tokens.reasoning'),
           p50: totalOf(metrics, 'gateway.gap.p50'),
@@ -93,6 +94,7 @@ describe('records become metrics', () => {
           attempts: totalIn(records, ({ attempts }) => attempts),
           prompt: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
           cached: totalIn(records, ({ cached_tokens }) => cached_tokens),
+          tenants: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
           completion: totalIn(records, ({ completion_tokens }) => completion_tokens),
           reasoning: totalIn(records, ({ reasoning_tokens }) => reasoning_tokens),
           p50: totalIn(records, ({ gap_p50_ms }) => one(gap_p50_ms !== undefined)),
@@ -124,7 +126,10 @@ describe('records become metrics', () => {
     expect(attributesOf('gateway.tokens.prompt')).toEqual({
       'gen_ai.request.model': KNOWN_MODEL,
       'gateway.replica': 'vllm-a',
+    });
+    expect(attributesOf('gateway.tenant.tokens.prompt')).toEqual({
       'gateway.tenant': 'acme',
+      'gen_ai.request.model': KNOWN_MODEL,
     });
   });
 
@@ -186,9 +191,9 @@ describe('clients cannot grow the metrics', () => {
   test('with 10,000 names that no request succeeds with: they are all _OTHER', () => {
     const metrics = collect(hostile({ ...LEAST_RECORD, status: 404, error_type: 'model_not_found' }));
     expect(pointsOf(metrics, 'gateway.requests')).toHaveLength(1);
-    expect(
-      totalOf(metrics, 'gateway.requests', { 'gen_ai.request.model': '_OTHER', 'gateway.tenant': '_OTHER' }),
-    ).toBe(HOSTILE_COUNT);
+    expect(totalOf(metrics, 'gateway.requests', { 'gateway.tenant': '_OTHER' })).toBe(HOSTILE_COUNT);
+    const durations = 'gen_ai.server.request.duration';
+    expect(totalOf(metrics, durations, { 'gen_ai.request.model': '_OTHER' })).toBe(HOSTILE_COUNT);
   });
 
   test('with 10,000 names that a replica takes for any model: the first few have series of their own', () => {
@@ -204,7 +209,8 @@ describe('clients cannot grow the metrics', () => {
 
   test('and a model that a replica is known to serve keeps its name beside them', () => {
     const metrics = collect([...hostile(STREAM), { ...LEAST_RECORD, model: KNOWN_MODEL, status: 503 }], 20);
-    expect(totalOf(metrics, 'gateway.requests', { 'gen_ai.request.model': KNOWN_MODEL })).toBe(1);
+    const durations = 'gen_ai.server.request.duration';
+    expect(totalOf(metrics, durations, { 'gen_ai.request.model': KNOWN_MODEL })).toBe(1);
   });
 
   test('with combinations either: beyond 2,000 series a metric has one for the rest', () => {

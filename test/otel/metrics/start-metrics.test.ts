@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createExportCounters } from '#otel/export-stats.ts';
-import { type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
+import { type Metrics, type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';
@@ -29,6 +29,8 @@ async function start(push: MetricsSettings['push']) {
   return { metrics, log };
 }
 
+const textOf = async (metrics: Metrics) => (await Array.fromAsync(metrics.toPrometheusText())).join('');
+
 interface WirePoint {
   readonly asInt?: string | number;
   readonly count?: string | number;
@@ -52,7 +54,7 @@ describe('the text for Prometheus', () => {
   test('has the names and units that the Collector would give', async () => {
     const { metrics } = await start(undefined);
     metrics.record({ ...LEAST_RECORD, tenant: 'a "b"\\ c', e2e_ms: 85 });
-    const lines = metrics.toPrometheusText().split('\n');
+    const lines = (await textOf(metrics)).split('\n');
     expect(lines).toEqual(
       expect.arrayContaining([
         'target_info{service_name="spangate"} 1',
@@ -66,6 +68,22 @@ describe('the text for Prometheus', () => {
       ]),
     );
   });
+});
+
+test('the text of many series comes in pieces, each metric with its type once', async () => {
+  const { metrics } = await start(undefined);
+  for (let tenant = 0; tenant < 10; tenant += 1) {
+    for (let status = 200; status < 240; status += 1) {
+      metrics.record({ ...LEAST_RECORD, tenant: `tenant-${tenant}`, status });
+    }
+  }
+  const pieces = await Array.fromAsync(metrics.toPrometheusText());
+  const text = pieces.join('');
+  expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(64 * 1024);
+  expect(text.match(/^gateway_requests_total\{/gm)).toHaveLength(400);
+  expect(text.match(/^http_server_request_duration_seconds_count\{/gm)).toHaveLength(40);
+  expect(text.match(/^# TYPE .*$/gm)).toHaveLength(new Set(text.match(/^# TYPE .*$/gm)).size);
+  expect(text).not.toContain('\n\n');
 });
 
 describe('the push', () => {
@@ -139,7 +157,7 @@ describe('the push', () => {
     metrics.record(LEAST_RECORD);
     await metrics.shutdown(1000);
     expect(collector.calls).toEqual([]);
-    expect(metrics.toPrometheusText()).toContain('gateway_requests_total');
+    expect(await textOf(metrics)).toContain('gateway_requests_total');
   });
 
   test('refuses an address that is none', async () => {
