@@ -22,21 +22,23 @@ export function createAdminHandler(
     if (decision !== 'allowed') return new Refusal(decision);
     if (found === null) return new Refusal('not_found');
     const call = { params: found.params, search: new URLSearchParams(query), signal };
-    try {
-      return await found.route.respond(call, services);
-    } catch (error) {
-      // Whoever left is not told, and that a wait broke off for it is no failure.
-      if (!signal.aborted) services.log.error({ err: error }, 'admin call failed');
-      return new Refusal('internal_error');
-    }
+    return await found.route.respond(call, services);
   }
+
+  const logFailure = (error: unknown) => services.log.error({ err: error }, 'admin call failed');
 
   return (request, response) => {
     // No call has a body of its own; one that comes all the same is not looked at.
     request.resume();
     const caller = new AbortController();
     response.once('close', () => caller.abort());
-    void answer(request, caller.signal).then((given) => sendAnswer(response, given));
+    answer(request, caller.signal)
+      .catch((error: unknown) => {
+        logFailure(error);
+        return new Refusal('internal_error');
+      })
+      .then((given) => sendAnswer(response, given))
+      .catch(logFailure);
   };
 }
 

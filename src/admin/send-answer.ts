@@ -3,7 +3,10 @@ import { pipeline } from 'node:stream/promises';
 import { Refusal } from './refusal.ts';
 import type { Answer } from './route.ts';
 
-/** Sends an answer, whole or piece by piece as it comes. A caller that left is no error. */
+/**
+ * Sends an answer, whole or piece by piece as it comes; Node leaves the body out where HEAD asked. A caller that left
+ * is no error; rejects when the pieces end with one, and the caller sees a broken response.
+ */
 export async function sendAnswer(response: ServerResponse, given: Answer | Refusal): Promise<void> {
   const { status, headers, body } = given instanceof Refusal ? toErrorAnswer(given) : given;
   const fields = { 'Cache-Control': 'no-store', ...headers };
@@ -15,8 +18,11 @@ export async function sendAnswer(response: ServerResponse, given: Answer | Refus
   response.writeHead(status, fields);
   response.flushHeaders();
   if (response.req.method === 'HEAD') response.end();
-  // A stream that breaks is seen as one: pipeline destroys the response.
-  else await pipeline(body, response).catch(() => undefined);
+  else await pipeline(body, response).catch(rethrowUnlessLeft);
+}
+
+function rethrowUnlessLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
 
 function toErrorAnswer(refusal: Refusal): Answer {

@@ -127,6 +127,35 @@ describe('what is not there', () => {
   });
 });
 
+describe('methods', () => {
+  const withToken = [`Authorization: Bearer ${ADMIN_TOKEN}`];
+
+  test('HEAD asks what GET answers, without the body (RFC 9110 9.3.2)', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+
+    const get = await gateway.admin('/admin/replicas');
+    const head = await gateway.admin('/admin/replicas', { method: 'HEAD' });
+
+    expect(head.status).toBe(200);
+    expect(await head.text()).toBe('');
+    expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(await get.text())));
+    expect((await gateway.admin('/admin/replicas/a/drain', { method: 'HEAD' })).status).toBe(404);
+    expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
+  });
+
+  test('a page of another origin is not let in: OPTIONS has no answer', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const preflight = ['Origin: http://elsewhere', 'Access-Control-Request-Method: POST'];
+
+    expect((await call(gateway.adminUrl, 'OPTIONS /admin/replicas', preflight)).status).toBe(401);
+    const response = await call(gateway.adminUrl, 'OPTIONS /admin/replicas', [...preflight, ...withToken]);
+    expect(response.status).toBe(404);
+    expect(response.header('access-control-allow-origin')).toEqual([]);
+  });
+});
+
 describe('GET /admin/replicas', () => {
   test('shows each replica in configured order, with what is known of it and no key', async () => {
     await using a = await startFakeReplica({ name: 'a' });

@@ -1,0 +1,82 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Body } from '../../src/admin/content.ts';
+import { sendAnswer } from '../../src/admin/send-answer.ts';
+
+const HEADERS = { 'Content-Type': 'text/plain' };
+
+/** A server whose every answer has this body; `sent` is what became of sending the first. */
+async function startServer(body: Body) {
+  const sent = Promise.withResolvers<void>();
+  const server = createServer((_request, response) => {
+    sendAnswer(response, { status: 200, headers: HEADERS, body }).then(sent.resolve, sent.reject);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sent: sent.promise };
+}
+
+test('pieces are sent as they come', async () => {
+  const next = Promise.withResolvers<void>();
+  async function* pieces() {
+    yield 'one';
+    await next.promise;
+    yield Buffer.from('two');
+  }
+  const { url, sent } = await startServer(pieces());
+  const response = await fetch(url);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+
+  expect((await reader?.read())?.value).toBe('one');
+  next.resolve();
+  expect((await reader?.read())?.value).toBe('two');
+  expect((await reader?.read())?.done).toBe(true);
+  await sent;
+});
+
+test('a caller that leaves ends the pieces, and is no error', async () => {
+  const ended = Promise.withResolvers<void>();
+  async function* pieces() {
+    try {
+      for (;;) yield 'x'.repeat(65_536);
+    } finally {
+      ended.resolve();
+    }
+  }
+  const { url, sent } = await startServer(pieces());
+  const leave = new AbortController();
+  const response = await fetch(url, { signal: leave.signal });
+  expect(response.status).toBe(200);
+  leave.abort();
+  await ended.promise;
+  await sent;
+});
+
+test('pieces that fail break the response: it does not look whole', async () => {
+  async function* pieces() {
+    yield 'one';
+    throw new Error('no more');
+  }
+  const { url, sent } = await startServer(pieces());
+  const failed = expect(sent).rejects.toThrow('no more');
+  await expect(fetch(url).then((response) => response.text())).rejects.toThrow();
+  await failed;
+});
+
+test('HEAD asks for no piece', async () => {
+  let isAsked = false;
+  async function* pieces() {
+    isAsked = true;
+    yield 'one';
+  }
+  const { url, sent } = await startServer(pieces());
+  const response = await fetch(url, { method: 'HEAD' });
+  expect(response.headers.get('content-type')).toBe('text/plain');
+  await sent;
+  expect(isAsked).toBe(false);
+});
