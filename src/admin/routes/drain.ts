@@ -108,6 +108,7 @@ async function changeDrain(
   // Whoever decided to send before the drain has sent when every worker has answered.
   const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name)]);
   onAction({ ...done, wasDrained: before.drained, startEpochMs });
+  if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
     wasDrained: before.drained,
     warnings: [
