@@ -1,4 +1,4 @@
-import type { Attributes, AttributeValue, HrTime, Link } from '@opentelemetry/api';
+import type { Attributes, AttributeValue, HrTime, Link, Span } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
 
@@ -7,6 +7,21 @@ const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
 
 const SEPARATOR = Buffer.from(',');
+
+const ENCODED_ATTRIBUTES = Symbol('attributes as OTLP JSON');
+
+interface EncodedSpan {
+  [ENCODED_ATTRIBUTES]?: string;
+}
+
+/** Gives a span its attributes in OTLP's JSON; they go out in place of those it has. */
+export function setEncodedAttributes(span: Span & EncodedSpan, json: string): void {
+  span[ENCODED_ATTRIBUTES] = json;
+}
+
+function encodedAttributesOf(span: ReadableSpan & EncodedSpan): string | undefined {
+  return span[ENCODED_ATTRIBUTES];
+}
 
 type TimedEvent = ReadableSpan['events'][number];
 
@@ -25,7 +40,7 @@ export function encodeSpan(span: ReadableSpan): Uint8Array {
       // The API counts kinds from 0, the protocol from 1: its 0 is "unspecified".
       `"name":${JSON.stringify(span.name)},"kind":${span.kind + 1},` +
       `"startTimeUnixNano":"${toNanos(span.startTime)}","endTimeUnixNano":"${toNanos(span.endTime)}",` +
-      `"attributes":${encodeAttributes(span.attributes)},` +
+      `"attributes":${encodedAttributesOf(span) ?? encodeAttributes(span.attributes)},` +
       `"droppedAttributesCount":${span.droppedAttributesCount},` +
       `"events":[${span.events.map(encodeEvent).join()}],"droppedEventsCount":${span.droppedEventsCount},` +
       `"status":{"code":${status.code}${status.message === undefined ? '' : `,"message":${JSON.stringify(status.message)}`}},` +

@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { RecordOutlet } from './record-outlet.ts';
 import { RecordProcessor } from './record-processor.ts';
-import { type RequestSpan, type RequestSpanStart, startRequestSpan } from './request-span.ts';
+import { createRequestSpans, type RequestSpan, type RequestSpanStart } from './request-span.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 import { createIdGenerator, toTraceparent } from './trace-ids.ts';
 import { startRequestTracer } from './tracer.ts';
@@ -47,11 +47,12 @@ export function startRecorder(
     idGenerator,
     spanProcessor: new RecordProcessor(outlet, log),
   });
+  const startRequestSpan = createRequestSpans(tracer, { attemptSpans });
   return {
     startRequestSpan(start) {
       outlet.begin();
       const known = incoming === 'link' ? start : { ...start, incomingTraceparent: undefined };
-      return startRequestSpan(tracer, known, { attemptSpans });
+      return startRequestSpan(known);
     },
     discardRequestSpan: () => outlet.discard(),
     createUnsampledTraceparent: () =>

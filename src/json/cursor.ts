@@ -13,6 +13,7 @@ import {
   QUOTE,
   ZERO,
 } from './bytes.ts';
+import { toKnownKey } from './known-keys.ts';
 import { isDigit, JsonLexer, JsonSyntaxError, NOTHING } from './lexer.ts';
 
 export { JsonSyntaxError };
@@ -125,7 +126,10 @@ export class JsonCursor {
 
   /** The key last read by {@link nextKey}, decoded. */
   key(): string {
-    return this.#decode(this.keyStart + 1, this.#keyEnd, this.#keyHasEscapes);
+    const start = this.keyStart + 1;
+    return (
+      toKnownKey(this.#bytes, start, this.#keyEnd) ?? this.#decode(start, this.#keyEnd, this.#keyHasEscapes)
+    );
   }
 
   /** Consumes an opening bracket. */

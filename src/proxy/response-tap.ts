@@ -2,7 +2,7 @@ import type { RequestRecord } from '#otel/request-record.ts';
 import { JsonCursor } from '../json/cursor.ts';
 import { JsonSkimmer } from '../json/skim.ts';
 import { GapRecorder } from '../record/gaps.ts';
-import { type FinishedChoice, readTimings, type StreamChunk } from './stream-chunk.ts';
+import { type FinishedChoice, readStreamChunk, readTimings, type StreamChunk } from './stream-chunk.ts';
 import { readUsage, type UsageFigures, type UsageTally } from './usage.ts';
 
 /** The members of a record that a response tells. */
@@ -21,6 +21,7 @@ type ResponseFields = Pick<
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
 const MAX_CHOICES = 128;
+const NOTHING = Buffer.alloc(0);
 
 /** Finish reasons by choice index. A reason that is no plain word is not taken over: it could be text. */
 class FinishReasons {
@@ -100,27 +101,60 @@ export class StreamTap {
   }
 }
 
+/** A response of one read up to this size is kept until its end, and read at once. */
+const WHOLE_BYTES = 64 * 1024;
+
 /** Reads a JSON response of any size as it passes: usage and finish reasons, in bounded memory. */
 export class JsonTap {
-  readonly #skimmer = new JsonSkimmer({ topLevel: ['usage', 'timings', 'metrics'] });
+  /** The first read, as long as it is the only one. */
+  #whole: Buffer | null = null;
+  #skimmer: JsonSkimmer | null = null;
 
   push(chunk: Buffer): void {
-    this.#skimmer.push(chunk);
+    if (this.#skimmer === null && this.#whole === null && chunk.length <= WHOLE_BYTES) this.#whole = chunk;
+    else this.#skim(chunk);
   }
 
   /** Writes what was learnt into a record. */
   fill(fields: ResponseFields): void {
-    const { captured, finishReasons } = this.#skimmer;
-    const usage = readObject(captured.get('usage'), readUsage);
-    if (usage !== null) fillUsage(fields, usage);
-    const timings = readObject(captured.get('timings') ?? captured.get('metrics'), readTimings);
-    if (timings !== null) fields.timings = timings;
-    const reasons = new FinishReasons();
-    finishReasons.forEach((reason, index) => {
-      reasons.add({ index, reason });
-    });
-    reasons.fill(fields);
+    if (this.#whole !== null && fillFromWhole(fields, this.#whole)) return;
+    this.#skim(NOTHING);
+    if (this.#skimmer !== null) fillFromSkimmed(fields, this.#skimmer);
   }
+
+  #skim(chunk: Buffer): void {
+    this.#skimmer ??= new JsonSkimmer({ topLevel: ['usage', 'timings', 'metrics'] });
+    if (this.#whole !== null) this.#skimmer.push(this.#whole);
+    this.#whole = null;
+    this.#skimmer.push(chunk);
+  }
+}
+
+/**
+ * Takes over what a whole response says, whose members are those of a stream's chunk: skimming it bytewise takes six
+ * times as long (8.6 µs for 600 bytes). False if it is not JSON, so that nothing was taken over.
+ */
+function fillFromWhole(fields: ResponseFields, bytes: Buffer): boolean {
+  const { kind, usage, timings, finished } = readStreamChunk({ bytes, start: 0, end: bytes.length });
+  if (kind !== 'object') return false;
+  if (usage !== null) fillUsage(fields, usage);
+  if (timings !== null) fields.timings = timings;
+  const reasons = new FinishReasons();
+  for (const choice of finished) reasons.add(choice);
+  reasons.fill(fields);
+  return true;
+}
+
+function fillFromSkimmed(fields: ResponseFields, { captured, finishReasons }: JsonSkimmer): void {
+  const usage = readObject(captured.get('usage'), readUsage);
+  if (usage !== null) fillUsage(fields, usage);
+  const timings = readObject(captured.get('timings') ?? captured.get('metrics'), readTimings);
+  if (timings !== null) fields.timings = timings;
+  const reasons = new FinishReasons();
+  finishReasons.forEach((reason, index) => {
+    reasons.add({ index, reason });
+  });
+  reasons.fill(fields);
 }
 
 function fillUsage(fields: ResponseFields, figures: UsageFigures): void {

@@ -75,7 +75,7 @@ const cursor = new JsonCursor(Buffer.alloc(0));
  * Reads the JSON of one event. Only top-level keys count: `usage` inside content or tool arguments is text.
  * What is not a JSON object is `other`, never an error: the replica's bytes are relayed whatever they are.
  */
-export function readStreamChunk(data: EventData): StreamChunk {
+export function readStreamChunk(data: Pick<EventData, 'bytes' | 'start' | 'end'>): StreamChunk {
   const { bytes, start, end } = data;
   if (end - start === DONE_TEXT.length && bytes.toString('latin1', start, end) === DONE_TEXT) return DONE;
   try {

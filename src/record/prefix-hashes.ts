@@ -6,7 +6,11 @@ const DIGEST_BYTES = 32;
 const MAX_CODE_POINT_BYTES = 4;
 /** How much of a medium's beginning, and of its end, goes into its mark. */
 const MEDIA_SAMPLE_BYTES = 4096;
+/** Hex digits of a digest that are recorded. */
+const HASH_CHARS = 16;
 const NOTHING = Buffer.alloc(0);
+/** Models whose first hash is kept; most requests have no tools, and it is the same for all of them. */
+const MAX_STARTS = 64;
 const ZERO_BYTE = Buffer.alloc(1);
 
 /** The settings of prefix hashing: `prefix_hash` of the configuration, and the salt. */
@@ -43,19 +47,31 @@ export function createPrefixHasher({ salt, blockChars, maxBlocks }: PrefixHashSe
   // 0.86 µs on Node 26.10, where createHash and two updates take 1.28 µs.
   const scratch = Buffer.alloc(2 * DIGEST_BYTES + blockChars * MAX_CODE_POINT_BYTES);
   key.copy(scratch);
+  const starts = new Map<string, string>();
+  const startOf = (model: string): string => {
+    const known = starts.get(model);
+    if (known !== undefined) return known;
+    const start = toStart(key, model, NOTHING);
+    if (starts.size < MAX_STARTS) starts.set(model, start);
+    return start;
+  };
   return {
     begin(model, tools) {
-      const start = Buffer.concat([key, Buffer.from(model), ZERO_BYTE, tools ?? NOTHING]);
-      hash('sha256', start, 'buffer').copy(scratch, DIGEST_BYTES);
+      scratch.write(tools === undefined ? startOf(model) : toStart(key, model, tools), DIGEST_BYTES, 'hex');
       return new BlockChain(scratch, blockChars, maxBlocks);
     },
     mediaMark(payload) {
       const first = payload.subarray(0, MEDIA_SAMPLE_BYTES);
       const last = payload.subarray(Math.max(0, payload.length - MEDIA_SAMPLE_BYTES));
       const digest = hash('sha256', Buffer.concat([key, first, last]), 'hex');
-      return Buffer.from(`\ufffc${payload.length}:${digest.slice(0, 16)}`);
+      return Buffer.from(`\ufffc${payload.length}:${digest.slice(0, HASH_CHARS)}`);
     },
   };
+}
+
+/** The hash that stands before the first block, in hex. */
+function toStart(key: Buffer, model: string, tools: Buffer): string {
+  return hash('sha256', Buffer.concat([key, Buffer.from(model), ZERO_BYTE, tools]), 'hex');
 }
 
 class BlockChain implements PrefixChain {
@@ -114,9 +130,10 @@ class BlockChain implements PrefixChain {
   }
 
   #endBlock(): void {
-    const digest = hash('sha256', this.#scratch.subarray(0, this.#end), 'buffer');
-    digest.copy(this.#scratch, DIGEST_BYTES);
-    this.#hashes.push(digest.toString('hex', 0, 8));
+    // As text, and back: a digest as a Buffer takes half as long again (1.6 µs, not 1.0).
+    const digest = hash('sha256', this.#scratch.subarray(0, this.#end), 'hex');
+    this.#scratch.write(digest, DIGEST_BYTES, DIGEST_BYTES, 'hex');
+    this.#hashes.push(digest.slice(0, HASH_CHARS));
     this.#end = 2 * DIGEST_BYTES;
     this.#chars = 0;
   }

@@ -71,16 +71,14 @@ class TextReader {
   readonly #chain: PrefixChain;
   /** One cursor a level of nesting, used again and again: making one takes as long as reading a short text. */
   readonly #list: JsonCursor;
-  readonly #parts: JsonCursor;
-  readonly #part: JsonCursor;
+  #parts: JsonCursor | null = null;
+  #part: JsonCursor | null = null;
 
   constructor(body: Buffer, hasher: PrefixHasher, chain: PrefixChain) {
     this.#body = body;
     this.#hasher = hasher;
     this.#chain = chain;
     this.#list = new JsonCursor(body);
-    this.#parts = new JsonCursor(body);
-    this.#part = new JsonCursor(body);
   }
 
   /** The text of a chat. False if the value is no array. */
@@ -122,7 +120,11 @@ class TextReader {
   #readContent(content: Span | undefined): void {
     if (content === undefined) return;
     const text = this.#stringAt(content);
-    if (text !== undefined) this.#addText(text);
+    if (text !== undefined) {
+      this.#addText(text);
+      return;
+    }
+    this.#parts ??= new JsonCursor(this.#body);
     const cursor = this.#parts.reset(this.#body, content.start, content.end);
     if (cursor.peek() !== 'array') return;
     cursor.beginArray();
@@ -156,6 +158,7 @@ class TextReader {
   }
 
   #memberAt(object: Span, key: string): Span | undefined {
+    this.#part ??= new JsonCursor(this.#body);
     const cursor = this.#part.reset(this.#body, object.start, object.end);
     return readMembers(cursor, new Set([key])).get(key);
   }

@@ -3,7 +3,7 @@ import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SCOPE_NAME } from '#otel/attribute-names.ts';
 import { RecordProcessor } from '#otel/record-processor.ts';
-import { startRequestSpan } from '#otel/request-span.ts';
+import { createRequestSpans } from '#otel/request-span.ts';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,
@@ -260,11 +260,10 @@ test('an attempt that is never ended leaves no span: its replica was drained bef
   const outlet = { begin() {}, discard() {}, refuse() {}, put: (line: Uint8Array) => void lines.push(line) };
   const processor = new RecordProcessor(outlet, createQuietLog());
   const tracer = new TracerProvider({ spanProcessors: [processor] }).getTracer(SCOPE_NAME);
-  const request = startRequestSpan(
-    tracer,
-    { method: 'POST', route: '/v1/completions' },
-    { attemptSpans: true },
-  );
+  const request = createRequestSpans(tracer, { attemptSpans: true })({
+    method: 'POST',
+    route: '/v1/completions',
+  });
   const attempt = { method: 'POST', ordinal: 1, replica: 'a', url: 'http://a/v1/completions' } as const;
   request.startAttempt(attempt);
   const served = request.startAttempt({ ...attempt, replica: 'b' });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/attribute-names.ts';
-import { isDoubleName, toAttributes, toErrorType } from '#otel/attributes.ts';
+import { isDoubleName, toErrorType } from '#otel/attributes.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
-import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;
 

@@ -5,12 +5,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startAttemptSpan } from '#otel/attempt-span.ts';
 import { RECORD_FIELDS } from '#otel/attribute-names.ts';
-import { toAttributes } from '#otel/attributes.ts';
 import { decodeRecord, decodeRecords } from '#otel/decode-record.ts';
 import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/envelope.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
-import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 /** Values of each type that the encoder takes whole. */
 const text = (maxLength = 256) => fc.string({ unit: 'binary', maxLength: maxLength / 2 });

@@ -5,10 +5,9 @@ import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 import { startAttemptSpan } from '#otel/attempt-span.ts';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/attribute-names.ts';
-import { toAttributes } from '#otel/attributes.ts';
 import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/envelope.ts';
-import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 const RESOURCE = resourceFromAttributes({
   'service.name': 'spangate',

@@ -1,3 +1,5 @@
+import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import { createAttributesEncoder, type HttpFacts } from '#otel/attributes.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 
 /** A record of a plain success with the least it can hold. */
@@ -38,3 +40,19 @@ export const FULL_RECORD: Required<RequestRecord> = {
   client_request_id: 'client-1',
   timings: { prompt_ms: 20, predicted_per_second: 91.5 },
 };
+
+type AnyValue = { readonly [member: string]: unknown };
+
+/** The attributes that the span of a record has on the wire, as the SDK would hold them. */
+export function toAttributes(record: RequestRecord, http: HttpFacts): Attributes {
+  const encoded: readonly { readonly key: string; readonly value: AnyValue }[] = JSON.parse(
+    createAttributesEncoder()(record, http),
+  );
+  return Object.fromEntries(encoded.map(({ key, value }) => [key, toValue(value)]));
+}
+
+function toValue({ stringValue, boolValue, intValue, doubleValue, arrayValue }: AnyValue): AttributeValue {
+  if (intValue !== undefined) return Number(intValue);
+  if (arrayValue !== undefined) return (arrayValue as { values: AnyValue[] }).values.map(toValue) as string[];
+  return (stringValue ?? boolValue ?? doubleValue) as AttributeValue;
+}

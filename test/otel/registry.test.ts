@@ -7,7 +7,7 @@ import { createExportCounters } from '#otel/export-stats.ts';
 import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { startRequestSpan } from '#otel/request-span.ts';
+import { createRequestSpans } from '#otel/request-span.ts';
 import {
   renderMetricDocs,
   renderMetricNames,
@@ -75,7 +75,7 @@ function encodeEverything() {
   };
   const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
   const start = { method: 'POST', route: '/v1/chat/completions' } as const;
-  const span = startRequestSpan(tracer, start, { attemptSpans: true });
+  const span = createRequestSpans(tracer, { attemptSpans: true })(start);
   const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
   span.startAttempt(attempt).end({ status: 429 });
   span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429' });

@@ -23,12 +23,18 @@ function tapped(
   return record;
 }
 
+/** What the record says of a JSON response, which is the same whether it came in one read or byte by byte. */
 function tappedJson(text: string): Partial<RequestRecord> {
-  const tap = new JsonTap();
-  tap.push(Buffer.from(text));
-  const record: Partial<RequestRecord> = {};
-  tap.fill(record);
-  return record;
+  const whole = Buffer.from(text);
+  const [inOneRead, byteByByte] = [[whole], [...whole].map((byte) => Buffer.of(byte))].map((chunks) => {
+    const tap = new JsonTap();
+    for (const chunk of chunks) tap.push(chunk);
+    const record: Partial<RequestRecord> = {};
+    tap.fill(record);
+    return record;
+  });
+  expect(inOneRead).toEqual(byteByByte);
+  return inOneRead ?? {};
 }
 
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
