@@ -53,16 +53,21 @@ describe('the packed package, installed elsewhere', () => {
     expect(stdout).toContain(version);
   });
 
-  test('its gateway command serves until SIGTERM, and then ends with nothing cut', async () => {
+  test('its gateway command serves, the dashboard too, until SIGTERM, and then ends with nothing cut', async () => {
     const config = join(ROOT, 'test/e2e/package.test.yaml');
     const child = spawn(gateway, ['-config', config], {
       env: { ...ENV, STATE_DIR: join(folder, 'state') },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const exited = once(child, 'exit');
-    const listen = await firstMatch(child.stdout, /"listen":"([^"]+)"/);
+    const addresses = await firstMatch(child.stdout, /"listen":"([^"]+","adminListen":"[^"]+)"/);
+    const [listen, adminListen] = addresses.split('","adminListen":"');
     const health = await fetch(`http://${listen}/healthz`);
     expect(await health.text()).toBe('ok');
+    const page = await (await fetch(`http://${adminListen}/`)).text();
+    for (const [, path] of page.matchAll(/(?:href|src)="([^"]+)"/g)) {
+      expect((await fetch(`http://${adminListen}/${path}`)).status, path).toBe(200);
+    }
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);
   });
