@@ -3,10 +3,12 @@ import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../support/certificates.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 async function drain(gateway: StartedGateway, target = 'a/drain'): Promise<ReplicaAnswer> {
   const response = await gateway.admin(`/admin/replicas/${target}`, { method: 'POST' });
@@ -67,6 +69,36 @@ test('a request that was still connecting when the drain came goes to another re
   expect(b.requests).toHaveLength(1);
   expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ inflight: 0, safe_to_stop: true });
   expect(a.requestCount).toBe(0);
+});
+
+/** Keeps what is posted to a worker from it, as if it were busy; the function returned lets it have all. */
+function holdMessages(worker: Worker | undefined): () => void {
+  if (worker === undefined) throw new Error('there is no such worker');
+  const post = worker.postMessage.bind(worker);
+  const held: unknown[] = [];
+  worker.postMessage = (message) => held.push(message);
+  return () => {
+    worker.postMessage = post;
+    for (const message of held) post(message);
+  };
+}
+
+test('while a worker has not confirmed the drain, nobody is told that it is safe', {
+  timeout: 60_000,
+}, async () => {
+  await using a = await startFakeReplica({ name: 'a' });
+  using workers = watchWorkerThreads();
+  await using gateway = await startGateway({ replicas: [a], config: { gateway: { workers: 2 } } });
+  const letGo = holdMessages(workers.threads[1]);
+
+  const response = await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+  expect(await response.json()).toMatchObject({
+    replica: { drained: true, inflight: 0, safe_to_stop: null },
+    warning: expect.stringMatching(/^No answer yet from workers 2:/),
+  });
+  expect(await gateway.replicas()).toMatchObject([{ safe_to_stop: null }]);
+  letGo();
+  await expect.poll(() => gateway.replicas(), { timeout: 30_000 }).toMatchObject([{ safe_to_stop: true }]);
 });
 
 const CLIENTS = 32;
