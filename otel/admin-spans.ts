@@ -1,4 +1,4 @@
-import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api';
+import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { getBooleanFromEnv } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
@@ -6,8 +6,11 @@ import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@openteleme
 import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
 import type { Clock } from './clock.ts';
 
-/** What somebody did to a replica through the admin API. */
-export interface AdminAction {
+/** What somebody did through the admin API, or by a signal. */
+export type AdminAction = DrainAction | ReloadAction;
+
+/** A replica was drained or undrained. */
+interface DrainAction {
   readonly action: 'drain' | 'undrain';
   readonly replica: string;
   readonly wasDrained: boolean;
@@ -16,6 +19,20 @@ export interface AdminAction {
   /** Null when none was given. */
   readonly reason: string | null;
   /** When the call came, in milliseconds since 1970. */
+  readonly startEpochMs: number;
+}
+
+/** The configuration was read again. */
+interface ReloadAction {
+  readonly action: 'reload';
+  /** Null when it was refused. */
+  readonly done: {
+    readonly changedKeys: readonly string[];
+    readonly added: number;
+    readonly changed: number;
+    readonly removed: number;
+  } | null;
+  /** When it was asked for, in milliseconds since 1970. */
   readonly startEpochMs: number;
 }
 
@@ -47,16 +64,12 @@ export function startAdminSpans(
   });
   const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
   return {
-    record({ action, replica, wasDrained, inflight, reason, startEpochMs }) {
+    record(action) {
       // INTERNAL: a SERVER span would count among the requests of whoever makes metrics of spans.
-      const options = { kind: SpanKind.INTERNAL, root: true, startTime: startEpochMs };
-      const span = tracer.startSpan(action, options, ROOT_CONTEXT);
-      span.setAttributes({
-        [ADMIN_ACTION.replica]: replica,
-        [ADMIN_ACTION.wasDrained]: wasDrained,
-        [ADMIN_ACTION.inflight]: inflight,
-        ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
-      });
+      const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
+      const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
+      span.setAttributes(action.action === 'reload' ? toReloadAttributes(action) : toDrainAttributes(action));
+      if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     },
     async shutdown(deadlineMs) {
@@ -66,5 +79,24 @@ export function startAdminSpans(
       await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
       isDone.abort();
     },
+  };
+}
+
+function toDrainAttributes({ replica, wasDrained, inflight, reason }: DrainAction): Attributes {
+  return {
+    [ADMIN_ACTION.replica]: replica,
+    [ADMIN_ACTION.wasDrained]: wasDrained,
+    [ADMIN_ACTION.inflight]: inflight,
+    ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
+  };
+}
+
+function toReloadAttributes({ done }: ReloadAction): Attributes {
+  if (done === null) return { [ADMIN_ACTION.errorType]: 'invalid_config' };
+  return {
+    [ADMIN_ACTION.changedKeys]: [...done.changedKeys],
+    [ADMIN_ACTION.replicasAdded]: done.added,
+    [ADMIN_ACTION.replicasChanged]: done.changed,
+    [ADMIN_ACTION.replicasRemoved]: done.removed,
   };
 }

@@ -94,4 +94,9 @@ export const ADMIN_ACTION = {
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
   reason: 'gateway.reason',
+  changedKeys: 'gateway.changed_keys',
+  replicasAdded: 'gateway.replicas_added',
+  replicasChanged: 'gateway.replicas_changed',
+  replicasRemoved: 'gateway.replicas_removed',
+  errorType: 'error.type',
 } as const;

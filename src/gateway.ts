@@ -2,17 +2,20 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { AdminAction } from '#otel/admin-spans.ts';
 import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
-import { createListener, listen } from './http/listener.ts';
+import { configureListener, createListener, listen } from './http/listener.ts';
 import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
+import { type ConfigSource, createReload } from './reload.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
 import { Drains } from './replicas/drains.ts';
 import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts';
@@ -38,6 +41,8 @@ export interface GatewayCollaborators {
     readonly hashSalt?: string | undefined;
   };
   readonly log: Logger;
+  /** Where the configuration can be read again; without one, a reload is refused. */
+  readonly configSource?: ConfigSource | undefined;
   /** Finds out who is behind the names of services; without one, the system's. */
   readonly resolver?: Resolver | undefined;
   /** Called with every finished record, after it entered the queue. */
@@ -58,6 +63,11 @@ export interface CloseResult {
 export interface Gateway {
   /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free one. */
   start(): Promise<{ readonly listen: Address; readonly adminListen: Address }>;
+  /**
+   * Reads the configuration again and takes over what can change while requests run. Logged, and in the spans of
+   * admin actions; one after the other.
+   */
+  reload(): Promise<ReloadOutcome>;
   /** The whole shutdown: delay, grace for requests in flight, flush of records. Idempotent. */
   close(): Promise<CloseResult>;
 }
@@ -71,6 +81,9 @@ interface Running {
   readonly metrics: Metrics;
   readonly serving: Serving;
   readonly adminListener: Server;
+  readonly reload: () => Promise<ReloadOutcome>;
+  /** The steps of a shutdown as the last reload left them. */
+  readonly shutdown: () => Config['shutdown'];
 }
 
 /** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
@@ -88,7 +101,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
-    await roster.start();
+    await orStartError('replicas', roster.start());
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -108,19 +121,25 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       }
     },
 
+    async reload() {
+      return running === null || closing !== null ? NOT_RUNNING : await running.reload();
+    },
+
     close() {
-      closing ??= running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, config.shutdown);
+      closing ??= running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, running.shutdown());
       return closing;
     },
   };
 }
 
 const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
+const NOT_RUNNING: ReloadOutcome = { kind: 'refused', problems: ['the gateway starts or stops'] };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 
 async function compose(config: Config, collaborators: GatewayCollaborators): Promise<Running> {
   const { env, log, resolver = createResolver() } = collaborators;
   const { stateDir } = config;
+  let inForce = config;
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const shared = new SharedState(memory.replicas);
@@ -147,7 +166,7 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     stats: telemetry.stats(),
     inflight: registry.replicas.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
-  const onRecord = recordObserver(config, collaborators, [figures.add, metrics.record]);
+  const onRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
   const plane = { config, salt, memory };
   const serving =
     workerCount === 1
@@ -157,6 +176,17 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
     ...{ registry, resolver, log },
     publish: () => publish(registry, serving),
   });
+  const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
+  /** The replicas first: they are all that can be refused. */
+  const apply = async (next: Config) => {
+    const changes = await roster.configure(next);
+    if (next.log.level !== inForce.log.level) log.level = next.log.level;
+    configureListener(adminListener, toListenerSettings(next));
+    await serving.configure(next);
+    inForce = next;
+    return changes;
+  };
+  const reload = createReload(collaborators.configSource, { apply, onAction, log });
   const adminListener = createListener(
     toListenerSettings(config),
     new SharedLimit(allocateLimit(1, config.limits.connections), 0),
@@ -171,10 +201,11 @@ async function compose(config: Config, collaborators: GatewayCollaborators): Pro
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => roster.refresh(replica),
-      onAction: (action) => telemetry.recordAdminAction(action),
+      ...{ reload, onAction },
     }),
   );
-  return { registry, roster, telemetry, figures, metrics, serving, adminListener };
+  const shutdown = () => inForce.shutdown;
+  return { registry, roster, telemetry, figures, metrics, serving, adminListener, reload, shutdown };
 }
 
 function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {
@@ -207,14 +238,14 @@ async function listenOn(
 
 /** Tells of each record: to whoever asked for them, and to the access log if it is on. */
 function recordObserver(
-  config: Config,
+  logSettings: () => Config['log'],
   { log, onRecord }: GatewayCollaborators,
   counts: readonly ((record: Readonly<RequestRecord>) => void)[],
 ): (record: Readonly<RequestRecord>) => void {
   return (record) => {
     for (const count of counts) count(record);
     onRecord?.(record);
-    if (config.log.requests) log.info(toAccessLogFields(record), 'request');
+    if (logSettings().requests) log.info(toAccessLogFields(record), 'request');
   };
 }
 

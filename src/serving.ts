@@ -1,7 +1,7 @@
 import type { RecordOutlet } from '#otel/record-outlet.ts';
 import { startRecorder } from '#otel/start-recorder.ts';
 import type { Config } from './config/config.ts';
-import { createListener, listen, stopAccepting } from './http/listener.ts';
+import { configureListener, createListener, listen, stopAccepting } from './http/listener.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from './http/shared-limit.ts';
 import { createBodyInspector } from './proxy/body-inspector.ts';
 import { createProxy } from './proxy/handle-request.ts';
@@ -66,6 +66,8 @@ export interface Serving {
   listen(address: ListenAddress): Promise<number>;
   /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
   apply(topology: Topology): Promise<void>;
+  /** Takes over what a reload can change; resolves once no request begins with anything older. */
+  configure(config: Config): Promise<void>;
   /**
    * Resolves when everything that was under way in the present tick of whoever serves is over. Returns the numbers,
    * from 1, of workers that did not answer in time.
@@ -111,6 +113,11 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   return {
     listen: (address) => listen(listener, address),
     apply: async (topology) => pool.apply(topology),
+    async configure(next) {
+      configureListener(listener, toListenerSettings(next));
+      proxy.configure(toProxySettings(next));
+      pool.configure({ policy: next.routing.policy, timeouts: toConnectionTimeouts(next) });
+    },
     // Nothing else of this thread runs while somebody asks: whatever was decided is written.
     confirm: async () => [],
     startClosing: () => proxy.startClosing(),

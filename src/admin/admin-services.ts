@@ -2,7 +2,7 @@ import type { AdminAction } from '#otel/admin-spans.ts';
 import type { ExportStats } from '#otel/export-stats.ts';
 import type { RecentRecords } from '#otel/recent-records.ts';
 import type { Drains } from '../replicas/drains.ts';
-import type { RegisteredReplica, ReplicaRegistry } from '../replicas/registry.ts';
+import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
 
 /** Where admin actions are logged. A pino logger fits. */
@@ -22,6 +22,19 @@ export interface DashboardServices {
   readonly traceUrlTemplate: string | null;
 }
 
+/** What a reload of the configuration did, or why it did nothing. */
+export type ReloadOutcome =
+  | {
+      readonly kind: 'reloaded';
+      /** Keys of the file whose new value is in force. */
+      readonly changed: readonly string[];
+      /** Keys of the file whose new value waits for a restart. */
+      readonly needsRestart: readonly string[];
+      readonly replicas: ReplicaChanges;
+    }
+  /** Nothing has changed. Each problem is one line that holds no secret. */
+  | { readonly kind: 'refused'; readonly problems: readonly string[] };
+
 /** What the routes work with. */
 export interface AdminServices {
   readonly registry: ReplicaRegistry;
@@ -33,6 +46,8 @@ export interface AdminServices {
   readonly metricsText: () => AsyncIterable<string>;
   /** Asks a replica what it serves, where that is not configured; it is about to be used again. */
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
+  /** Reads the configuration again; it logs and tells of the action by itself. */
+  readonly reload: () => Promise<ReloadOutcome>;
   /** Told of each action when it is in force and stored, or could not be. */
   readonly onAction: (action: AdminAction) => void;
   readonly log: AdminLog;

@@ -5,6 +5,7 @@ import { showMetrics } from './routes/metrics.ts';
 import { describeRoutes } from './routes/openapi.ts';
 import { showOverview } from './routes/overview.ts';
 import { listRecords } from './routes/records.ts';
+import { reloadConfig } from './routes/reload.ts';
 import { listReplicas } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
@@ -13,6 +14,7 @@ export const ROUTES: readonly Route[] = [
   listReplicas,
   drainReplica,
   undrainReplica,
+  reloadConfig,
   showStats,
   showMetrics,
   listRecords,

@@ -14,13 +14,15 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   const { values } = parseOptions(args, configOption);
   const path = findConfigPath(values.config, env);
   if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
-  const config = toConfig(await readConfigFile(path, env));
+  const read = () => readConfigFile(path, env);
+  const file = await read();
+  const config = toConfig(file);
   const log = createLogger(config.log.level, stdout);
-  signals.onHangup(() => log.warn('SIGHUP is ignored: this version cannot reload its configuration'));
 
   const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
-  const gateway = createGateway(config, { env: toSecrets(env), log });
+  const gateway = createGateway(config, { env: toSecrets(env), log, configSource: { file, read } });
+  signals.onHangup(() => void gateway.reload());
   const { listen, adminListen } = await gateway.start();
   if (!env.SVC_ADMIN_TOKEN) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
   log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');

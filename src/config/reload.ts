@@ -10,11 +10,10 @@ export const RELOADED_KEYS = [
   'headers',
   'replicas',
   'discovery',
+  'routing',
   'timeouts',
   'limits.body',
-  'limits.buffered',
   'limits.event',
-  'limits.connections',
   'shutdown',
   'log',
 ] as const;

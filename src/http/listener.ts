@@ -84,6 +84,15 @@ export function createListener(
   return server;
 }
 
+/** Takes over the settings that can change while it serves: its times. */
+export function configureListener(
+  server: Server,
+  { headersTimeoutMs, keepAliveMs }: Pick<ListenerSettings, 'headersTimeoutMs' | 'keepAliveMs'>,
+): void {
+  server.headersTimeout = headersTimeoutMs;
+  server.keepAliveTimeout = keepAliveMs;
+}
+
 /** Whether a response ended because its request's body was not valid HTTP. */
 export function wasMalformed({ errored }: ServerResponse): boolean {
   return errored instanceof Error && 'code' in errored && String(errored.code).startsWith('HPE_');

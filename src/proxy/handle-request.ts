@@ -18,6 +18,8 @@ export interface ProxyService {
   startClosing(): void;
   /** From now on no connection is kept, whatever was promised. */
   endKeepAlive(): void;
+  /** Requests that begin from now on go by other settings. */
+  configure(settings: ProxySettings): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
   /** Ends the requests that are still in flight, and returns how many those were. */
@@ -33,7 +35,8 @@ const RECORDED_ENDPOINTS: ReadonlySet<string> = new Set<RecordedEndpoint>([
 const isRecorded = (path: string): path is RecordedEndpoint => RECORDED_ENDPOINTS.has(path);
 
 /** Creates the proxy of one listener. */
-export function createProxy(settings: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
+export function createProxy(initial: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
+  let settings = initial;
   const inFlight = new InFlight();
   let phase: 'serving' | 'closing' | 'ending' = 'serving';
   let onIdle: (() => void) | null = null;
@@ -85,6 +88,9 @@ export function createProxy(settings: ProxySettings, collaborators: ProxyCollabo
     },
     endKeepAlive() {
       phase = 'ending';
+    },
+    configure(next) {
+      settings = next;
     },
     untilIdle() {
       if (inFlight.size === 0) return Promise.resolve();

@@ -25,6 +25,8 @@ export interface Connections {
   dispatch(options: Dispatcher.DispatchOptions, handler: ConnectionAwareHandler): void;
   /** Sends on a connection that was never used before and is closed afterwards. */
   dispatchOnFresh(options: Dispatcher.DispatchOptions, handler: ConnectionAwareHandler): void;
+  /** Closes every connection as soon as nothing is under way on it. Nothing more can be sent. */
+  retire(): void;
   /** Destroys every connection. */
   close(): Promise<void>;
 }
@@ -128,6 +130,9 @@ export function createConnections(
       fresh.add(client);
       client.dispatch({ ...options, reset: true }, handler);
       void client.close().finally(() => fresh.delete(client));
+    },
+    retire() {
+      void undiciPool.close();
     },
     async close() {
       await Promise.all([undiciPool.destroy(), ...[...fresh].map((client) => client.destroy())]);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Replica, type ReplicaSurroundings } from './replica.ts';
 import { type Asked, Rotation } from './rotation.ts';
 import { POLICIES } from './routing/policies.ts';
@@ -33,13 +34,13 @@ export interface PoolSurroundings extends ReplicaSurroundings {
 
 /** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
 export class ReplicaPool {
-  readonly #with: PoolSurroundings;
+  #with: PoolSurroundings;
+  #topology: Topology = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
-  #isComplete = true;
 
   constructor(surroundings: PoolSurroundings) {
     this.#with = surroundings;
@@ -51,8 +52,9 @@ export class ReplicaPool {
    * Takes over which replicas there are and what they serve. Replicas that stay keep their connections, those that
    * went finish what they have in flight; turns go on from where they were.
    */
-  apply({ replicas: facts, cursors, isComplete }: Topology): void {
-    this.#isComplete = isComplete;
+  apply(topology: Topology): void {
+    this.#topology = topology;
+    const { replicas: facts, cursors } = topology;
     const previous = this.#bySlot;
     const replicas = facts.map((replicaFacts) => {
       const known = previous.get(replicaFacts.slot);
@@ -72,6 +74,14 @@ export class ReplicaPool {
     );
     this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels, this.#rotationOfUnknown);
     this.#rotationOfAll = this.#toRotationOfAll(replicas);
+  }
+
+  /** Chooses and connects in another way from now on. */
+  configure({ policy, timeouts }: Pick<PoolSurroundings, 'policy' | 'timeouts'>): void {
+    const areSameTimeouts = isDeepStrictEqual(timeouts, this.#with.timeouts);
+    this.#with = { ...this.#with, policy, timeouts };
+    if (!areSameTimeouts) for (const replica of this.#bySlot.values()) replica.reconnect(timeouts);
+    this.apply(this.#topology);
   }
 
   /** Whether the prefix hashes of a request must be known before its replica is chosen. */
@@ -97,7 +107,7 @@ export class ReplicaPool {
 
   /** A model that nobody serves may be served by those whose name is not resolved yet. */
   #orNotReached(lease: Lease | NoLease): Lease | NoLease {
-    return lease === 'model_not_found' && !this.#isComplete ? 'no_replica_reachable' : lease;
+    return lease === 'model_not_found' && !this.#topology.isComplete ? 'no_replica_reachable' : lease;
   }
 
   /** Destroys every connection to every replica. */

@@ -122,6 +122,14 @@ interface Retired {
   readonly goneSince: number;
 }
 
+/** There is no room for all the replicas that are wanted. `message` is one line for the operator. */
+export class TooManyReplicasError extends Error {
+  constructor() {
+    super(`more than ${MAX_REPLICAS} replicas, those included that finish their last requests`);
+    this.name = 'TooManyReplicasError';
+  }
+}
+
 /** The names of the replicas that a new configuration concerned. */
 export interface ReplicaChanges {
   readonly added: readonly string[];
@@ -171,8 +179,8 @@ export class ReplicaRegistry {
 
   /**
    * Takes over the wanted replicas, at a time in RFC 3339. One with the name and the server of a present one is that
-   * one, and keeps what is known of it; drains go by name. Throws a RangeError, and changes nothing, when those that
-   * are removed and not yet gone leave too little room. `isComplete`: whether these are all that are meant.
+   * one, and keeps what is known of it; drains go by name. Throws a TooManyReplicasError, and changes nothing,
+   * when those that are removed and not yet gone leave too little room. `isComplete`: whether these are all that are meant.
    */
   configure(configs: readonly ReplicaConfig[], at: string, { isComplete = true } = {}): ReplicaChanges {
     const { steps, removed } = planReplicas(
@@ -181,7 +189,7 @@ export class ReplicaRegistry {
     );
     const isNew = ({ action }: ReplicaStep) => action === 'add' || action === 'replace';
     this.#releaseSlots();
-    if (steps.filter(isNew).length > this.#freeSlots.length) throw tooManyReplicas();
+    if (steps.filter(isNew).length > this.#freeSlots.length) throw new TooManyReplicasError();
     this.#isComplete = isComplete;
     const present = new Map(this.#replicas.map((replica) => [replica.name, replica]));
     this.#replicas = steps.map((step) => {
@@ -225,7 +233,7 @@ export class ReplicaRegistry {
 
   #add(config: ReplicaConfig): RegisteredReplica {
     const slot = this.#freeSlots.pop();
-    if (slot === undefined) throw tooManyReplicas();
+    if (slot === undefined) throw new TooManyReplicasError();
     this.#with.shared.clearSlot(slot);
     this.#with.drains.bind(config.name, slot);
     return new RegisteredReplica(slot, config, this.#with);
@@ -248,8 +256,4 @@ export class ReplicaRegistry {
 /** Whether one that was removed may still have something in flight. */
 function isPresent({ isSafeToStop }: RegisteredReplica): boolean {
   return isSafeToStop !== true;
-}
-
-function tooManyReplicas(): RangeError {
-  return new RangeError(`more than ${MAX_REPLICAS} replicas, those included that finish their last requests`);
 }

@@ -22,18 +22,18 @@ export class Replica {
   readonly seed: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
-  readonly connections: Connections;
   /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
   readonly fingerprint: { text: Buffer | null } = { text: null };
   readonly #with: ReplicaSurroundings;
   #facts: TopologyReplica;
+  #connections: Connections;
   #isRetired = false;
 
   constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
     this.slot = facts.slot;
     this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
     this.pathPrefix = pathPrefixOf(facts.config.url);
-    this.connections = createConnections(facts.config, surroundings.timeouts);
+    this.#connections = createConnections(facts.config, surroundings.timeouts);
     this.#facts = facts;
     this.#with = surroundings;
   }
@@ -78,15 +78,25 @@ export class Replica {
     this.#with.shared.setRefusesIncludeUsage(this.slot, refuses);
   }
 
+  get connections(): Connections {
+    return this.#connections;
+  }
+
   /** Takes over what a later topology says of it. */
   update(facts: TopologyReplica): void {
     this.#facts = facts;
   }
 
+  /** From now on requests go on connections of other time-outs; those under way go on as they are. */
+  reconnect(timeouts: ConnectionTimeouts): void {
+    this.#connections.retire();
+    this.#connections = createConnections(this.#facts.config, timeouts);
+  }
+
   /** It is not among the replicas any more: its connections are closed when nothing of this thread is in flight. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#addInflight(0) === 0) void this.connections.close();
+    if (this.#addInflight(0) === 0) void this.#connections.close();
   }
 
   /** Counts one request more in flight. */
@@ -96,7 +106,7 @@ export class Replica {
 
   /** Counts one request less in flight. */
   finish(): void {
-    if (this.#addInflight(-1) === 0 && this.#isRetired) void this.connections.close();
+    if (this.#addInflight(-1) === 0 && this.#isRetired) void this.#connections.close();
   }
 
   /** Returns how many requests this thread has in flight on it now. */

@@ -64,7 +64,7 @@ export class Roster {
 
   /**
    * Takes over another configuration. Resolves when every worker goes by it: none takes a request to a replica that
-   * was removed. Rejects with a RangeError, and changes nothing, when there are too many replicas.
+   * was removed. Rejects with a TooManyReplicasError, and changes nothing.
    */
   async configure(settings: RosterSettings): Promise<ReplicaChanges> {
     await this.#names.resolve(settings.services, PATIENCE_MS);

@@ -20,6 +20,11 @@ export interface WorkerStart {
 export type Order =
   | { readonly kind: 'listen'; readonly address: ListenAddress }
   | { readonly kind: 'apply'; readonly topology: Topology }
+  | {
+      readonly kind: 'configure';
+      readonly config: ServingSettings['config'];
+      readonly logLevels: readonly LogLevel[];
+    }
   | { readonly kind: 'confirm' }
   | { readonly kind: 'startClosing' }
   | { readonly kind: 'finish'; readonly graceMs: number }

@@ -12,7 +12,8 @@ import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from 
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry of a worker thread');
 
-const { settings, ledger, logLevels, topology } = workerData as WorkerStart;
+const { settings, ledger, topology, ...start } = workerData as WorkerStart;
+let { logLevels } = start;
 
 const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
@@ -49,6 +50,10 @@ async function carryOut(to: Serving, order: Order): Promise<number> {
     case 'apply':
       await to.apply(order.topology);
       return 0;
+    case 'configure':
+      ({ logLevels } = order);
+      await to.configure(order.config);
+      return 0;
     case 'confirm':
       await to.confirm();
       return 0;
@@ -63,9 +68,8 @@ async function carryOut(to: Serving, order: Order): Promise<number> {
 
 /** Lines go to the main thread's log: written from several threads they would tear each other. */
 function createLog(): ServingLog {
-  const write = (level: LogLevel) =>
-    logLevels.includes(level)
-      ? (fields: object, message: string) => post({ kind: 'log', level, fields, message })
-      : () => undefined;
+  const write = (level: LogLevel) => (fields: object, message: string) => {
+    if (logLevels.includes(level)) post({ kind: 'log', level, fields, message });
+  };
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }

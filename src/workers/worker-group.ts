@@ -13,7 +13,7 @@ import {
   type ServingSettings,
 } from '../serving.ts';
 import { findFreePort } from './free-port.ts';
-import type { LogLevel } from './messages.ts';
+import type { LogLevel, Order } from './messages.ts';
 import { LONG_LIFE_MS, restartDelayMs } from './restart-delay.ts';
 import { WorkerThread } from './worker-thread.ts';
 
@@ -52,10 +52,10 @@ interface Place {
  * records are counted as lost.
  */
 export class WorkerGroup implements Serving {
-  readonly #settings: WorkerGroupSettings;
+  #settings: WorkerGroupSettings;
   readonly #with: WorkerGroupCollaborators;
   readonly #shared: SharedState;
-  readonly #logLevels: readonly LogLevel[];
+  #logLevels: readonly LogLevel[];
   readonly #places: readonly Place[];
   #topology: Topology | null = null;
   #address: ListenAddress | null = null;
@@ -67,7 +67,7 @@ export class WorkerGroup implements Serving {
     this.#settings = { workerCount, ...settings };
     this.#with = collaborators;
     this.#shared = new SharedState(settings.memory.replicas);
-    this.#logLevels = LOG_LEVELS.filter((level) => collaborators.log.isLevelEnabled(level));
+    this.#logLevels = this.#enabledLevels();
     this.#places = Array.from({ length: workerCount }, (_, worker) => this.#createPlace(worker));
     for (const place of this.#places) this.#startThread(place);
   }
@@ -83,16 +83,13 @@ export class WorkerGroup implements Serving {
 
   async apply(topology: Topology): Promise<void> {
     this.#topology = topology;
-    await Promise.all(
-      this.#threads().map(async (thread) => {
-        try {
-          await thread.call({ kind: 'apply', topology });
-        } catch {
-          // A worker that goes by an older one would serve what is gone; the next begins with this one.
-          await thread.terminate();
-        }
-      }),
-    );
+    await this.#tellAll({ kind: 'apply', topology });
+  }
+
+  async configure(config: ServingSettings['config']): Promise<void> {
+    this.#settings = { ...this.#settings, config };
+    this.#logLevels = this.#enabledLevels();
+    await this.#tellAll({ kind: 'configure', config, logLevels: this.#logLevels });
   }
 
   async confirm(): Promise<readonly number[]> {
@@ -143,6 +140,23 @@ export class WorkerGroup implements Serving {
 
   #threads(): readonly WorkerThread[] {
     return this.#places.flatMap(({ thread }) => thread ?? []);
+  }
+
+  async #tellAll(order: Order): Promise<void> {
+    await Promise.all(
+      this.#threads().map(async (thread) => {
+        try {
+          await thread.call(order);
+        } catch {
+          // A worker that goes by something older would serve what is gone; the next one begins with this.
+          await thread.terminate();
+        }
+      }),
+    );
+  }
+
+  #enabledLevels(): readonly LogLevel[] {
+    return LOG_LEVELS.filter((level) => this.#with.log.isLevelEnabled(level));
   }
 
   #nowMs(): number {

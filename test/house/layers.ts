@@ -45,6 +45,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     file: 'src/gateway.ts',
     allowed: [
       './start-error.ts',
+      './reload.ts',
       './serving.ts',
       './settings.ts',
       './workers/worker-group.ts',
@@ -65,6 +66,11 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       'yaml',
       'node:process',
     ],
+  },
+  {
+    file: 'src/reload.ts',
+    allowed: ['./start-error.ts', './config/reload.ts', './replicas/registry.ts', '#otel/admin-spans.ts'],
+    refused: ['./gateway.ts', './serving.ts', './admin/routes.ts', './proxy/forward.ts', 'yaml', 'node:fs'],
   },
   {
     file: 'src/serving.ts',

@@ -166,11 +166,11 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
 }
 
 /** Starts a replica for each name, all with the default answer. */
-export async function startFakeReplicas(
-  ...names: readonly string[]
-): Promise<FakeReplica[] & AsyncDisposable> {
+export async function startFakeReplicas<const Names extends readonly string[]>(
+  ...names: Names
+): Promise<{ readonly [Name in keyof Names]: FakeReplica } & AsyncDisposable> {
   const replicas = await Promise.all(names.map((name) => startFakeReplica({ name })));
-  return Object.assign(replicas, {
+  return Object.assign(replicas as { [Name in keyof Names]: FakeReplica }, {
     [Symbol.asyncDispose]: async () => {
       await Promise.all(replicas.map((replica) => replica.close()));
     },

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { RequestRecord } from '#otel/request-record.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import { toConfig } from '../../src/config/config.ts';
+import { parseConfigFile } from '../../src/config/load.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
 import type { Resolver } from '../../src/replicas/resolver.ts';
 import { EventLog } from './event-log.ts';
@@ -80,6 +81,10 @@ export interface StartedGateway extends AsyncDisposable {
   chat(members?: object, init?: RequestInit): Promise<Response>;
   /** Calls the admin API with its token. */
   admin(path: string, init?: RequestInit): Promise<Response>;
+  /** Changes the configuration file: options other than those of the start, or a text. A reload reads it. */
+  writeConfig(changes: Partial<StartGatewayOptions> | string): void;
+  /** POST /admin/reload. */
+  reload(): Promise<Response>;
   /** The replicas as GET /admin/replicas shows them. */
   replicas(): Promise<readonly ReplicaAnswer[]>;
   /** The counters of GET /admin/stats. */
@@ -93,13 +98,13 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const ownDir = options.stateDir === undefined ? await mkdtemp(join(tmpdir(), 'spangate-')) : null;
   const stateDir = options.stateDir ?? join(ownDir ?? '', 'state');
   const { adminToken = ADMIN_TOKEN, hashSalt = 'test-salt' } = options;
-  const config = parseConfig(JSON.stringify(toConfigFile(options, stateDir)), {
-    path: 'gateway.yaml',
-    env: {},
-  });
+  let configText = JSON.stringify(toConfigFile(options, stateDir));
+  const readConfig = () => parseConfigFile(configText, { path: 'gateway.yaml', env: {} });
+  const file = readConfig();
   const records = new EventLog<Readonly<RequestRecord>>();
   const logLines = new EventLog<string>();
-  const gateway = createGateway(config, {
+  const gateway = createGateway(toConfig(file), {
+    configSource: { file, read: async () => readConfig() },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
     log: pino({ level: 'trace' }, toLines(logLines)),
@@ -148,6 +153,13 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
         init,
       ),
     admin,
+    writeConfig: (changes) => {
+      configText =
+        typeof changes === 'string'
+          ? changes
+          : JSON.stringify(toConfigFile({ ...options, ...changes }, stateDir));
+    },
+    reload: () => admin('/admin/reload', { method: 'POST' }),
     replicas: async () =>
       ((await (await admin('/admin/replicas')).json()) as { replicas: ReplicaAnswer[] }).replicas,
     stats: async () => (await (await admin('/admin/stats')).json()) as Record<string, number>,
