@@ -18,6 +18,8 @@ import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start
 
 const DASHBOARD = join(import.meta.dirname, '../../deploy/grafana/dashboards/spangate.json');
 
+const METRIC_DOCS = join(import.meta.dirname, '../../docs/metrics.md');
+
 interface Panel {
   readonly title: string;
   readonly targets?: readonly { readonly expr: string }[];
@@ -40,6 +42,12 @@ function readQueries(): readonly { readonly title: string; readonly promql: stri
   );
 }
 
+/** The alerts of docs/metrics.md, each after its comment. */
+function readAlerts(): readonly string[] {
+  const [, block = ''] = /```promql\n(.*?)```/s.exec(readFileSync(METRIC_DOCS, 'utf8')) ?? [];
+  return block.split(/^#.*$/m).filter((promql) => promql.trim() !== '');
+}
+
 /** Stands between Prometheus and a gateway, and tells of each scrape: the event that a test can wait for. */
 async function startScrapeCounter(gateway: StartedGateway) {
   const scrapes = new EventLog<number>();
@@ -56,7 +64,7 @@ async function startScrapeCounter(gateway: StartedGateway) {
   const { port } = server.address() as AddressInfo;
   return {
     target: `127.0.0.1:${port}`,
-    /** Resolves when what is counted now has been stored: with the end of the next scrape but one. */
+    /** Resolves when what is counted now is stored: what the next whole scrape brings is, when the one after ends. */
     untilStored: () => scrapes.count(scrapes.items.length + 3),
     statuses: scrapes.items,
     [Symbol.asyncDispose]: async () => {
@@ -126,6 +134,8 @@ describe('a real Prometheus with the shipped configuration', () => {
       if (!samples.some(({ value }) => Number.isFinite(Number(value[1])))) empty.push(`${title}: ${promql}`);
     }
     expect(empty).toEqual([]);
+    expect(readAlerts()).toHaveLength(4);
+    for (const alert of readAlerts()) await prometheus.query(alert);
 
     const text = await (await gateway.admin('/metrics')).text();
     expect(await promtool(['check', 'metrics'], text)).toBe('');
