@@ -15,7 +15,9 @@ export function toConsequences(action, replica, replicas) {
   if (action === 'undrain') {
     return [{ isGrave: false, text: `${replica.name} takes its turns again at once: it should be ready.` }];
   }
-  const others = replicas.filter(({ name, drained }) => name !== replica.name && !drained);
+  const others = replicas.filter(
+    ({ name, drained, removing }) => name !== replica.name && !drained && !removing,
+  );
   const consequences = [...toModelConsequences(replica, others), toInflightConsequence(replica)];
   return consequences.toSorted((a, b) => Number(b.isGrave) - Number(a.isGrave));
 }

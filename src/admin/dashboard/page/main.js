@@ -26,6 +26,9 @@ const tokenInput = byId('token', HTMLInputElement);
 const signOut = byId('sign-out', HTMLButtonElement);
 const toast = byId('toast', HTMLElement);
 
+/** @type {Overview | null} what is shown; null before there is anything */
+let latest = null;
+
 /** @type {Readonly<Record<Phase, string>>} */
 const CONNECTION = {
   signed_out: '',
@@ -41,7 +44,7 @@ function setPhase(phase) {
   views.signIn.hidden = phase !== 'signed_out';
   views.disabled.hidden = phase !== 'disabled';
   views.overview.hidden = !(phase === 'loading' || phase === 'live' || phase === 'lost');
-  setAttribute(views.overview, 'aria-busy', phase === 'loading' ? 'true' : null);
+  setAttribute(views.overview, 'aria-busy', latest === null ? 'true' : null);
   lost.hidden = phase !== 'lost';
   signOut.hidden = session.token === null;
   setText(connection, CONNECTION[phase]);
@@ -54,9 +57,6 @@ const showExport = createExport(byId('export', HTMLElement));
 const records = new RecordTable();
 const dialog = new ConfirmDialog();
 const poller = new Poller(refresh);
-
-/** @type {Overview | null} */
-let latest = null;
 
 /** Asks for what is new, and shows it. */
 async function refresh() {
@@ -82,17 +82,16 @@ async function refresh() {
 
 /**
  * @param {Overview} overview
- * @returns {'live' | 'failed'}
+ * @returns {'live'}
  */
 function show(overview) {
-  const isAnother = latest !== null && latest.started_at !== overview.started_at;
-  latest = isAnother ? null : overview;
-  if (isAnother) {
-    // Its numbers of records mean others: the next answer has them all.
+  if (latest !== null && latest.started_at !== overview.started_at) {
+    // Another gateway, or this one anew: its numbers of records mean others. The next answer has them all.
+    latest = null;
     records.clear();
-    void Promise.resolve().then(() => poller.askNow());
     return 'live';
   }
+  latest = overview;
   setPhase('live');
   showTiles(overview);
   showReplicas(overview);
@@ -114,6 +113,7 @@ function leave(reason) {
   latest = null;
   records.clear();
   poller.stop();
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
   setPhase('signed_out');
   setText(signInError, reason);
   tokenInput.value = '';

@@ -86,6 +86,7 @@ function createRow(onAction) {
       const action = replica.drained ? 'Undrain' : 'Drain';
       setText(button, action);
       setAttribute(button, 'aria-label', `${action} ${replica.name}`);
+      button.hidden = replica.removing;
       setAttribute(row, 'data-name', replica.name);
     },
   };
@@ -125,7 +126,8 @@ function toMachine({ host, gpu_model, gpu_count }) {
  * @param {Replica} replica
  * @returns {{ kind: 'serving' | 'draining' | 'unsure' | 'safe', text: string }}
  */
-function toState({ drained, inflight, safe_to_stop }) {
+function toState({ drained, removing, inflight, safe_to_stop }) {
+  if (removing) return { kind: 'draining', text: `Leaving, ${counted(inflight, 'request')} left` };
   if (!drained) return { kind: 'serving', text: 'Serving' };
   if (safe_to_stop === true) return { kind: 'safe', text: 'Safe to stop' };
   if (inflight === 0) return { kind: 'unsure', text: 'Drained, not confirmed' };
