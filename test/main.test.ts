@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EventLog } from './support/event-log.ts';
-import { COMPLETION, type FakeReplica, startFakeReplica } from './support/fake-replica.ts';
+import { COMPLETION, type FakeReplica, startFakeReplica, startFakeReplicas } from './support/fake-replica.ts';
 
 vi.setConfig({ testTimeout: 60_000 }); // each test starts a process or two
 
@@ -48,8 +48,12 @@ interface Serving {
   readonly child: ChildProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** The oldest log line with this message, as soon as it is there. */
-  untilLogged(msg: string): Promise<Record<string, unknown>>;
+  readonly configPath: string;
+  /** The oldest log line with this message, as soon as it is there; and that is meant, if it is said. */
+  untilLogged(
+    msg: string,
+    isMeant?: (line: Record<string, unknown>) => boolean,
+  ): Promise<Record<string, unknown>>;
   readonly closed: Promise<{ code: number | null; signal: string | null }>;
   readonly stderr: Promise<string>;
 }
@@ -71,14 +75,14 @@ async function serve(replica: FakeReplica, options: SpawnOptions = {}): Promise<
   const { child, stdout, stderr, closed } = spawnMain([], { ...options, env });
   const log = new EventLog<Record<string, unknown>>();
   createInterface({ input: stdout }).on('line', (line) => log.push(JSON.parse(line)));
-  const untilLogged = async (msg: string) => {
-    const find = () => log.items.find((line) => line.msg === msg);
+  const untilLogged: Serving['untilLogged'] = async (msg, isMeant = () => true) => {
+    const find = () => log.items.find((line) => line.msg === msg && isMeant(line));
     await log.until(() => find() !== undefined);
     return find() ?? {};
   };
   const { listen, adminListen } = await untilLogged('serving');
   const urls = { url: `http://${listen}`, adminUrl: `http://${adminListen}` };
-  return { child, ...urls, untilLogged, closed, stderr: text(stderr) };
+  return { child, ...urls, configPath: path, untilLogged, closed, stderr: text(stderr) };
 }
 
 const chat = (url: string) =>
@@ -232,13 +236,30 @@ describe('a gateway that serves', () => {
     expect(await answer).toBeInstanceOf(Error);
   });
 
-  it('survives SIGHUP with a warning', async () => {
-    const replica = await startFakeReplica();
-    onTestFinished(() => replica.close());
-    const { child, url, untilLogged, closed } = await serve(replica);
+  it('takes its configuration over again on SIGHUP, and goes on as it is when that has mistakes', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    const { child, url, configPath, untilLogged, closed } = await serve(a);
+    await writeFile(configPath, (await readFile(configPath, 'utf8')).replace(a.url, b.url));
     child.kill('SIGHUP');
-    await untilLogged('SIGHUP is ignored: this version cannot reload its configuration');
-    expect(await (await fetch(`${url}/healthz`)).text()).toBe('ok');
+    expect(await untilLogged('configuration reloaded')).toMatchObject({
+      changed: ['replicas'],
+      replicas: { added: [], changed: ['a'], removed: [] },
+    });
+    expect((await chat(url)).status).toBe(200);
+    expect(b.requests).toHaveLength(1);
+    await writeFile(configPath, 'replicas: []');
+    child.kill('SIGHUP');
+    expect(await untilLogged('configuration refused')).toMatchObject({
+      level: 'error',
+      problems: ['line 1: replicas: found an empty list, expected a list of at least one replica'],
+    });
+    await rm(configPath);
+    child.kill('SIGHUP');
+    await untilLogged('configuration refused', ({ problems }) =>
+      String(problems).endsWith('there is no such file'),
+    );
+    expect((await chat(url)).status).toBe(200);
     child.kill('SIGTERM');
     expect(await closed).toEqual({ code: 0, signal: null });
   });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { toConfig } from '../config/config.ts';
 import { printListenAddress } from '../config/values.ts';
+import type { Gateway } from '../gateway.ts';
 import { type Invocation, UsageError } from './command.ts';
 import { createLogger } from './logger.ts';
 import { configOption, parseOptions } from './options.ts';
@@ -18,12 +19,18 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   const file = await read();
   const config = toConfig(file);
   const log = createLogger(config.log.level, stdout);
+  // One that comes while the gateway starts is obeyed afterwards.
+  const started = Promise.withResolvers<Gateway>();
+  signals.onHangup(() => {
+    const reloaded = started.promise.then((gateway) => gateway.reload());
+    reloaded.catch((error) => log.error({ err: error }, 'reload failed'));
+  });
 
   const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
   const gateway = createGateway(config, { env: toSecrets(env), log, configSource: { file, read } });
-  signals.onHangup(() => void gateway.reload());
   const { listen, adminListen } = await gateway.start();
+  started.resolve(gateway);
   if (!env.SVC_ADMIN_TOKEN) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
   log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');
 
