@@ -1,5 +1,5 @@
 /** What stands for every name that gets no series of its own (semantic conventions, `error.type` and others). */
-export const OTHER = '_OTHER';
+const OTHER = '_OTHER';
 
 /**
  * Keeps names that clients choose from growing the metrics. A name is passed on if it is known, or if it is one of
