@@ -5,10 +5,13 @@ import { renderOpenApi } from '../../scripts/generate-openapi.ts';
 import { ROUTES } from '../../src/admin/route-table.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { OpenApiDocument } from '../support/openapi-document.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
-/** For each operation, targets that bring about every answer of its own that it documents. */
-const EXAMPLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
+/** A target; what has to be done first, if anything. */
+type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => void };
+
+/** For each operation, examples that bring about every answer of its own that it documents. */
+const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
   listReplicas: ['/admin/replicas'],
   drainReplica: [
     '/admin/replicas/a/drain?wait=1s&reason=test',
@@ -19,6 +22,10 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
     '/admin/replicas/a/undrain',
     '/admin/replicas/a/undrain?reason=1&reason=2',
     '/admin/replicas/nobody/undrain',
+  ],
+  reloadConfig: [
+    '/admin/reload',
+    { target: '/admin/reload', before: (gateway) => gateway.writeConfig('replicas: []\n') },
   ],
   showStats: ['/admin/stats'],
   showMetrics: ['/metrics'],
@@ -79,7 +86,11 @@ describe('every answer is as documented, and every documented answer is given:',
       await fetch(gateway.adminUrl + examples[0], { method }),
       await fetch(closed.adminUrl + examples[0], { method }),
     ];
-    for (const target of examples) responses.push(await gateway.admin(target, { method }));
+    for (const example of examples) {
+      const { target, before } = typeof example === 'string' ? { target: example } : example;
+      before?.(gateway);
+      responses.push(await gateway.admin(target, { method }));
+    }
     for (const response of responses) await document.check(operation, response);
 
     // No call from outside can bring about the failure that nobody thought of.
