@@ -23,7 +23,11 @@ const outlet = new WorkerOutlet({
   post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
 });
 
-const serving = createServing(settings, { outlet, log: createLog(), onRecord: () => undefined });
+const serving = createServing(settings, {
+  outlet,
+  log: createLog(),
+  onRecord: (record) => outlet.note(record),
+});
 if (topology !== null) await serving.apply(topology);
 
 port.on('message', ({ id, order }: NumberedOrder) => void answer(id, order));

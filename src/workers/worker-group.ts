@@ -1,4 +1,3 @@
-import { decodeRecord } from '#otel/decode-record.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { type PackedRecords, unpack } from '#otel/worker-outlet.ts';
@@ -192,12 +191,9 @@ export class WorkerGroup implements Serving {
 
   #receive(worker: number, packed: PackedRecords): void {
     const { telemetry, onRecord } = this.#with;
-    const records = unpack(packed);
-    telemetry.receive(worker, records);
-    for (const line of [...records.queued, ...records.dropped]) {
-      const record = decodeRecord(line);
-      if (record !== null) onRecord(record);
-    }
+    const { records, ...lines } = unpack(packed);
+    telemetry.receive(worker, lines);
+    for (const record of records) onRecord(record);
   }
 
   /** Nothing of the thread comes any more: what it had taken is free, and another takes its place. */

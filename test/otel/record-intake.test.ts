@@ -6,13 +6,15 @@ import { RecordIntake } from '#otel/record-intake.ts';
 import { allocateLedger, RecordLedger } from '#otel/record-ledger.ts';
 import { RecordQueue } from '#otel/record-queue.ts';
 import { type PackedRecords, unpack, WorkerOutlet } from '#otel/worker-outlet.ts';
+import { EventLog } from '../support/event-log.ts';
 import { createQuietLog } from './quiet-log.ts';
+import { FULL_RECORD, LEAST_RECORD } from './records.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** A worker's outlet, whose messages wait until the test delivers them. */
 interface TestWorker {
-  outlet: WorkerOutlet;
-  readonly posted: PackedRecords[];
+  readonly outlet: WorkerOutlet;
+  readonly posted: EventLog<PackedRecords>;
 }
 
 /** The intake of the main thread and the outlets of workers, in one thread. */
@@ -31,8 +33,8 @@ function createIntake({ workerCount = 2, capacity = 4, capacityBytes = 1_000 } =
     onQueued: () => undefined,
   });
   const startWorker = (worker: number): TestWorker => {
-    const posted: PackedRecords[] = [];
-    const post = (records: PackedRecords) => void posted.push(records);
+    const posted = new EventLog<PackedRecords>();
+    const post = (records: PackedRecords) => posted.push(records);
     return { posted, outlet: new WorkerOutlet({ ledger: new RecordLedger(memory), worker, post }) };
   };
   const workers = Array.from({ length: workerCount }, (_, worker) => startWorker(worker));
@@ -42,7 +44,7 @@ function createIntake({ workerCount = 2, capacity = 4, capacityBytes = 1_000 } =
     return found;
   };
   const deliver = (worker: number) => {
-    for (const records of workerOf(worker).posted.splice(0)) intake.receive(worker, unpack(records));
+    for (const records of workerOf(worker).posted.items.splice(0)) intake.receive(worker, unpack(records));
   };
   return {
     ...{ intake, queue, counters, log, lines, deliver, workerOf },
@@ -51,6 +53,7 @@ function createIntake({ workerCount = 2, capacity = 4, capacityBytes = 1_000 } =
       const { outlet } = workerOf(worker);
       outlet.begin();
       outlet.put(Buffer.from(line));
+      outlet.note(LEAST_RECORD);
     },
     /** All that a worker has ended comes to the main thread. */
     flush(worker: number) {
@@ -86,15 +89,36 @@ describe('a record of a worker', () => {
     expect(intake.stats()).toMatchObject({ recorded: 2, queued: 2 });
   });
 
-  test('goes in one message with all others of its turn', async () => {
+  test('goes in one message with others that end about the same time', async () => {
     const { record, workerOf } = createIntake({ capacity: 9 });
     for (const line of ['a', 'bc', 'd']) record(0, line);
-    expect(workerOf(0).posted).toEqual([]);
-    await new Promise(setImmediate);
-    expect(workerOf(0).posted).toMatchObject([{ lengths: [1, 2, 1], queuedCount: 3 }]);
+    const [message] = await workerOf(0).posted.count(1);
+    expect(message).toMatchObject({ lengths: [1, 2, 1], queuedCount: 3 });
     record(0, 'e');
-    await new Promise(setImmediate);
-    expect(workerOf(0).posted).toHaveLength(2);
+    await workerOf(0).posted.count(2);
+  });
+
+  test('waits for no others when there are many already', () => {
+    const { record, workerOf } = createIntake({ capacity: 100 });
+    for (let count = 0; count < 64; count += 1) record(0, 'a');
+    expect(workerOf(0).posted.items).toHaveLength(1);
+  });
+
+  test('comes as it was for whoever looks at records, whether it was queued or dropped', () => {
+    const { workerOf } = createIntake({ capacity: 1 });
+    const { outlet, posted } = workerOf(0);
+    for (const record of [FULL_RECORD, LEAST_RECORD]) {
+      outlet.begin();
+      outlet.put(Buffer.from('line'));
+      outlet.note(record);
+    }
+    outlet.flush();
+    const [message] = posted.items;
+    expect(message === undefined ? null : unpack(message)).toMatchObject({
+      queued: [new TextEncoder().encode('line')],
+      dropped: [new TextEncoder().encode('line')],
+      records: [FULL_RECORD, LEAST_RECORD],
+    });
   });
 
   test('is dropped where the queue is full with those of all workers, and told of once', () => {
@@ -217,8 +241,10 @@ test('whatever happens to requests, workers and the queue, every record is accou
           queue.remove(2);
         } else if (isOpen) {
           open[index] = (open[index] ?? 0) - 1;
-          if (kind === 'end' && 'bytes' in rest) outlet.put(Buffer.alloc(rest.bytes));
-          else if (kind === 'refuse') outlet.refuse();
+          if (kind === 'end' && 'bytes' in rest) {
+            outlet.put(Buffer.alloc(rest.bytes));
+            outlet.note(LEAST_RECORD);
+          } else if (kind === 'refuse') outlet.refuse();
           else {
             outlet.discard();
             begun -= 1;
