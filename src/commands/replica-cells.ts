@@ -2,11 +2,11 @@ import { memberOf } from './admin-client.ts';
 
 /** The cells that tables of replicas have in common. `replica` is one of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
+  const name = String(toCell(memberOf(replica, 'name')));
+  if (memberOf(replica, 'drained') !== true) return [name, 'taking requests'];
+  const state = memberOf(replica, 'removing') === true ? 'removed' : 'drained';
   const since = memberOf(replica, 'since');
-  const ageMs = typeof since === 'string' ? nowEpochMs - Date.parse(since) : Number.NaN;
-  const drained = Number.isNaN(ageMs) ? 'drained' : `drained ${toAge(ageMs)}`;
-  const state = memberOf(replica, 'drained') === true ? drained : 'taking requests';
-  return [String(toCell(memberOf(replica, 'name'))), state];
+  return [name, typeof since === 'string' ? `${state} ${toAge(nowEpochMs - Date.parse(since))}` : state];
 }
 
 /** A value of the admin API in a cell; `-` for what is not known. */

@@ -29,6 +29,7 @@ const REPLICAS = {
       drained: true,
       inflight: 0,
       models: ['*'],
+      removing: true,
       since: new Date(Date.now() - 12.5 * 60_000).toISOString(),
       safe_to_stop: null,
     },
@@ -43,7 +44,7 @@ describe('gateway replicas', () => {
       'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL                    REASON\n' +
         'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n' +
         'b       drained 2h              0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000  new weights\n' +
-        'c       drained 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n',
+        'c       removed 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n',
     );
     expect(exitCode).toBe(0);
     expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);
