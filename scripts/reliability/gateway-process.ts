@@ -112,6 +112,7 @@ function toConfigFile({ collectorUrl, replicas, queueSize, folder }: GatewaySett
       retry: { initial: `${retryInitialMs}ms`, max: `${retryMaxMs}ms` },
       ...(queueSize === undefined ? {} : { queue_size: queueSize }),
     },
+    metrics: { otlp: false }, // calls with records are counted here
     shutdown: { flush: '1s' },
   };
 }
