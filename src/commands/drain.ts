@@ -33,13 +33,14 @@ export async function drain(invocation: Invocation): Promise<number> {
     return 0;
   }
   const isQuiet = values.json === true;
-  const end = await watch(invocation, client, { name, timeoutMs, answer, isQuiet });
-  if (values.json) printJson(stdout, { ...(answer as object), replica: end.standing.view });
-  if (end.kind === 'safe') {
+  const { kind, standing } = await watch(invocation, client, { name, timeoutMs, answer, isQuiet });
+  if (values.json) printJson(stdout, { ...(answer as object), replica: standing.view });
+  if (kind === 'safe') {
     if (!values.json) stdout.write(`${name} is safe to stop\n`);
     return 0;
   }
-  stderr.write(`gateway: ${toProblem(name, end, values.timeout ?? DEFAULT_TIMEOUT)}\n`);
+  const problem = { kind, standing, timeout: values.timeout ?? DEFAULT_TIMEOUT };
+  stderr.write(`gateway: ${toSentence(name, problem)}\n`);
   return 1;
 }
 
@@ -114,7 +115,15 @@ function toState({ inflight, isSafeToStop }: Standing): string {
   return isSafeToStop === null ? 'nothing in flight here, but not confirmed yet' : 'nothing in flight';
 }
 
-function toProblem(name: string, { kind, standing }: WatchEnd, timeout: string): string {
+/** How a wait ended that did not end with a replica that is safe to stop. */
+interface WaitProblem {
+  readonly kind: Exclude<WatchEnd['kind'], 'safe'>;
+  readonly standing: Standing;
+  /** As it was given. */
+  readonly timeout: string;
+}
+
+function toSentence(name: string, { kind, standing, timeout }: WaitProblem): string {
   const drained = `${name} stays drained, with ${toState(standing)}`;
   switch (kind) {
     case 'timed_out':
@@ -125,8 +134,6 @@ function toProblem(name: string, { kind, standing }: WatchEnd, timeout: string):
       return `${name} takes requests again: it was undrained while this command waited`;
     case 'removed':
       return `${name} is not among the replicas any more`;
-    case 'safe':
-      return `${name} is safe to stop`;
   }
 }
 
