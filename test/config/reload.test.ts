@@ -48,10 +48,10 @@ state_dir: elsewhere
 export: { endpoint: "http://c:4318", retry: { max: 6s } }
 trace: { incoming: ignore }
 prefix_hash: { block_chars: 16 }
-limits: { headers: 64KiB, connections: 5 }
+limits: { headers: 64KiB, connections: 5, event: 2MiB }
 `;
     const { file, changed, needsRestart } = plan('', text);
-    expect(changed).toEqual(['limits.connections']);
+    expect(changed).toEqual(['limits.event']);
     expect(needsRestart).toEqual([
       'gateway.listen',
       'state_dir',
@@ -60,8 +60,9 @@ limits: { headers: 64KiB, connections: 5 }
       'trace.incoming',
       'prefix_hash.block_chars',
       'limits.headers',
+      'limits.connections',
     ]);
-    expect(file).toEqual(parse(`${REPLICA}limits: { connections: 5 }\n`));
+    expect(file).toEqual(parse(`${REPLICA}limits: { event: 2MiB }\n`));
   });
 
   it('tells of replicas as one key, whatever changed in them', () => {
