@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { DrainState } from './drains.ts';
 import { isStamp, nextStamp } from './stamp.ts';
+import { createStateFile } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
 
@@ -10,34 +10,25 @@ const FILE_NAME = 'drains.json';
 export interface DrainFile {
   /** The states by name. Rejects on an unreadable or corrupt file. */
   read(): Promise<ReadonlyMap<string, DrainState>>;
-  /** Stores these states; resolves once they are on disk. Concurrent calls are written in order. */
+  /** Stores these states; resolves once they, or later ones, are on disk. */
   write(states: ReadonlyMap<string, DrainState>): Promise<void>;
 }
 
 /** Creates the access to the file; it is made when something is stored. */
 export function createDrainFile(stateDir: string): DrainFile {
-  const path = join(stateDir, FILE_NAME);
-  let lastWrite: Promise<void> = Promise.resolve();
+  const file = createStateFile(join(stateDir, FILE_NAME));
 
   return {
     async read() {
-      let text: string;
-      try {
-        text = await readFile(path, 'utf8');
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Map();
-        throw error;
-      }
+      const text = await file.read();
+      if (text === null) return new Map();
       const states = parseStates(text);
       // To forget a drain silently would send requests to a replica that somebody is about to stop.
-      if (states === null) throw new Error(`${path} is not a drain state file: repair or remove it`);
+      if (states === null) throw new Error(`${file.path} is not a drain state file: repair or remove it`);
       return states;
     },
     write(states) {
-      const text = `${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`;
-      const write = lastWrite.then(() => writeAtomically(path, text));
-      lastWrite = write.catch(() => undefined);
-      return write;
+      return file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
     },
   };
 }
@@ -79,23 +70,4 @@ function stampOf(since: unknown): string {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
-}
-
-async function writeAtomically(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
-  const directory = await open(dirname(path), 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }

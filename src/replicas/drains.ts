@@ -33,7 +33,8 @@ export interface DrainCollaborators {
 /** How long after a worker did not answer it is asked again. */
 const CONFIRM_AGAIN_MS = 1_000;
 
-const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: '' };
+/** The state of a name that was never drained. */
+export const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: '' };
 
 /**
  * The drain states, by name: also of replicas that are not configured at the moment, so that one that comes back
@@ -63,6 +64,11 @@ export class Drains {
     return this.#states.get(name) ?? NEVER_DRAINED;
   }
 
+  /** The state of every name that was ever drained. */
+  get all(): ReadonlyMap<string, DrainState> {
+    return this.#states;
+  }
+
   /** From now on the replica of this name is in this slot: its flag follows the state of the name. */
   bind(name: string, slot: number): void {
     this.#slots.set(name, slot);
@@ -83,8 +89,12 @@ export class Drains {
     drained: boolean,
     { reason, at }: { readonly reason: string | null; readonly at: string },
   ): DrainChange {
+    return this.adopt(name, nextDrainState(this.stateOf(name), { drained, reason, since: at }));
+  }
+
+  /** Takes over a state that was decided before, here or on another gateway. In force when this returns. */
+  adopt(name: string, after: DrainState): DrainChange {
     const before = this.stateOf(name);
-    const after = nextState(before, { drained, reason, since: at });
     if (after !== before) this.#put(name, after);
     const stored = this.#with.file.write(this.#states);
     // Whoever looks at it later, or not at all, is not to be ended by it.
@@ -123,7 +133,8 @@ export class Drains {
   }
 }
 
-function nextState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
+/** The state after `before` that somebody wants: `before` itself if that says it all. */
+export function nextDrainState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
   const isChange = wanted.drained !== before.drained;
   if (!isChange && (wanted.reason === null || wanted.reason === before.reason)) return before;
   const version = nextStamp(before.version, Date.now(), randomBytes(6).toString('hex'));
