@@ -49,6 +49,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       './serving.ts',
       './settings.ts',
       './workers/worker-group.ts',
+      './fleet/fleet.ts',
       './admin/routes.ts',
       './replicas/pool.ts',
       './record/gaps.ts',
@@ -179,6 +180,24 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     file: 'src/replicas/routing/probe-case.ts',
     allowed: ['./circle.ts'],
     refused: ['../replica.ts', '../../config/config.ts', './../pool.ts', 'node:crypto', 'undici'],
+  },
+  {
+    file: 'src/fleet/probe-case.ts',
+    allowed: ['./reconcile.ts', '../replicas/drains.ts', 'node:fs/promises'],
+    refused: [
+      '../proxy/forward.ts',
+      '../admin/routes.ts',
+      '../gateway.ts',
+      '../config/load.ts',
+      '#otel/request-record.ts',
+      '@redis/client',
+      'undici',
+    ],
+  },
+  {
+    file: 'src/fleet/store.ts',
+    allowed: ['@redis/client', './sheets.ts'],
+    refused: ['../admin/routes.ts', 'undici'],
   },
   {
     file: 'src/admin/probe-case.ts',

@@ -1,0 +1,162 @@
+import { createClient } from '@redis/client';
+import { type Beat, type Ledger, parseBeat, parseLedger, printBeat, printLedger } from './sheets.ts';
+import { PROMISE_MS } from './timing.ts';
+
+/** The sheets as one reading found them. */
+export interface Sheets {
+  /** The revision of every ledger, by id. */
+  readonly revisions: ReadonlyMap<string, number>;
+  /** Those whose revision is another one than was known. */
+  readonly ledgers: readonly Ledger[];
+  readonly beats: readonly Beat[];
+}
+
+/** What a gateway writes in one go. */
+export interface OwnSheets {
+  readonly beat: Beat;
+  /** Null: it is in the store as it is. */
+  readonly ledger: Ledger | null;
+  /** Ids whose sheets are taken away: this gateway's ledger says that they are gone. */
+  readonly gone: readonly string[];
+}
+
+/**
+ * The shared state as a fleet uses it. Every call has a deadline, and rejects with the reason if it is missed or
+ * anything else fails; the next call begins with a new connection.
+ */
+export interface FleetStore {
+  /** `known`: the revisions of the ledgers that were read before. */
+  read(known: ReadonlyMap<string, number>): Promise<Sheets>;
+  write(sheets: OwnSheets): Promise<void>;
+  /** A gateway's last words: its ledger, and no beat any more. */
+  writeLast(ledger: Ledger): Promise<void>;
+  close(): void;
+}
+
+/** The store could not be reached in time. */
+export class StoreTimeout extends Error {
+  constructor() {
+    super(`no answer in ${DEADLINE_MS}ms`);
+    this.name = 'StoreTimeout';
+  }
+}
+
+/** For connecting, reading and writing: each. */
+const DEADLINE_MS = 1_000;
+
+/** Creates the access to a Redis or Valkey server. Nothing is connected before the first call. */
+export function createFleetStore({
+  url,
+  prefix,
+}: {
+  readonly url: string;
+  readonly prefix: string;
+}): FleetStore {
+  const keys = toKeys(prefix);
+  let connection: Connection | null = null;
+
+  /** One connection at a time; whatever fails ends it, so that no late answer can be taken for another's. */
+  async function call<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    connection ??= connect(url);
+    const used = connection;
+    try {
+      return await inTime(used.ready.then(work));
+    } catch (error) {
+      if (connection === used) connection = null;
+      used.client.destroy();
+      throw error;
+    }
+  }
+
+  return {
+    read: (known) => call((client) => readSheets(client, keys, known)),
+    write: (sheets) => call((client) => writeSheets(client, keys, sheets)),
+    writeLast: (ledger) =>
+      call(async (client) => {
+        await pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id)).exec();
+      }),
+    close() {
+      connection?.client.destroy();
+      connection = null;
+    },
+  };
+}
+
+type Client = ReturnType<typeof createClientOf>;
+
+interface Connection {
+  readonly client: Client;
+  readonly ready: Promise<Client>;
+}
+
+function connect(url: string): Connection {
+  const client = createClientOf(url);
+  // What fails is told to whoever called; the client emits it besides.
+  client.on('error', () => undefined);
+  const ready = client.connect().then(() => client);
+  ready.catch(() => undefined);
+  return { client, ready };
+}
+
+/** Neither reconnecting nor waiting for a connection: a call that cannot be made now fails now. */
+function createClientOf(url: string) {
+  return createClient({
+    url,
+    RESP: 2, // understood by every version
+    disableOfflineQueue: true,
+    disableClientInfo: true, // an ACL need not allow CLIENT
+    socket: { reconnectStrategy: false, connectTimeout: DEADLINE_MS },
+  });
+}
+
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new StoreTimeout()), DEADLINE_MS);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** All keys of a fleet have one hash tag: a cluster keeps them together. */
+function toKeys(prefix: string) {
+  const tag = `{${prefix}}`;
+  return {
+    ledgers: `${tag}:ledgers`,
+    revisions: `${tag}:revisions`,
+    beat: (id: string) => `${tag}:beat:${id}`,
+  };
+}
+
+type Keys = ReturnType<typeof toKeys>;
+
+async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string, number>): Promise<Sheets> {
+  const entries = Object.entries(await client.hGetAll(keys.revisions));
+  const revisions = new Map(entries.map(([id, revision]) => [id, Number(revision)]));
+  const ids = [...revisions.keys()];
+  if (ids.length === 0) return { revisions, ledgers: [], beats: [] };
+  const beats = client.mGet(ids.map(keys.beat));
+  const changed = ids.filter((id) => revisions.get(id) !== known.get(id));
+  const ledgers = changed.length === 0 ? [] : client.hmGet(keys.ledgers, changed);
+  return {
+    revisions,
+    beats: (await beats).flatMap((text) => (text === null ? [] : (parseBeat(text) ?? []))),
+    ledgers: (await ledgers).flatMap((text) => (text === null ? [] : (parseLedger(text) ?? []))),
+  };
+}
+
+async function writeSheets(client: Client, keys: Keys, { beat, ledger, gone }: OwnSheets): Promise<void> {
+  const writing = client.multi();
+  if (ledger !== null) pinLedger(writing, keys, ledger);
+  if (gone.length > 0) writing.hDel(keys.ledgers, [...gone]).hDel(keys.revisions, [...gone]);
+  await writing
+    .set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } })
+    .exec();
+}
+
+function pinLedger(writing: ReturnType<Client['multi']>, keys: Keys, ledger: Ledger) {
+  return writing
+    .hSet(keys.ledgers, ledger.id, printLedger(ledger))
+    .hSet(keys.revisions, ledger.id, String(ledger.revision));
+}

@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { type Happening, ModelWorld } from './model-world.ts';
+
+const at = fc.nat(3);
+const on = fc.constantFrom(0, 0, 0, 1);
+const kinds = <K extends string>(...all: readonly K[]) => fc.constantFrom(...all);
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 50, max: 1_500 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 1_500, max: 15_000 }) }) },
+  { weight: 8, arbitrary: fc.record({ kind: kinds('begin', 'end', 'drain', 'drain', 'undrain'), at, on }) },
+  { weight: 4, arbitrary: fc.record({ kind: kinds('cut', 'slow', 'heal', 'heal'), at }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: kinds('start', 'start', 'kill', 'killAndLoseDisk', 'stop', 'forget'), at }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: kinds('wipe') }) },
+  { weight: 1, arbitrary: fc.record({ kind: kinds('restartStore'), ms: fc.nat(2_000) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kinds('failOver'), backBy: fc.nat(30) }) },
+);
+
+/** A fleet of some gateways, and what happens to it. */
+export const history = fc.record({
+  gatewayCount: fc.integer({ min: 1, max: 4 }),
+  seed: fc.integer(),
+  happenings: fc.array(happening, { minLength: 1, maxLength: 60, size: 'max' }),
+});
+
+/** A world after this history, from a fleet that has just begun to run. */
+export function live({
+  gatewayCount,
+  seed,
+  happenings,
+}: {
+  gatewayCount: number;
+  seed: number;
+  happenings: readonly Happening[];
+}) {
+  const world = new ModelWorld(gatewayCount, seed);
+  for (let index = 0; index < gatewayCount; index++) world.happen({ kind: 'start', at: index });
+  world.wait(10_000);
+  for (const event of happenings) world.happen(event);
+  return world;
+}

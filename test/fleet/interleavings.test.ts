@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { history, live } from './histories.ts';
+import { STORIES } from './stories.ts';
+
+/** Chance decides what arrives when. */
+const SEEDS = Array.from({ length: 60 }, (_, seed) => seed);
+
+describe('a fleet', () => {
+  test('never says that a replica is safe to stop while anybody has a request on it or can begin one', () => {
+    fc.assert(
+      fc.property(history, (past) => {
+        expect(live(past).lies).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('agrees when its faults are over, and then knows what is safe to stop', () => {
+    fc.assert(
+      fc.property(history, (past) => {
+        const world = live(past);
+        world.healAll();
+        const { drains, safe } = world.describe();
+        expect(new Set(drains).size).toBe(1);
+        expect(safe.every((answer) => answer === true)).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('says that a replica is safe to stop in spite of faults that do not matter to it', () => {
+    // Whoever never says yes never lies: the property above would be worth nothing.
+    const worlds = fc.sample(history, { numRuns: 300, seed: 1 }).map(live);
+    expect(worlds.filter(({ answersInSpite }) => answersInSpite > 0).length).toBeGreaterThan(30);
+  });
+
+  test.each(STORIES)('$title', ({ gatewayCount, happenings }) => {
+    for (const seed of SEEDS) expect(live({ gatewayCount, seed, happenings }).lies).toEqual([]);
+  });
+});
