@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { startFakeCollector } from '../support/fake-collector.ts';
+import { hang, startFakeReplica } from '../support/fake-replica.ts';
+import { watchWorkerThreads } from '../support/worker-threads.ts';
+import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
+
+describe('a worker that ends', () => {
+  test.each([
+    ['killed', 'kill'],
+    ['by an exception that nobody caught', 'crash'],
+  ] as const)('%s takes nothing along but its own requests, and is replaced', async (_how, end) => {
+    using watched = watchWorkerThreads();
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica({ script: hang });
+    await using gateway = await startWorkers(2, { replicas: [replica], collector });
+    const waiting = chatAtOnce(gateway, 40);
+    await replica.untilRequests(40);
+
+    await watched[end](0);
+    await gateway.untilLogged('worker ended');
+    const [survivors] = await gateway.replicas();
+    const { lost = 0, recorded } = await gateway.stats();
+    expect(lost).toBeGreaterThan(0);
+    expect({ recorded, inflight: survivors?.inflight }).toEqual({ recorded: lost, inflight: 40 - lost });
+
+    await watched[end](1);
+    await watched.untilStarted(4);
+    expect(await Promise.all(waiting)).toEqual(Array(40).fill(null));
+    expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
+    expect(await gateway.stats()).toMatchObject({ recorded: 40, lost: 40, exported: 0, queued: 0 });
+
+    replica.answer(({ head, end: endResponse }) => head(200).then(() => endResponse()));
+    await gateway.untilLogged('worker replaced');
+    expect((await gateway.chat()).status).toBe(200);
+    const balance = await balanceOf(gateway);
+    expect(balance.begun).toBe(balance.accounted);
+    expect((await gateway.close()).cutRequests).toBe(0);
+  });
+
+  test('in the midst of load leaves every record accounted for', async () => {
+    using watched = watchWorkerThreads();
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica();
+    await using gateway = await startWorkers(2, { replicas: [replica], collector });
+    let isOver = false;
+    let answered = 0;
+    const client = async () => {
+      while (!isOver) {
+        const isWhole = await gateway.chat().then(
+          (answer) =>
+            answer.text().then(
+              () => true,
+              () => false,
+            ),
+          () => false,
+        );
+        if (isWhole) answered++;
+      }
+    };
+    const clients = Array.from({ length: 16 }, client);
+
+    for (let kill = 0; kill < 4; kill++) {
+      await replica.untilRequests(replica.requests.length + 100);
+      await watched.kill(kill);
+      await watched.untilStarted(kill + 3);
+      const { begun, accounted } = await balanceOf(gateway);
+      expect(begun).toBe(accounted);
+    }
+    isOver = true;
+    await Promise.all(clients);
+    await gateway.close();
+
+    const received = new Set(collector.spans.map(({ spanId }) => spanId));
+    expect(received.size).toBe(collector.spans.length);
+    expect(gateway.records).toHaveLength(received.size);
+    // A client can have its answer when the record is lost with the worker, but not the other way round.
+    expect(answered).toBeGreaterThanOrEqual(100);
+  });
+});
