@@ -43,6 +43,7 @@ export const RECORD_FIELDS = {
   error_type: { name: 'gateway.error_type', type: 'string' },
   finish_reasons: { name: 'gateway.finish_reasons', type: 'strings' },
   reasoning_tokens: { name: 'gateway.reasoning_tokens', type: 'int' },
+  queue_ms: { name: 'gateway.queue_ms', type: 'double' },
   attempts: { name: 'gateway.attempts', type: 'int' },
   truncated: { name: 'gateway.truncated', type: 'bool' },
   client_request_id: { name: 'gateway.client_request_id', type: 'string' },

@@ -46,6 +46,8 @@ export interface RequestRecord {
   /** By choice index. */
   finish_reasons?: readonly string[];
   reasoning_tokens?: number;
+  /** Waiting for a replica whose `max_inflight` was not reached, in milliseconds; absent if it did not wait. */
+  queue_ms?: number;
   /** Each try at a replica, skips and repeats included; absent if none was made. */
   attempts?: number;
   /** Only when true: the response broke off before its end. */

@@ -93,6 +93,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const pool = new ReplicaPool({
     ...{ shared, worker, policy: config.routing.policy },
     timeouts: toConnectionTimeouts(config),
+    queueCapacity: config.limits.queue,
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
@@ -116,7 +117,11 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     async configure(next) {
       configureListener(listener, toListenerSettings(next));
       proxy.configure(toProxySettings(next));
-      pool.configure({ policy: next.routing.policy, timeouts: toConnectionTimeouts(next) });
+      pool.configure({
+        policy: next.routing.policy,
+        queueCapacity: next.limits.queue,
+        timeouts: toConnectionTimeouts(next),
+      });
     },
     // Nothing else of this thread runs while somebody asks: whatever was decided is written.
     confirm: async () => [],

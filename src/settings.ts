@@ -22,6 +22,7 @@ export function toProxySettings({ headers, limits, timeouts }: Config): ProxySet
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,
     idleMs: timeouts.idleMs,
+    queueMs: timeouts.queueMs,
   };
 }
 

@@ -30,6 +30,7 @@ export const recordSchema = z
     error_type: text(),
     finish_reasons: z.array(z.string()).readonly().optional(),
     reasoning_tokens: count(),
+    queue_ms: milliseconds(),
     attempts: count(),
     truncated: z.literal(true).optional(),
     client_request_id: text(),

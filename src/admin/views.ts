@@ -14,6 +14,7 @@ export const replicaSchema = z
     gpu_count: count().nullable(),
     drained: z.boolean(),
     inflight: count(),
+    max_inflight: count().nullable().describe('Requests in flight on it, at most; null: no limit.'),
     models: z
       .array(z.string())
       .readonly()
@@ -46,6 +47,7 @@ export function toReplicaView(replica: RegisteredReplica): ReplicaView {
     gpu_count: config.gpuCount,
     drained: drain.drained,
     inflight,
+    max_inflight: config.maxInflight,
     models: replica.models,
     engine: replica.engine,
     since: drain.since,

@@ -14,6 +14,7 @@ export const RELOADED_KEYS = [
   'timeouts',
   'limits.body',
   'limits.event',
+  'limits.queue',
   'shutdown',
   'log',
 ] as const;

@@ -24,7 +24,7 @@ const FAILURES = {
     message: 'Every replica that serves the requested model is drained.',
     retryAfterSeconds: 1,
   },
-  overloaded: { status: 503, message: 'The gateway holds too many request bodies.', retryAfterSeconds: 1 },
+  overloaded: { status: 503, message: 'The gateway holds as many requests as it can.', retryAfterSeconds: 1 },
   shutting_down: { status: 503, message: 'The gateway is shutting down.', retryAfterSeconds: 1 },
   no_replica_reachable: {
     status: 502,

@@ -1,13 +1,13 @@
-import type { Lease, NoLease } from '../replicas/pool.ts';
 import type { Replica } from '../replicas/replica.ts';
+import { type Acquired, awaitLease, isWait } from './await-lease.ts';
 import type { Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
 import { type AttemptOutcome, type AttemptRequest, type SendSettings, send } from './send.ts';
 
 /** A request as far as it does not depend on the replica. */
 export interface ForwardPlan {
-  /** The next replica in turn that was not tried, or why there is none. */
-  readonly acquire: (tried: ReadonlySet<Replica>) => Lease | NoLease;
+  /** A replica that was not tried, why there is none, or a wait for one. */
+  readonly acquire: (tried: ReadonlySet<Replica>) => Acquired;
   /** The attempt on one replica. `withUsage`: put include_usage in, where the client did not ask. */
   readonly toAttempt: (
     replica: Replica,
@@ -58,12 +58,16 @@ export function decideNext(
 export async function forward(exchange: Exchange, plan: ForwardPlan, settings: SendSettings): Promise<void> {
   const tried = new Set<Replica>();
   while (!exchange.isFinished) {
-    const lease = plan.acquire(tried);
+    const acquired = plan.acquire(tried);
+    const lease = isWait(acquired) ? await awaitLease(acquired, exchange) : acquired;
+    if (lease === 'gone') return;
     if (typeof lease === 'string') {
       exchange.fail(lease);
       return;
     }
     using held = lease;
+    // The client may have left in the moment in which the wait was over.
+    if (exchange.isFinished) return;
     const { replica } = held;
     const isDecided = await tryReplica(replica, exchange, plan, settings);
     if (isDecided) return;

@@ -74,13 +74,19 @@ interface PlannedBody {
 function planRecorded(
   { exchange, endpoint, recording }: RecordedRequest,
   { bytes, facts, text }: PlannedBody,
-  { maxEventBytes }: ProxySettings,
+  { maxEventBytes, queueMs }: ProxySettings,
   { pool, replicaLog }: ProxyCollaborators,
 ): ForwardPlan {
   const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
   const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
   return {
-    acquire: (tried) => pool.acquire(facts.model, tried, prefixKey),
+    acquire(tried) {
+      const lease = pool.acquire(facts.model, tried, prefixKey);
+      if (lease !== 'busy') return lease;
+      const wait = pool.waitFor(facts.model, { tried, prefixKey }, queueMs - recording.queuedMs);
+      if (wait !== 'overloaded') recording.noteWait(wait.result);
+      return wait;
+    },
     toAttempt(replica, { withUsage, onFreshConnection }) {
       const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
       return {

@@ -13,6 +13,8 @@ export interface ProxySettings extends SendSettings {
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
+  /** Waiting for a replica with room, over all tries. */
+  readonly queueMs: number;
 }
 
 /** Where the proxy reports its own defects. A pino logger fits. */

@@ -32,6 +32,8 @@ export class Recording {
   #attempt: AttemptSpan | null = null;
   #previousReplica: string | undefined;
   #responseFacts: (() => ResponseFacts) | null = null;
+  /** When it began to wait for a replica: monotonic; null while it does not. */
+  #waitsSinceMs: number | null = null;
 
   constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
     this.span = span;
@@ -71,6 +73,17 @@ export class Recording {
   noteText(text: { readonly promptChars?: number; readonly prefixHashes?: readonly string[] }): void {
     if (text.promptChars !== undefined) this.#record.prompt_chars = text.promptChars;
     if (text.prefixHashes !== undefined) this.#record.prefix_hashes = text.prefixHashes;
+  }
+
+  /** How long the request has waited for replicas, in milliseconds; waits under way do not count yet. */
+  get queuedMs(): number {
+    return this.#record.queue_ms ?? 0;
+  }
+
+  /** Notes that the request waits for a replica, until the promise is settled or the request ends. */
+  noteWait(end: Promise<unknown>): void {
+    this.#waitsSinceMs = performance.now();
+    void end.then(() => this.#endWait());
   }
 
   /** Notes that a replica is being tried. `url`: origin and path prefix. */
@@ -123,6 +136,7 @@ export class Recording {
     record.e2e_ms = performance.now() - exchange.arrivedMs;
     record.status = exchange.status;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    this.#endWait();
     this.#responseFacts?.()?.fill(record);
     if (exchange.ending !== null) record.error_type = exchange.ending;
     if (exchange.isTruncated) record.truncated = true;
@@ -131,6 +145,12 @@ export class Recording {
     const { host } = exchange.request.headers;
     this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
     return record;
+  }
+
+  #endWait(): void {
+    if (this.#waitsSinceMs === null) return;
+    this.#record.queue_ms = this.queuedMs + performance.now() - this.#waitsSinceMs;
+    this.#waitsSinceMs = null;
   }
 }
 

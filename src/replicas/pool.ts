@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { Lease, type NoLease } from './lease.ts';
 import { Replica, type ReplicaSurroundings } from './replica.ts';
 import { type Asked, Rotation } from './rotation.ts';
 import { POLICIES } from './routing/policies.ts';
@@ -6,35 +7,19 @@ import { PrefixHeat } from './routing/prefix-heat.ts';
 import { toServingSets } from './serving-sets.ts';
 import { CURSORS } from './shared-state.ts';
 import type { Topology } from './topology.ts';
-
-/** One unit of `inflight` on a replica; given back exactly once, however often it is disposed. */
-export class Lease implements Disposable {
-  readonly replica: Replica;
-  #isHeld = true;
-
-  constructor(replica: Replica) {
-    this.replica = replica;
-    replica.begin();
-  }
-
-  [Symbol.dispose](): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.replica.finish();
-  }
-}
-
-/** Why there is no lease. */
-export type NoLease = 'model_not_found' | 'all_replicas_drained' | 'no_replica_reachable';
+import { type Wait, WaitingLine } from './waiting-line.ts';
 
 /** What a pool is given. */
 export interface PoolSurroundings extends ReplicaSurroundings {
   readonly policy: keyof typeof POLICIES;
+  /** Requests that may wait for a replica with room, in all threads. */
+  readonly queueCapacity: number;
 }
 
 /** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
 export class ReplicaPool {
   #with: PoolSurroundings;
+  readonly #line: WaitingLine;
   #topology: Topology = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
@@ -43,7 +28,13 @@ export class ReplicaPool {
   #rotationOfAll: Rotation;
 
   constructor(surroundings: PoolSurroundings) {
+    const { shared, worker } = surroundings;
     this.#with = surroundings;
+    this.#line = new WaitingLine({
+      ...{ board: shared.waiting, worker },
+      rotationOf: (model) => this.#rotationOf(model),
+      acquireFrom: (rotation, asked) => this.#acquireFrom(rotation, asked),
+    });
     this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
     this.#rotationOfAll = this.#toRotationOfAll([]);
   }
@@ -74,12 +65,14 @@ export class ReplicaPool {
     );
     this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels, this.#rotationOfUnknown);
     this.#rotationOfAll = this.#toRotationOfAll(replicas);
+    this.#line.regroup();
   }
 
-  /** Chooses and connects in another way from now on. */
-  configure({ policy, timeouts }: Pick<PoolSurroundings, 'policy' | 'timeouts'>): void {
+  /** Chooses, queues and connects in another way from now on. */
+  configure(settings: Pick<PoolSurroundings, 'policy' | 'queueCapacity' | 'timeouts'>): void {
+    const { timeouts } = settings;
     const areSameTimeouts = isDeepStrictEqual(timeouts, this.#with.timeouts);
-    this.#with = { ...this.#with, policy, timeouts };
+    this.#with = { ...this.#with, ...settings };
     if (!areSameTimeouts) for (const replica of this.#bySlot.values()) replica.reconnect(timeouts);
     this.apply(this.#topology);
   }
@@ -95,24 +88,48 @@ export class ReplicaPool {
     return heat.keyOf(prefixHashes, candidates.length);
   }
 
-  /** A lease on a replica that serves `model`, is not drained and was not tried. */
-  acquire(model: string, tried: ReadonlySet<Replica>, prefixKey: number | null = null): Lease | NoLease {
-    return this.#orNotReached(acquireFrom(this.#rotationOf(model), { tried, prefixKey }));
+  /**
+   * A lease on a replica that serves `model`, is not drained and was not tried. `busy`: there are such replicas, all at
+   * their `max_inflight`; then `waitFor` one of them.
+   */
+  acquire(
+    model: string,
+    tried: ReadonlySet<Replica>,
+    prefixKey: number | null = null,
+  ): Lease | NoLease | 'busy' {
+    return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
   }
 
-  /** A lease on the next replica in turn, whatever it serves: for GET /v1/models. */
+  /** Waits in line for a lease, for so long at most. `overloaded`: as many wait as may. */
+  waitFor(
+    model: string,
+    asked: { readonly tried: ReadonlySet<Replica>; readonly prefixKey: number | null },
+    timeoutMs: number,
+  ): Wait | 'overloaded' {
+    return this.#line.wait(model, asked, { capacity: this.#with.queueCapacity, timeoutMs });
+  }
+
+  /** A lease on the next replica in turn, whatever it serves: for GET /v1/models. No limit holds for it. */
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
-    return this.#orNotReached(acquireFrom(this.#rotationOfAll, { tried, prefixKey: null }));
-  }
-
-  /** A model that nobody serves may be served by those whose name is not resolved yet. */
-  #orNotReached(lease: Lease | NoLease): Lease | NoLease {
-    return lease === 'model_not_found' && !this.#topology.isComplete ? 'no_replica_reachable' : lease;
+    const taken = this.#rotationOfAll.takeTurn({ tried, prefixKey: null, ticket: null });
+    return taken === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(taken);
   }
 
   /** Destroys every connection to every replica. */
   async close(): Promise<void> {
     await Promise.all([...this.#bySlot.values()].map((replica) => replica.connections.close()));
+  }
+
+  #acquireFrom(rotation: Rotation, asked: Asked): Lease | NoLease | 'busy' {
+    const taken = rotation.takeTurn(asked);
+    if (taken !== null) return new Lease(taken);
+    return rotation.hasUntried(asked.tried) ? 'busy' : this.#whyNone(rotation, asked.tried);
+  }
+
+  #whyNone({ candidates }: Rotation, tried: ReadonlySet<Replica>): NoLease {
+    if (candidates.length > 0) return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
+    // A model that nobody serves may be served by those whose name is not resolved yet.
+    return this.#topology.isComplete ? 'model_not_found' : 'no_replica_reachable';
   }
 
   #rotationOf(model: string): Rotation {
@@ -123,19 +140,13 @@ export class ReplicaPool {
   #toRotation(candidates: readonly Replica[], cursor: number, previous: Rotation | undefined): Rotation {
     const { policy, shared } = this.#with;
     const heat = previous?.heat ?? new PrefixHeat();
-    return new Rotation(candidates, { cursor, heat, choose: POLICIES[policy] }, shared);
+    return new Rotation(candidates, { cursor, heat, choose: POLICIES[policy], isLimited: true }, shared);
   }
 
   /** The model listing goes by turns, whatever requests go by. */
   #toRotationOfAll(replicas: readonly Replica[]): Rotation {
-    const settings = { cursor: CURSORS.all, heat: new PrefixHeat(), choose: POLICIES.round_robin };
+    const choose = POLICIES.round_robin;
+    const settings = { cursor: CURSORS.all, heat: new PrefixHeat(), choose, isLimited: false };
     return new Rotation(replicas, settings, this.#with.shared);
   }
-}
-
-function acquireFrom(rotation: Rotation, asked: Asked): Lease | NoLease {
-  if (rotation.candidates.length === 0) return 'model_not_found';
-  const replica = rotation.takeTurn(asked);
-  if (replica !== null) return new Lease(replica);
-  return asked.tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
 }

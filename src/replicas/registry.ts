@@ -168,6 +168,11 @@ export class ReplicaRegistry {
     return this.#retired.map(({ replica }) => replica).filter(isPresent);
   }
 
+  /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
+  get waiting(): number {
+    return this.#with.shared.waiting.waiting;
+  }
+
   find(name: string): RegisteredReplica | undefined {
     return this.#replicas.find((replica) => replica.name === name);
   }

@@ -95,22 +95,34 @@ export class Replica {
 
   /** It is not among the replicas any more: its connections are closed when nothing of this thread is in flight. */
   retire(): void {
+    const { shared, worker } = this.#with;
     this.#isRetired = true;
-    if (this.#addInflight(0) === 0) void this.#connections.close();
+    if (shared.inflightOfWorker(worker, this.slot) === 0) void this.#connections.close();
   }
 
-  /** Counts one request more in flight. */
+  /**
+   * Whether a request may be sent to it: it is below its `max_inflight`, and nobody waits for it who came before this
+   * ticket. Null: a request that has not waited.
+   */
+  hasRoomFor(ticket: number | null): boolean {
+    const { maxInflight } = this.config;
+    if (maxInflight === null) return true;
+    return this.inflight < maxInflight && !this.#with.shared.waiting.isAwaited(this.slot, ticket);
+  }
+
+  /** Counts one request more in flight, unless that would be more than its `max_inflight`: then answers false. */
+  tryBegin(): boolean {
+    return this.#with.shared.beginInflight(this.#with.worker, this.slot, this.config.maxInflight);
+  }
+
+  /** Counts one request more in flight, however many there are. */
   begin(): void {
-    this.#addInflight(1);
+    this.#with.shared.beginInflight(this.#with.worker, this.slot, null);
   }
 
   /** Counts one request less in flight. */
   finish(): void {
-    if (this.#addInflight(-1) === 0 && this.#isRetired) void this.#connections.close();
-  }
-
-  /** Returns how many requests this thread has in flight on it now. */
-  #addInflight(change: 1 | 0 | -1): number {
-    return this.#with.shared.addInflight(this.#with.worker, this.slot, change);
+    const rest = this.#with.shared.endInflight(this.#with.worker, this.slot);
+    if (rest === 0 && this.#isRetired) void this.#connections.close();
   }
 }

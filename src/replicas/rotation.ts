@@ -11,6 +11,8 @@ export interface Asked {
   readonly tried: ReadonlySet<Replica>;
   /** What stands for the beginning of its text, where that counts; else null. */
   readonly prefixKey: number | null;
+  /** Its ticket if it waits for a replica with room; else null. */
+  readonly ticket: number | null;
 }
 
 /** How a rotation chooses. */
@@ -19,6 +21,8 @@ export interface RotationSettings {
   readonly cursor: number;
   readonly choose: Choose;
   readonly heat: PrefixHeat;
+  /** Whether `max_inflight` holds for what goes by it. */
+  readonly isLimited: boolean;
 }
 
 /**
@@ -31,6 +35,7 @@ export class Rotation {
   readonly heat: PrefixHeat;
   readonly #cursor: number;
   readonly #choose: Choose;
+  readonly #isLimited: boolean;
   readonly #shared: SharedState;
   /** Those that are not drained: choosing costs the same however many are. Derived again when drains have changed. */
   #undrained: Circle | null = null;
@@ -41,20 +46,33 @@ export class Rotation {
     this.heat = settings.heat;
     this.#cursor = settings.cursor;
     this.#choose = settings.choose;
+    this.#isLimited = settings.isLimited;
     this.#shared = shared;
   }
 
-  /** Chooses a candidate that is neither drained nor tried, and moves the cursor behind it. Null: there is none. */
-  takeTurn({ tried, prefixKey }: Asked): Replica | null {
-    const candidates = new OpenCandidates(this.candidates, tried);
+  /**
+   * Chooses a candidate that is neither drained, tried nor at its `max_inflight`, moves the cursor behind it and counts
+   * a request in flight on it. Null if there is none, or those have the right of way who have waited for longer.
+   */
+  takeTurn(asked: Asked): Replica | null {
+    const candidates = new OpenCandidates(this.candidates, asked, this.#isLimited);
     for (;;) {
       const turn = this.#shared.cursorAt(this.#cursor);
-      const place = this.#choose(this.#deriveUndrained(), turn, candidates, prefixKey);
-      if (place === null) return null;
+      const place = this.#choose(this.#deriveUndrained(), turn, candidates, asked.prefixKey);
+      const replica = place === null ? undefined : this.candidates[place];
+      if (place === null || replica === undefined) return null;
       const next = (place + 1) % this.candidates.length;
       // Another thread may have taken this very turn: then it is the next one's.
-      if (this.#shared.moveCursor(this.#cursor, turn, next)) return this.candidates[place] ?? null;
+      if (!this.#shared.moveCursor(this.#cursor, turn, next)) continue;
+      if (!this.#isLimited) replica.begin();
+      else if (!replica.tryBegin()) continue;
+      return replica;
     }
+  }
+
+  /** Whether there is a candidate that is neither drained nor tried, whatever it has in flight. */
+  hasUntried(tried: ReadonlySet<Replica>): boolean {
+    return this.candidates.some((replica) => !replica.isDrained && !tried.has(replica));
   }
 
   #deriveUndrained(): Circle {
@@ -71,16 +89,19 @@ export class Rotation {
 /** The candidates as one request sees them. */
 class OpenCandidates implements Candidates {
   readonly #replicas: readonly Replica[];
-  readonly #tried: ReadonlySet<Replica>;
+  readonly #asked: Asked;
+  readonly #isLimited: boolean;
 
-  constructor(replicas: readonly Replica[], tried: ReadonlySet<Replica>) {
+  constructor(replicas: readonly Replica[], asked: Asked, isLimited: boolean) {
     this.#replicas = replicas;
-    this.#tried = tried;
+    this.#asked = asked;
+    this.#isLimited = isLimited;
   }
 
   isOpen(place: number): boolean {
     const replica = this.#replicas[place];
-    return replica !== undefined && !this.#tried.has(replica);
+    if (replica === undefined || this.#asked.tried.has(replica)) return false;
+    return !this.#isLimited || replica.hasRoomFor(this.#asked.ticket);
   }
 
   inflightAt(place: number): number {

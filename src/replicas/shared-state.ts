@@ -1,3 +1,6 @@
+import { tryAddOne } from './try-add-one.ts';
+import { WaitingBoard, waitingBoardWords } from './waiting-board.ts';
+
 /** Replicas that can be known at one time, those included that are removed and still finish requests. */
 export const MAX_REPLICAS = 4096;
 
@@ -31,7 +34,11 @@ export class SharedState {
   readonly #flags: Int32Array;
   readonly #flagVersion: Int32Array;
   readonly #cursors: Int32Array;
-  readonly #inflight: readonly Int32Array[];
+  /** Requests in flight by replica: the sum of the rows, to be read and reserved in one step. */
+  readonly #inflight: Int32Array;
+  readonly #inflightRows: readonly Int32Array[];
+  /** Who waits for a replica that is at its `max_inflight`. */
+  readonly waiting: WaitingBoard;
 
   constructor(memory: SharedStateMemory) {
     const { buffer, workerCount } = memory;
@@ -40,7 +47,10 @@ export class SharedState {
     this.#flagVersion = new Int32Array(buffer, layout.flagVersion, 1);
     this.#flags = new Int32Array(buffer, layout.flags, MAX_REPLICAS);
     this.#cursors = new Int32Array(buffer, layout.cursors, MAX_CURSORS);
-    this.#inflight = layout.inflight.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
+    this.#inflight = new Int32Array(buffer, layout.inflight, MAX_REPLICAS);
+    this.#inflightRows = layout.inflightRows.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
+    const waitingWords = new Int32Array(buffer, layout.waiting, waitingBoardWords(workerCount, MAX_REPLICAS));
+    this.waiting = new WaitingBoard(waitingWords, workerCount, MAX_REPLICAS);
   }
 
   /** Changes with every drain and undrain: what was derived from the flags before is out of date. */
@@ -55,6 +65,7 @@ export class SharedState {
   setDrained(slot: number, isDrained: boolean): void {
     this.#setFlag(slot, FLAG.drained, isDrained);
     Atomics.add(this.#flagVersion, 0, 1);
+    this.waiting.ring();
   }
 
   refusesIncludeUsage(slot: number): boolean {
@@ -67,27 +78,48 @@ export class SharedState {
 
   /** Requests in flight on a replica, from all workers. */
   inflightOf(slot: number): number {
-    let sum = 0;
-    for (const row of this.#inflight) sum += Atomics.load(row, slot);
-    return sum;
+    return Atomics.load(this.#inflight, slot);
   }
 
-  /** Counts one request more, or less, that a worker has in flight; returns how many those are now. */
-  addInflight(worker: number, slot: number, change: 1 | 0 | -1): number {
+  /** Requests that a worker has in flight on a replica. */
+  inflightOfWorker(worker: number, slot: number): number {
+    return Atomics.load(this.#rowOf(worker), slot);
+  }
+
+  /**
+   * Counts one request more that a worker has in flight, unless there are so many already: then answers false. The sum
+   * is counted up before the row, and down after it: a worker that ends in between leaves one too many, never too few.
+   */
+  beginInflight(worker: number, slot: number, limit: number | null): boolean {
     const row = this.#rowOf(worker);
-    return Atomics.add(row, slot, change) + change;
+    if (limit === null) Atomics.add(this.#inflight, slot, 1);
+    else if (!tryAddOne(this.#inflight, slot, limit)) return false;
+    Atomics.add(row, slot, 1);
+    return true;
   }
 
-  /** Takes away what a worker that ended had in flight. */
+  /** Counts one request less that a worker has in flight; returns how many it has now. */
+  endInflight(worker: number, slot: number): number {
+    const rest = Atomics.sub(this.#rowOf(worker), slot, 1) - 1;
+    Atomics.sub(this.#inflight, slot, 1);
+    this.waiting.ring();
+    return rest;
+  }
+
+  /** Takes away what a worker that ended had in flight, and in line. */
   clearWorker(worker: number): void {
     const row = this.#rowOf(worker);
-    for (let slot = 0; slot < row.length; slot++) Atomics.store(row, slot, 0);
+    for (let slot = 0; slot < row.length; slot++) {
+      Atomics.sub(this.#inflight, slot, Atomics.exchange(row, slot, 0));
+    }
+    this.waiting.clearWorker(worker);
   }
 
   /** Makes a slot that no worker uses ready for another replica. */
   clearSlot(slot: number): void {
     Atomics.store(this.#flags, slot, 0);
-    for (const row of this.#inflight) Atomics.store(row, slot, 0);
+    Atomics.store(this.#inflight, slot, 0);
+    for (const row of this.#inflightRows) Atomics.store(row, slot, 0);
   }
 
   /** The place in its rotation of the replica whose turn is next. */
@@ -101,7 +133,7 @@ export class SharedState {
   }
 
   #rowOf(worker: number): Int32Array {
-    const row = this.#inflight[worker];
+    const row = this.#inflightRows[worker];
     if (row === undefined) throw new RangeError(`there is no worker ${worker}`);
     return row;
   }
@@ -128,7 +160,9 @@ function layOut(workerCount: number) {
     flagVersion: take(1),
     flags: take(MAX_REPLICAS),
     cursors: take(MAX_CURSORS),
-    inflight: Array.from({ length: workerCount }, () => take(MAX_REPLICAS)),
+    inflight: take(MAX_REPLICAS),
+    inflightRows: Array.from({ length: workerCount }, () => take(MAX_REPLICAS)),
+    waiting: take(waitingBoardWords(workerCount, MAX_REPLICAS)),
     endBytes,
   };
 }

@@ -189,6 +189,7 @@ describe('GET /admin/replicas', () => {
           gpu_count: 8,
           drained: false,
           inflight: 0,
+          max_inflight: null,
           models: ['m'],
           engine: 'vllm',
           since: null,
@@ -204,6 +205,7 @@ describe('GET /admin/replicas', () => {
           gpu_count: null,
           drained: false,
           inflight: 0,
+          max_inflight: null,
           models: ['*'],
           engine: 'openai',
           since: null,
@@ -212,6 +214,7 @@ describe('GET /admin/replicas', () => {
           removing: false,
         },
       ],
+      waiting: 0,
     });
   });
 

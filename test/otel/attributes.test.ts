@@ -33,6 +33,7 @@ describe('the attributes of a record', () => {
       'gateway.error_type': 'upstream_failed',
       'gateway.finish_reasons': ['stop', 'length'],
       'gateway.reasoning_tokens': 7,
+      'gateway.queue_ms': 20,
       'gateway.attempts': 2,
       'gateway.truncated': true,
       'gateway.client_request_id': 'client-1',

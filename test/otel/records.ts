@@ -35,6 +35,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   error_type: 'upstream_failed',
   finish_reasons: ['stop', 'length'],
   reasoning_tokens: 7,
+  queue_ms: 20,
   attempts: 2,
   truncated: true,
   client_request_id: 'client-1',

@@ -4,6 +4,9 @@ import { ReplicaPool } from '../../src/replicas/pool.ts';
 import { ReplicaRegistry } from '../../src/replicas/registry.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
 
+/** Requests that may wait in a test's pools together. */
+export const QUEUE_CAPACITY = 20;
+
 const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 };
 
 /** A replica's configuration: the model `m`, unless it says otherwise. Nothing listens at its url. */
@@ -51,7 +54,12 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
   registry.configure(configs, '2026-01-01T00:00:00.000Z');
-  const surroundings = { shared, timeouts: TIMEOUTS, policy: 'round_robin' } as const;
+  const surroundings = {
+    shared,
+    timeouts: TIMEOUTS,
+    policy: 'round_robin',
+    queueCapacity: QUEUE_CAPACITY,
+  } as const;
   const first = new ReplicaPool({ ...surroundings, worker: 0 });
   const others = Array.from(
     { length: workerCount - 1 },

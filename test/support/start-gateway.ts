@@ -23,6 +23,7 @@ export interface ConfiguredReplica {
   readonly host?: string;
   readonly gpu_model?: string;
   readonly gpu_count?: number;
+  readonly max_inflight?: number;
 }
 
 export interface StartGatewayOptions {
@@ -194,9 +195,11 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
 
 /** The keys of the configuration file only: a fake replica can be passed as it is. */
 function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<ConfiguredReplica> {
-  const { api_key, host, gpu_model, gpu_count } = replica;
+  const { api_key, host, gpu_model, gpu_count, max_inflight } = replica;
   return Object.fromEntries(
-    Object.entries({ api_key, host, gpu_model, gpu_count }).filter(([, value]) => value !== undefined),
+    Object.entries({ api_key, host, gpu_model, gpu_count, max_inflight }).filter(
+      ([, value]) => value !== undefined,
+    ),
   );
 }
 

@@ -11,9 +11,20 @@ export const listReplicas = defineRoute({
   summary: 'Every replica: what is configured and known of it, its drain and what it has in flight',
   answer: {
     description: 'The replicas, in the order of the configuration; then those that are being removed.',
-    content: json(z.object({ replicas: z.array(replicaSchema) })),
+    content: json(
+      z.object({
+        replicas: z.array(replicaSchema),
+        waiting: z
+          .int()
+          .min(0)
+          .describe('Requests that wait because all replicas of their model are at max_inflight.'),
+      }),
+    ),
   },
   handle: (_call, { registry }) => ({
-    body: { replicas: [...registry.replicas, ...registry.removing].map(toReplicaView) },
+    body: {
+      replicas: [...registry.replicas, ...registry.removing].map(toReplicaView),
+      waiting: registry.waiting,
+    },
   }),
 });

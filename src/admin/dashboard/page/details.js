@@ -31,6 +31,7 @@ const FIELDS = [
   ['reasoning_tokens', 'Reasoning tokens', count],
   ['max_tokens', 'Limit of tokens', count],
   ['finish_reasons', 'Finish reasons', plain],
+  ['queue_ms', 'Waited for a replica', duration],
   ['ttft_ms', 'First token', duration],
   ['gap_p50_ms', 'Gap p50', duration],
   ['gap_p95_ms', 'Gap p95', duration],

@@ -1,0 +1,20 @@
+import type { Replica } from './replica.ts';
+
+/** One unit of `inflight` on a replica, which has counted it; given back exactly once, however often it is disposed. */
+export class Lease implements Disposable {
+  readonly replica: Replica;
+  #isHeld = true;
+
+  constructor(replica: Replica) {
+    this.replica = replica;
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.replica.finish();
+  }
+}
+
+/** Why there is no lease. */
+export type NoLease = 'model_not_found' | 'all_replicas_drained' | 'no_replica_reachable';
