@@ -175,7 +175,7 @@ test.for(passages)(
     await client.readToClose();
 
     const admin = await Promise.all(
-      ['/admin/replicas', '/admin/stats', `/admin/${CANARY}`].map(async (target) =>
+      ['/admin/replicas', '/admin/stats', '/metrics', `/admin/${CANARY}`].map(async (target) =>
         (await gateway.admin(target)).text(),
       ),
     );
