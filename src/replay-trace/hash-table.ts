@@ -6,8 +6,8 @@ const WORDS = 2;
 
 /**
  * Numbers by prefix hash. A Map ends at 16.7 million entries, of about 100 bytes each; this takes 12 bytes a slot,
- * and has 1.5 to 3 slots a hash. Open addressing, linear probing: the hashes are digests, so their low bits are
- * as good a slot as any.
+ * and has 1.5 to 3 slots a hash. Open addressing, linear probing: the hashes are digests, so their low bits
+ * spread evenly over the slots.
  */
 export class HashTable {
   #hashes = new Uint32Array(FIRST_SLOTS * WORDS);

@@ -13,7 +13,10 @@ const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclu
 });
 const FILES = listed.split('\0').filter((file) => file !== '' && existsSync(join(ROOT, file)));
 const TEXTS = new Map(
-  FILES.filter((file) => file !== THIS_FILE).map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]),
+  FILES.filter((file) => file !== THIS_FILE && !file.endsWith('.png')).map((file) => [
+    file,
+    readFileSync(join(ROOT, file), 'utf8'),
+  ]),
 );
 
 /** Every line of the files chosen that matches, as `file:line: text`. */
@@ -29,7 +32,7 @@ function matches(pattern: RegExp, isChosen: (file: string) => boolean): readonly
 
 const isAnyFile = () => true;
 const isOwnText = (file: string) => file !== 'package-lock.json';
-const isCode = (file: string) => file.endsWith('.ts');
+const isCode = (file: string) => /\.[jt]s$/.test(file);
 
 describe('the repository', () => {
   test('names no path of the machine it was written on', () => {
