@@ -34,8 +34,8 @@ export interface GatewayProcess {
    * when that takes too long.
    */
   untilDelivered(restoredCount?: number): Promise<Stats>;
-  /** Sends the signal and resolves when the process has ended. */
-  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+  /** Sends the signal and resolves when the process has ended, with its exit code; null after a SIGKILL. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
 }
 
 export interface GatewaySettings {
@@ -43,6 +43,11 @@ export interface GatewaySettings {
   readonly collectorUrl: string;
   readonly replicas: readonly { readonly name: string; readonly url: string }[];
   readonly queueSize?: number | undefined;
+  /** Default: a free port. */
+  readonly listen?: string;
+  readonly workers?: number;
+  readonly shutdownDelay?: string;
+  readonly connectTimeout?: string;
 }
 
 /** A folder for the configuration and the state of a gateway, over its restarts. */
@@ -94,15 +99,18 @@ export async function startGatewayProcess(settings: GatewaySettings): Promise<Ga
     },
     async end(signal) {
       child.kill(signal);
-      await exited;
+      const [exitCode] = await exited;
+      return exitCode;
     },
   };
 }
 
-function toConfigFile({ collectorUrl, replicas, queueSize, folder }: GatewaySettings): object {
+function toConfigFile(settings: GatewaySettings): object {
+  const { collectorUrl, replicas, queueSize, folder } = settings;
+  const { listen = '127.0.0.1:0', workers = 1, shutdownDelay = '0s', connectTimeout = '2s' } = settings;
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs } = EXPORT;
   return {
-    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+    gateway: { listen, admin_listen: '127.0.0.1:0', workers },
     state_dir: join(folder, 'state'),
     replicas: replicas.map(({ name, url }) => ({ name, url, models: ['m'], engine: 'vllm' })),
     export: {
@@ -112,7 +120,8 @@ function toConfigFile({ collectorUrl, replicas, queueSize, folder }: GatewaySett
       retry: { initial: `${retryInitialMs}ms`, max: `${retryMaxMs}ms` },
       ...(queueSize === undefined ? {} : { queue_size: queueSize }),
     },
+    timeouts: { connect: connectTimeout },
     metrics: { otlp: false }, // calls with records are counted here
-    shutdown: { flush: '1s' },
+    shutdown: { delay: shutdownDelay, flush: '1s' },
   };
 }

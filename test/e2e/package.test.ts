@@ -53,12 +53,16 @@ describe('the packed package, installed elsewhere', () => {
     expect(stdout).toContain(version);
   });
 
-  test('its gateway command serves, the dashboard too, until SIGTERM, and then ends with nothing cut', async () => {
-    const config = join(ROOT, 'test/e2e/package.test.yaml');
-    const child = spawn(gateway, ['-config', config], {
-      env: { ...ENV, STATE_DIR: join(folder, 'state') },
+  /** The packed gateway with so many workers, as it writes its first lines. */
+  function serve(workers: number) {
+    return spawn(gateway, ['-config', join(ROOT, 'test/e2e/package.test.yaml')], {
+      env: { ...ENV, STATE_DIR: join(folder, 'state'), WORKERS: String(workers) },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+  }
+
+  test('its gateway command serves, the dashboard too, until SIGTERM, and then ends with nothing cut', async () => {
+    const child = serve(1);
     const exited = once(child, 'exit');
     const addresses = await firstMatch(child.stdout, /"listen":"([^"]+","adminListen":"[^"]+)"/);
     const [listen, adminListen] = addresses.split('","adminListen":"');
@@ -72,6 +76,18 @@ describe('the packed package, installed elsewhere', () => {
     expect(await exited).toEqual([0, null]);
   });
 
+  test.each([1, 2])('requests go by every thread it has, with %i workers', async (workers) => {
+    const child = serve(workers);
+    const exited = once(child, 'exit');
+    const listen = await firstMatch(child.stdout, /"listen":"([^"]+)"/);
+    // Large enough for a thread of its own; nobody listens where the replica should be.
+    const body = JSON.stringify({ model: 'llama-3.3-70b', prompt: 'x'.repeat(100_000) });
+    const answer = await fetch(`http://${listen}/v1/completions`, { method: 'POST', body });
+    expect(answer.status).toBe(502);
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+  });
+
   test('it carries what its manifest promises, and neither sources nor tests', async () => {
     const files = await readdir(join(folder, 'node_modules/spangate'));
     expect(files.toSorted()).toEqual(
@@ -81,6 +97,7 @@ describe('the packed package, installed elsewhere', () => {
         'README.md',
         'collector-config.yaml',
         'dist',
+        'deploy',
         'docs',
         'package.json',
       ].toSorted(),

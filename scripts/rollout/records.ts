@@ -1,0 +1,22 @@
+import type { FakeCollector } from '../../test/support/fake-collector.ts';
+
+/** How the records that a collector took compare with the requests that clients saw answered. */
+export interface RecordComparison {
+  readonly records: number;
+  /** Answered requests without a record. */
+  readonly missing: number;
+  /** Records of requests that nobody saw answered. */
+  readonly unknown: number;
+}
+
+/** Compares by the gateway's request id. A record that was delivered twice counts once. */
+export function compareRecords(collector: FakeCollector, requestIds: readonly string[]): RecordComparison {
+  const ids = collector.spans.map(({ attributes }) => attributes['gateway.request_id']);
+  const recorded = new Set(ids.filter((id) => id !== undefined));
+  const answered = new Set<unknown>(requestIds);
+  return {
+    records: recorded.size,
+    missing: answered.difference(recorded).size,
+    unknown: recorded.difference(answered).size,
+  };
+}

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { updateGateways } from '../../scripts/rollout/gateways.ts';
+import { rollReplicas } from '../../scripts/rollout/replicas.ts';
+
+const run = promisify(execFile);
+const ALL = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
+
+describe('under 200 mixed requests a second,', () => {
+  test.each([1, 2])(
+    'the documented script rolls four replicas behind a gateway of %i workers, and nobody notices',
+    async (workers) => {
+      const { requests, records, ...report } = await rollReplicas(workers);
+      expect(report).toMatchObject({ exitCode: 0, restarted: ALL, failures: [] });
+      expect(report).toMatchObject({ reachedWhileDrained: 0, cut: 0, missing: 0, unknown: 0 });
+      expect(records).toBe(requests);
+    },
+  );
+
+  test('two gateways behind HAProxy are replaced one after the other, and nobody notices', async (context) => {
+    const hasBalancer = await run('haproxy', ['-v'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).then(
+      () => true,
+      () => false,
+    );
+    const reason = 'needs HAProxy (the package haproxy of Debian)';
+    if (!hasBalancer && process.env.CI === 'true') throw new Error(reason);
+    if (!hasBalancer) context.skip(reason);
+
+    const { requests, records, ...report } = await updateGateways();
+    expect(report).toMatchObject({ exitCodes: [0, 0], failures: [], missing: 0, unknown: 0 });
+    expect(records).toBe(requests);
+  });
+});
