@@ -58,18 +58,23 @@ interface Serving {
   readonly stderr: Promise<string>;
 }
 
-async function writeConfig(lines: string): Promise<string> {
+async function writeConfig(lines: string, workers = 1): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'spangate-main-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const path = join(directory, 'gateway.yaml');
-  await writeFile(path, `gateway: { listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0" }\n${lines}`);
+  const gateway = `{ listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0", workers: ${workers} }`;
+  await writeFile(path, `gateway: ${gateway}\n${lines}`);
   return path;
 }
 
 /** A gateway that serves in front of one replica and exports to a file. */
-async function serve(replica: FakeReplica, options: SpawnOptions = {}): Promise<Serving> {
+async function serve(
+  replica: FakeReplica,
+  { workers = 1, ...options }: SpawnOptions & { readonly workers?: number } = {},
+): Promise<Serving> {
   const path = await writeConfig(
     `replicas: [{ name: a, url: "${replica.url}", models: [m], engine: openai }]\nexport: { to: file }\n`,
+    workers,
   );
   const env = { SVC_CONFIG: path, SVC_ADMIN_TOKEN: TOKEN, ...options.env };
   const { child, stdout, stderr, closed } = spawnMain([], { ...options, env });
@@ -195,22 +200,24 @@ describe('a gateway that serves', () => {
     await untilLogged('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'finishes its requests after %s and ends with 0',
-    async (signal) => {
-      const { replica, release } = await startHoldingReplica();
-      const { child, url, untilLogged, closed, stderr } = await serve(replica);
-      const answer = chat(url);
-      await replica.nextRequest();
-      child.kill(signal);
-      await untilLogged('shutting down');
-      release();
-      expect(await (await answer).json()).toEqual(COMPLETION);
-      expect(await closed).toEqual({ code: 0, signal: null });
-      expect(await untilLogged('stopped')).toMatchObject({ cutRequests: 0, undeliveredRecords: 0 });
-      expect(await stderr).toBe('');
-    },
-  );
+  it.each([
+    ['SIGTERM', 1],
+    ['SIGINT', 1],
+    ['SIGTERM', 2],
+    ['SIGINT', 2],
+  ] as const)('finishes its requests after %s and ends with 0, with %i workers', async (signal, workers) => {
+    const { replica, release } = await startHoldingReplica();
+    const { child, url, untilLogged, closed, stderr } = await serve(replica, { workers });
+    const answer = chat(url);
+    await replica.nextRequest();
+    child.kill(signal);
+    await untilLogged('shutting down');
+    release();
+    expect(await (await answer).json()).toEqual(COMPLETION);
+    expect(await closed).toEqual({ code: 0, signal: null });
+    expect(await untilLogged('stopped')).toMatchObject({ cutRequests: 0, undeliveredRecords: 0 });
+    expect(await stderr).toBe('');
+  });
 
   it('takes two signals at once for one: process groups and npm deliver it twice', async () => {
     const { replica, release } = await startHoldingReplica();
