@@ -44,6 +44,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   {
     file: 'src/gateway.ts',
     allowed: [
+      './compose-gateway.ts',
       './start-error.ts',
       './reload.ts',
       './serving.ts',
@@ -72,6 +73,11 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     file: 'src/reload.ts',
     allowed: ['./start-error.ts', './config/reload.ts', './replicas/registry.ts', '#otel/admin-spans.ts'],
     refused: ['./gateway.ts', './serving.ts', './admin/routes.ts', './proxy/forward.ts', 'yaml', 'node:fs'],
+  },
+  {
+    file: 'src/compose-gateway.ts',
+    allowed: ['./serving.ts', './workers/worker-group.ts', './admin/handle-admin.ts', 'pino'],
+    refused: ['./main.ts', './commands/serve.ts', './proxy/forward.ts', 'undici', 'yaml', 'node:process'],
   },
   {
     file: 'src/serving.ts',

@@ -1,0 +1,178 @@
+import type { Server } from 'node:http';
+import type { Logger } from 'pino';
+import type { AdminAction } from '#otel/admin-spans.ts';
+import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
+import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
+import { RecentRecords } from '#otel/recent-records.ts';
+import type { RequestRecord } from '#otel/request-record.ts';
+import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import type { ReloadOutcome } from './admin/admin-services.ts';
+import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
+import { createAdminHandler } from './admin/handle-admin.ts';
+import type { Config } from './config/config.ts';
+import { configureListener, createListener } from './http/listener.ts';
+import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
+import { loadSalt } from './record/salt.ts';
+import { type ConfigSource, createReload } from './reload.ts';
+import { createDrainFile } from './replicas/drain-file.ts';
+import { Drains } from './replicas/drains.ts';
+import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts';
+import { createResolver, type Resolver } from './replicas/resolver.ts';
+import { Roster } from './replicas/roster.ts';
+import { SharedState } from './replicas/shared-state.ts';
+import { allocateServingMemory, createServing, type Serving } from './serving.ts';
+import {
+  toConnectionTimeouts,
+  toListenerSettings,
+  toMetricsSettings,
+  toTelemetrySettings,
+  toWorkerCount,
+} from './settings.ts';
+import { orStartError } from './start-error.ts';
+import { WorkerGroup } from './workers/worker-group.ts';
+
+/** What a gateway gets from outside. */
+export interface GatewayCollaborators {
+  readonly env: {
+    /** The admin API's bearer token; unset or empty: it refuses every call. */
+    readonly adminToken?: string | undefined;
+    /** The salt of the prefix hashes; unset or empty: the one in state_dir. */
+    readonly hashSalt?: string | undefined;
+  };
+  readonly log: Logger;
+  /** Where the configuration can be read again; without one, a reload is refused. */
+  readonly configSource?: ConfigSource | undefined;
+  /** Finds out who is behind the names of services; without one, the system's. */
+  readonly resolver?: Resolver | undefined;
+  /** Called with every finished record, after it entered the queue. */
+  readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
+}
+
+/** The parts of a gateway: one control plane, and the data plane that it directs. */
+export interface GatewayParts {
+  readonly registry: ReplicaRegistry;
+  readonly roster: Roster;
+  readonly telemetry: Telemetry;
+  readonly figures: RunningFigures;
+  readonly metrics: Metrics;
+  readonly serving: Serving;
+  readonly adminListener: Server;
+  readonly reload: () => Promise<ReloadOutcome>;
+  /** The steps of a shutdown as the last reload left them. */
+  readonly shutdown: () => Config['shutdown'];
+}
+
+/** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
+const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
+
+/**
+ * Makes the parts of a gateway from its configuration, and none of them listens yet. Rejects with a StartError when
+ * what they need is not there.
+ */
+export async function composeGateway(
+  config: Config,
+  collaborators: GatewayCollaborators,
+): Promise<GatewayParts> {
+  const { env, log, resolver = createResolver() } = collaborators;
+  const { stateDir } = config;
+  let inForce = config;
+  const workerCount = toWorkerCount(config);
+  const memory = allocateServingMemory(workerCount, config.limits);
+  const shared = new SharedState(memory.replicas);
+  const file = createDrainFile(stateDir);
+  const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
+  await orStartError('drain states', drains.restore());
+  const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
+  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
+  const recentRecords = new RecentRecords(RECENT_RECORDS);
+  const telemetry = await orStartError(
+    'telemetry',
+    startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
+  );
+  const metrics = await orStartError(
+    'metrics',
+    startMetrics(toMetricsSettings(config), {
+      isKnownModel: (model) => registry.isKnownModel(model),
+      replicas: () => registry.replicas.map(toReplicaState),
+      exportState: () => telemetry.exportState(),
+      ...{ collector: telemetry.collector, resource: telemetry.resource, log },
+    }),
+  );
+  const figures = startLiveFigures(() => ({
+    stats: telemetry.stats(),
+    inflight: registry.replicas.reduce((sum, { inflight }) => sum + inflight, 0),
+  }));
+  const onRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
+  const plane = { config, salt, memory };
+  const serving =
+    workerCount === 1
+      ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
+      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord });
+  const roster = new Roster(config, {
+    ...{ registry, resolver, log },
+    publish: () => publish(registry, serving),
+  });
+  const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
+  /** The replicas first: they are all that can be refused. */
+  const apply = async (next: Config) => {
+    const changes = await roster.configure(next);
+    if (next.log.level !== inForce.log.level) log.level = next.log.level;
+    configureListener(adminListener, toListenerSettings(next));
+    await serving.configure(next);
+    inForce = next;
+    return changes;
+  };
+  const reload = createReload(collaborators.configSource, { apply, onAction, log });
+  const adminListener = createListener(
+    toListenerSettings(config),
+    new SharedLimit(allocateLimit(1, config.limits.connections), 0),
+    createAdminHandler(env.adminToken, {
+      ...{ registry, drains, recentRecords, log },
+      metricsText: () => metrics.toPrometheusText(),
+      stats: () => telemetry.stats(),
+      dashboard: {
+        figures: () => figures.figures(),
+        startedAt: new Date().toISOString(),
+        queueSize: config.export.queueSize,
+        traceUrlTemplate: config.trace.urlTemplate,
+      },
+      refresh: (replica) => roster.refresh(replica),
+      ...{ reload, onAction },
+    }),
+  );
+  const shutdown = () => inForce.shutdown;
+  return { registry, roster, telemetry, figures, metrics, serving, adminListener, reload, shutdown };
+}
+
+function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {
+  return { name, inflight, drained: drain.drained };
+}
+
+/**
+ * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
+ * not know any more.
+ */
+async function publish(registry: ReplicaRegistry, serving: Serving): Promise<void> {
+  const topology = registry.nextTopology();
+  await serving.apply(topology);
+  registry.noteApplied(topology.version);
+  await serving.confirm();
+}
+
+/** Tells of each record: to whoever asked for them, and to the access log if it is on. */
+function recordObserver(
+  logSettings: () => Config['log'],
+  { log, onRecord }: GatewayCollaborators,
+  counts: readonly ((record: Readonly<RequestRecord>) => void)[],
+): (record: Readonly<RequestRecord>) => void {
+  return (record) => {
+    for (const count of counts) count(record);
+    onRecord?.(record);
+    if (logSettings().requests) log.info(toAccessLogFields(record), 'request');
+  };
+}
+
+function toAccessLogFields(record: Readonly<RequestRecord>): object {
+  const { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms } = record;
+  return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms };
+}
