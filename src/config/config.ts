@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -31,9 +32,15 @@ export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
 export function toConfig(file: ConfigFile) {
   const { gateway, headers, timeouts, limits, shutdown } = file;
   return {
-    gateway: { listen: gateway.listen, adminListen: gateway.admin_listen, workers: gateway.workers },
+    gateway: {
+      name: gateway.name ?? hostname(),
+      listen: gateway.listen,
+      adminListen: gateway.admin_listen,
+      workers: gateway.workers,
+    },
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
+    fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
     ),
@@ -75,6 +82,11 @@ export function toConfig(file: ConfigFile) {
     shutdown: { delayMs: shutdown.delay, graceMs: shutdown.grace, flushMs: shutdown.flush },
     log: file.log,
   };
+}
+
+/** Null: this gateway shares nothing with others. `url` is secret. */
+function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
+  return redis === undefined ? null : { url: redis, prefix };
 }
 
 type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns'>;

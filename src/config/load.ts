@@ -78,12 +78,20 @@ export function parseConfigFile(text: string, { path, env }: ConfigSource): Conf
 
 /** The file that has the same effect with every default written out; secrets are masked. */
 export function printConfigFile(file: ConfigFile): string {
-  const { replicas, ...rest } = z.encode(configSchema, file);
-  const masked = replicas.map((replica) => ('api_key' in replica ? { ...replica, api_key: MASK } : replica));
-  return stringify({ ...rest, replicas: masked }, { lineWidth: 0 });
+  const { replicas, state, ...rest } = z.encode(configSchema, file);
+  const shown = {
+    ...rest,
+    state:
+      state?.redis === undefined ? state : { ...state, redis: state.redis.replace(/\/\/.*@/, `//${MASK}@`) },
+    replicas: replicas.map((replica) => ('api_key' in replica ? { ...replica, api_key: MASK } : replica)),
+  };
+  return stringify(shown, { lineWidth: 0 });
 }
 
 const MASK = '***';
+
+/** Keys whose value is, or may hold, a secret. */
+const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
 
 /** The two defaults that depend on more than the schema. */
 function fillFromSurroundings(file: ConfigFile, directory: string): ConfigFile {
@@ -136,7 +144,7 @@ function toProblem(complaint: Complaint, places: ReadonlyMap<string, Place>): Co
   const place = places.get(keyPath);
   const line = place?.line ?? lineOfNearest(complaint.path, places);
   if ('wrong' in complaint) return { line, keyPath, text: complaint.wrong };
-  const isSecret = complaint.path.at(-1) === 'api_key';
+  const isSecret = SECRETS.has(complaint.path.at(-1));
   return { line, keyPath, text: `found ${describe(place, isSecret)}, expected ${complaint.expected}` };
 }
 

@@ -4,6 +4,7 @@ import {
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parseRedisUrl,
   parseServiceUrl,
   parseSize,
   parseTraceUrlTemplate,
@@ -166,6 +167,16 @@ export function traceUrlTemplate() {
     pattern: 'https?://.+\\{trace_id\\}.*',
     parse: parseTraceUrlTemplate,
     print: (template) => template,
+  });
+}
+
+/** The URL of a Redis or Valkey server; it may hold a password. */
+export function redisUrl() {
+  return textOf({
+    title: 'a URL redis[s]://[[user]:password@]host[:port][/database]',
+    pattern: 'rediss?://.+',
+    parse: parseRedisUrl,
+    print: (url) => url,
   });
 }
 

@@ -5,6 +5,7 @@ import {
   flag,
   listenAddress,
   oneOf,
+  redisUrl,
   serviceUrl,
   size,
   text,
@@ -120,6 +121,9 @@ const health = z.strictObject({
 });
 
 const gateway = z.strictObject({
+  name: text('a name of letters, digits and . _ ~ -, at most 128', NAMED)
+    .optional()
+    .describe('Names this gateway among those that share their state. Without it, the name of the machine.'),
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
   workers: wholeNumberOrAuto(1, 256)
@@ -245,6 +249,15 @@ const log = z.strictObject({
   requests: flag().prefault(false).describe('Whether each request is one log line, without any text of it.'),
 });
 
+const state = z.strictObject({
+  redis: redisUrl()
+    .optional()
+    .describe('A Redis or Valkey server through which gateways share drains and what is in flight.'),
+  prefix: text('a name of letters, digits and . _ ~ -, at most 128', NAMED)
+    .prefault('spangate')
+    .describe('Its keys begin with this in braces. Gateways with another prefix are another fleet.'),
+});
+
 /** The configuration file: the one source of types, JSON Schema, reference and checks. */
 export const configSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listeners.'),
@@ -255,6 +268,7 @@ export const configSchema = z.strictObject({
     .meta({ title: 'a path, relative to the directory of this file' })
     .prefault('./state')
     .describe('Where the salt, drains and exported files are kept.'),
+  state: state.prefault({}).describe('What several gateways share: see fleet.md.'),
   replicas,
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   health: health.prefault({}).describe('Whether replicas that fail are tried last. Off unless it is set.'),

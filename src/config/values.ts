@@ -88,6 +88,13 @@ export function parseTraceUrlTemplate(text: string): string | null {
   return url.username === '' && url.password === '' ? text : null;
 }
 
+/** `redis[s]://[[user]:password@]host[:port][/database]`, kept as it is; null if the text is none. */
+export function parseRedisUrl(text: string): string | null {
+  const url = URL.parse(text);
+  if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
+  return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
+}
+
 /** A base URL whose host is a name, not an address; null otherwise, and for an SRV name (`_…`) with a port. */
 export function parseServiceUrl(text: string): string | null {
   const base = parseBaseUrl(text);

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
@@ -13,12 +13,14 @@ describe('a configuration with nothing but a replica', () => {
   it('has the documented defaults', () => {
     expect(parseConfig(REPLICA, source)).toEqual({
       gateway: {
+        name: hostname(),
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         workers: 1,
       },
       headers: { tenant: 'x-tenant', feature: 'x-feature' },
       stateDir: '/etc/spangate/state',
+      fleet: null,
       replicas: [
         {
           name: 'a',
@@ -89,9 +91,10 @@ it('pushes metrics by default where it sends records, and nowhere else', () => {
 
 describe('a configuration with every key', () => {
   const text = `
-gateway: { listen: "[::]:80", admin_listen: localhost:0, workers: 1 }
+gateway: { name: gw-a, listen: "[::]:80", admin_listen: localhost:0, workers: 1 }
 headers: { tenant: X-Team, feature: x-app }
 state_dir: /var/lib/spangate
+state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 replicas:
   - name: vllm-a
     url: https://10.0.0.11:8443/engine/
@@ -125,6 +128,7 @@ log: { level: warn, requests: true }
   it('is taken over as it stands', () => {
     const config = parseConfig(text, source);
     expect(config.gateway).toEqual({
+      name: 'gw-a',
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
       workers: 1,
@@ -182,18 +186,20 @@ log: { level: warn, requests: true }
     expect(config.limits.bodyBytes).toBe(10_000_000);
     expect(config.shutdown).toEqual({ delayMs: 5_000, graceMs: 0, flushMs: 1_500 });
     expect(config.log).toEqual({ level: 'warn', requests: true });
+    expect(config.fleet).toEqual({ url: 'rediss://:secret%2F@redis:6380/2', prefix: 'blue' });
   });
 
   it('means the same after it was printed, but for the masked keys', () => {
     const printed = printConfigFile(parseConfigFile(text, source));
     expect(printed).toContain('api_key: "***"');
     expect(printed).not.toContain('secret');
-    const { replicas, services, ...rest } = parseConfig(printed, {
+    const { replicas, services, fleet, ...rest } = parseConfig(printed, {
       path: '/elsewhere/gateway.yaml',
       env: {},
     });
     const original = parseConfig(text, source);
-    expect({ ...rest, replicas: original.replicas, services: original.services }).toEqual(original);
+    expect({ ...original, ...rest }).toEqual(original);
+    expect(fleet).toEqual({ url: 'rediss://***@redis:6380/2', prefix: 'blue' });
     expect([...replicas, ...services].map(({ name }) => name)).toEqual(['vllm-a', 'any', 'pods']);
   });
 });

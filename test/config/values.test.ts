@@ -4,6 +4,7 @@ import {
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parseRedisUrl,
   parseSize,
   parseTraceUrlTemplate,
   printDuration,
@@ -114,6 +115,22 @@ describe('a base URL', () => {
   ])('%j is refused', (text) => {
     expect(parseBaseUrl(text)).toBeNull();
   });
+});
+
+describe('the URL of a Redis server', () => {
+  it.each(['redis://h', 'rediss://h:6380/', 'redis://user:p%2Fw@h/5', 'redis://:p@[::1]:6379'])(
+    '%s is one, and stays as it is',
+    (text) => {
+      expect(parseRedisUrl(text)).toBe(text);
+    },
+  );
+
+  it.each(['', 'h:6379', 'http://h', 'redis:h', 'redis://', 'redis://h/db', 'redis://h?db=1', 'redis://h#x'])(
+    '%j is refused',
+    (text) => {
+      expect(parseRedisUrl(text)).toBeNull();
+    },
+  );
 });
 
 describe("a trace's URL", () => {

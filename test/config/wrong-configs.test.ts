@@ -152,6 +152,11 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
+      'shared state at no Redis URL, without showing it',
+      `${REPLICA}state: { redis: "redis://:pass/word@redis/db" }`,
+      ['2: state.redis: found ***, expected a URL redis[s]://[[user]:password@]host[:port][/database]'],
+    ],
+    [
       'the same key twice, and another mistake beside it',
       `${REPLICA}log: {}\nlog: { level: loud }`,
       [
