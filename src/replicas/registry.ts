@@ -229,6 +229,7 @@ export class ReplicaRegistry {
    */
   noteApplied(version: number): void {
     for (const { replica, goneSince } of this.#retired) if (goneSince <= version) replica.forget();
+    this.#releaseSlots();
   }
 
   /** Destroys the connections of probes. */
@@ -249,7 +250,7 @@ export class ReplicaRegistry {
     this.#retired = [...this.#retired, { replica, goneSince: this.#version + 1 }];
   }
 
-  /** Those of replicas that are gone: until slots are needed nobody misses them. */
+  /** Those of replicas that have finished since this was looked for: nobody missed them. */
   #releaseSlots(): void {
     const present = this.#retired.filter(({ replica }) => isPresent(replica));
     const gone = this.#retired.filter((retired) => !present.includes(retired));

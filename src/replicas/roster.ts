@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { expandService, uniteReplicas } from './expand-service.ts';
 import { ModelDiscovery } from './model-discovery.ts';
@@ -6,6 +5,7 @@ import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from './regis
 import { type Repeated, repeat } from './repeat.ts';
 import type { Resolver } from './resolver.ts';
 import { type NameLog, ServiceNames } from './service-names.ts';
+import { waitAtMost } from './wait-at-most.ts';
 
 /** What the configuration says of replicas, and how often the rest is looked up. */
 export type RosterSettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
@@ -44,6 +44,9 @@ export class Roster {
   #hasNews = true;
   #lastTurn: Promise<unknown> = Promise.resolve();
   #repeated: readonly Repeated[] = [];
+  /** The urls of those whose name was taken when that was told last. */
+  #leftOut: ReadonlySet<string> = new Set();
+  #lastFailure: string | null = null;
   #isStopped = false;
 
   constructor(settings: RosterSettings, collaborators: RosterCollaborators) {
@@ -59,7 +62,10 @@ export class Roster {
   async start(): Promise<void> {
     // Before names are resolved: whoever reaches the admin API can drain what the file names.
     await this.#inTurn(() => this.#update(this.#settings));
-    await this.configure(this.#settings);
+    await this.#names.resolve(this.#settings.services, PATIENCE_MS);
+    // Whoever can drain can reload: the settings may be others by now.
+    await this.#inTurn(() => this.#update(this.#settings));
+    this.#repeatAll();
   }
 
   /**
@@ -124,7 +130,7 @@ export class Roster {
     this.#hasNews ||= isChange(changes);
     const names = new Set([...changes.added, ...changes.changed]);
     const asking = this.#discovery.ask(this.#undrained().filter(({ name }) => names.has(name)));
-    await withPatience(asking);
+    await waitAtMost(PATIENCE_MS, asking);
     await this.#publishNews();
     return changes;
   }
@@ -136,15 +142,22 @@ export class Roster {
       return endpoints === null ? null : expandService(service, endpoints);
     });
     const { replicas, leftOut } = uniteReplicas([...configured, ...found.flatMap((each) => each ?? [])]);
-    for (const { name, url } of leftOut)
-      log.warn({ replica: name, url }, 'replica left out: its name is taken');
+    for (const { name, url } of leftOut) {
+      if (!this.#leftOut.has(url)) log.warn({ replica: name, url }, 'replica left out: its name is taken');
+    }
+    this.#leftOut = new Set(leftOut.map(({ url }) => url));
     return registry.configure(replicas, new Date().toISOString(), { isComplete: !found.includes(null) });
   }
 
   async #publishNews(): Promise<void> {
     if (!this.#hasNews || this.#isStopped) return;
     this.#hasNews = false;
-    await this.#with.publish();
+    try {
+      await this.#with.publish();
+    } catch (error) {
+      this.#hasNews = true;
+      throw error;
+    }
   }
 
   /** One change after the other. */
@@ -154,24 +167,18 @@ export class Roster {
     return turn;
   }
 
-  /** For work that nobody waits for. */
+  /** For work that nobody waits for: a line when it fails, not one for each time that it fails in the same way. */
   async #orLog(work: () => Promise<void>): Promise<void> {
     try {
       await work();
+      this.#lastFailure = null;
     } catch (error) {
-      this.#with.log.error({ err: error }, 'replicas not changed');
+      if (String(error) !== this.#lastFailure) this.#with.log.error({ err: error }, 'replicas not changed');
+      this.#lastFailure = String(error);
     }
   }
 }
 
 function isChange({ added, changed, removed }: ReplicaChanges): boolean {
   return added.length + changed.length + removed.length > 0;
-}
-
-/** Waits, but not for ever. */
-async function withPatience(work: Promise<unknown>): Promise<void> {
-  const isOver = new AbortController();
-  const tooLong = sleep(PATIENCE_MS, undefined, { ref: false, signal: isOver.signal }).catch(() => undefined);
-  await Promise.race([work, tooLong]);
-  isOver.abort();
 }

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceConfig } from '../config/config.ts';
 import { hasSrvRecords } from './expand-service.ts';
 import { inParallel } from './in-parallel.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import { waitAtMost } from './wait-at-most.ts';
 
 /** Look-ups at the same time: those of addresses take threads that files and connections need as well. */
 const PARALLEL_LOOKUPS = 2;
@@ -36,11 +36,8 @@ export class ServiceNames {
 
   /** Resolves the names again; waits for at most so long. An answer that comes later counts when it comes. */
   async resolve(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
-    const isOver = new AbortController();
     const all = inParallel(services, PARALLEL_LOOKUPS, (service) => this.#resolve(service));
-    const tooLong = sleep(timeoutMs, undefined, { ref: false, signal: isOver.signal }).catch(() => undefined);
-    await Promise.race([all, tooLong]);
-    isOver.abort();
+    await waitAtMost(timeoutMs, all);
   }
 
   /** A look-up that takes longer than the interval is not begun again. */

@@ -137,6 +137,22 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
   await gateway.untilLogged('name resolved again');
 });
 
+test('of two replicas with one name the first of the file is there, and the other is told of once', async () => {
+  await using pods = await startPods();
+  const [one, two] = pods;
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.2'));
+  await using gateway = await startGateway({
+    replicas: [{ name: 'vllm-127.0.0.2', url: one.url }],
+    services: [toService(one)],
+    ...{ resolver, config: QUICK },
+  });
+  await resolver.untilHeard();
+  expect(await gateway.replicas()).toMatchObject([{ name: 'vllm-127.0.0.2', url: one.url }]);
+  expect(JSON.parse(await gateway.untilLogged('its name is taken'))).toMatchObject({ url: two.url });
+  expect(gateway.logLines.filter((line) => line.includes('its name is taken'))).toHaveLength(1);
+});
+
 test('a model is not unknown while the name of those that may serve it is not resolved', async () => {
   await using pods = await startPods();
   const resolver = createFakeResolver();
