@@ -1,6 +1,7 @@
 import { isIP, type Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { ReplicaConfig } from '../config/config.ts';
+import { ClientPool } from './client-pool.ts';
 
 /** The connection that carries an attempt, as far as a retry decision needs to know it. */
 export interface Connection {
@@ -89,7 +90,7 @@ export interface ConnectionTimeouts {
 }
 
 /**
- * Creates the connections to the origin of a url: an undici Pool without a cap (a Client alone would serialise
+ * Creates the connections to the origin of a url: a client for each request at one time (one alone would serialise
  * streams), HTTP/1.1 only, undici's own header and body time-outs off in favour of the gateway's.
  */
 export function createConnections(
@@ -113,29 +114,28 @@ export function createConnections(
     ...{ allowH2: false, timeout: timeouts.connectMs },
     ...(tlsName === undefined ? {} : { servername: tlsName }),
   });
-  const undiciPool = new Pool(origin, {
-    ...clientOptions,
-    connections: null,
-    ...(isName ? { clientTtl: timeouts.nameTtlMs } : {}),
-    factory: (target, options) => new CountingClient(target, options as Client.Options, connector),
+  const createClient = () => new CountingClient(origin, clientOptions, connector);
+  const clients = new ClientPool({
+    createClient,
+    maxAgeMs: isName ? timeouts.nameTtlMs : Number.POSITIVE_INFINITY,
   });
   const fresh = new Set<CountingClient>();
 
   return {
     dispatch(options, handler) {
-      undiciPool.dispatch(options, handler);
+      clients.dispatch(options, handler);
     },
     dispatchOnFresh(options, handler) {
-      const client = new CountingClient(origin, clientOptions, connector);
+      const client = createClient();
       fresh.add(client);
       client.dispatch({ ...options, reset: true }, handler);
       void client.close().finally(() => fresh.delete(client));
     },
     retire() {
-      void undiciPool.close();
+      void clients.close();
     },
     async close() {
-      await Promise.all([undiciPool.destroy(), ...[...fresh].map((client) => client.destroy())]);
+      await Promise.all([clients.destroy(), ...[...fresh].map((client) => client.destroy())]);
     },
   };
 }
