@@ -1,3 +1,4 @@
+import { ChunkedBody } from './chunked-body.ts';
 import { EventRelay } from './event-relay.ts';
 import type { Exchange } from './exchange.ts';
 import { type FailureCode, toErrorEvent } from './failure.ts';
@@ -44,6 +45,7 @@ export class Relay {
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
+  readonly #body: ChunkedBody;
   #holdTimer: NodeJS.Timeout | null = null;
   #hasWritten = false;
 
@@ -63,7 +65,7 @@ export class Relay {
     } else if (head.headers.isJson && createTap !== null && head.statusCode < 400) {
       this.#jsonTap = new JsonTap();
     }
-    this.#begin(head);
+    this.#body = this.#begin(head);
   }
 
   /** What the response told so far. */
@@ -93,9 +95,7 @@ export class Relay {
     this.#stopHolding();
     if (this.#events !== null) this.#send(this.#events.end());
     this.#noteEnd();
-    if (rawTrailers !== null && rawTrailers.length > 0)
-      this.#exchange.response.addTrailers(toPairs(rawTrailers));
-    this.#exchange.response.end();
+    this.#body.end(toPairs(rawTrailers ?? []));
   }
 
   /**
@@ -115,7 +115,8 @@ export class Relay {
       return;
     }
     this.#send(this.#events.releaseHeld());
-    response.end(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`);
+    this.#body.write([Buffer.from(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`)]);
+    this.#body.end([]);
   }
 
   /** Nothing more will be written: the client is gone or the exchange was cut. */
@@ -131,7 +132,7 @@ export class Relay {
     else if (!tap.isWhole && this.#exchange.status < 400) this.#exchange.noteTruncated();
   }
 
-  #begin(head: ResponseHead): void {
+  #begin(head: ResponseHead): ChunkedBody {
     const { response, requestId } = this.#exchange;
     response.sendDate = false;
     response.writeHead(head.statusCode, head.statusMessage, [
@@ -143,15 +144,14 @@ export class Relay {
     queueMicrotask(() => {
       if (!this.#hasWritten && !response.writableEnded && !response.destroyed) response.flushHeaders();
     });
+    return new ChunkedBody(response);
   }
 
   #send(pieces: readonly Buffer[]): void {
     if (pieces.length === 0) return;
     this.#hasWritten = true;
     const { response } = this.#exchange;
-    let canTakeMore = true;
-    for (const piece of pieces) canTakeMore = response.write(piece);
-    if (canTakeMore || response.destroyed) return;
+    if (this.#body.write(pieces) || response.destroyed) return;
     this.#source.pause();
     response.once('drain', () => this.#source.resume());
   }

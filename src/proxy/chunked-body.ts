@@ -1,0 +1,61 @@
+import type { ServerResponse } from 'node:http';
+
+/** Above this, a chunk is sent in three pieces, as node:http does it: copying it would cost more. */
+const JOINED_BYTES = 16 * 1024;
+const LINE_END = '\r\n';
+const LAST_CHUNK = '0\r\n';
+
+/**
+ * The body of a response whose length is not known, in chunked coding (RFC 9112 7.1), each write one chunk in one
+ * piece. node:http would send three (size, data, line end), which costs a stream's event a fifth more.
+ *
+ * Create it once the head is written; from then on the body is written by it alone. A response that is not chunked
+ * (to an HTTP/1.0 client) is written as it is.
+ */
+export class ChunkedBody {
+  readonly #response: ServerResponse;
+  readonly #isChunked: boolean;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    this.#isChunked = response.chunkedEncoding;
+    // The head has promised it; the chunks are ours from here on.
+    response.chunkedEncoding = false;
+  }
+
+  /** Writes the pieces as one chunk, which must not be empty. Returns whether the client takes more. */
+  write(pieces: readonly Buffer[]): boolean {
+    if (!this.#isChunked) return this.#writeAll(pieces);
+    let sizeBytes = 0;
+    for (const { length } of pieces) sizeBytes += length;
+    const head = sizeBytes.toString(16) + LINE_END;
+    if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(head, pieces, sizeBytes));
+    this.#response.write(head, 'latin1');
+    this.#writeAll(pieces);
+    return this.#response.write(LINE_END, 'latin1');
+  }
+
+  /** Ends the body whole, with trailer fields if there are any. */
+  end(trailers: readonly (readonly [name: string, value: string])[]): void {
+    if (!this.#isChunked) {
+      this.#response.end();
+      return;
+    }
+    const fields = trailers.map(([name, value]) => `${name}: ${value}${LINE_END}`);
+    this.#response.end(LAST_CHUNK + fields.join('') + LINE_END, 'latin1');
+  }
+
+  #writeAll(pieces: readonly Buffer[]): boolean {
+    let canTakeMore = true;
+    for (const piece of pieces) canTakeMore = this.#response.write(piece);
+    return canTakeMore;
+  }
+}
+
+function toChunk(head: string, pieces: readonly Buffer[], sizeBytes: number): Buffer {
+  const chunk = Buffer.allocUnsafe(head.length + sizeBytes + LINE_END.length);
+  let at = chunk.write(head, 'latin1');
+  for (const piece of pieces) at += piece.copy(chunk, at);
+  chunk.write(LINE_END, at, 'latin1');
+  return chunk;
+}
