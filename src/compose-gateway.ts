@@ -16,6 +16,7 @@ import { loadSalt } from './record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
 import { Drains } from './replicas/drains.ts';
+import { HealthProbes } from './replicas/health-probes.ts';
 import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts';
 import { createResolver, type Resolver } from './replicas/resolver.ts';
 import { Roster } from './replicas/roster.ts';
@@ -52,6 +53,7 @@ export interface GatewayCollaborators {
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
   readonly roster: Roster;
+  readonly healthProbes: HealthProbes;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
   readonly metrics: Metrics;
@@ -112,6 +114,7 @@ export async function composeGateway(
     ...{ registry, resolver, log },
     publish: () => publish(registry, serving),
   });
+  const healthProbes = new HealthProbes(config.health, { registry, board: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** The replicas first: they are all that can be refused. */
   const apply = async (next: Config) => {
@@ -119,6 +122,7 @@ export async function composeGateway(
     if (next.log.level !== inForce.log.level) log.level = next.log.level;
     configureListener(adminListener, toListenerSettings(next));
     await serving.configure(next);
+    healthProbes.configure(next.health);
     inForce = next;
     return changes;
   };
@@ -141,7 +145,18 @@ export async function composeGateway(
     }),
   );
   const shutdown = () => inForce.shutdown;
-  return { registry, roster, telemetry, figures, metrics, serving, adminListener, reload, shutdown };
+  return {
+    registry,
+    roster,
+    healthProbes,
+    telemetry,
+    figures,
+    metrics,
+    serving,
+    adminListener,
+    reload,
+    shutdown,
+  };
 }
 
 function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {

@@ -37,11 +37,12 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     running = await composeGateway(config, collaborators);
-    const { adminListener, roster, serving } = running;
+    const { adminListener, healthProbes, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
     await orStartError('replicas', roster.start());
+    healthProbes.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -91,11 +92,12 @@ async function listenOn(
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { registry, roster, telemetry, figures, metrics, serving, adminListener }: GatewayParts,
+  { registry, roster, healthProbes, telemetry, figures, metrics, serving, adminListener }: GatewayParts,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
   roster.stop();
+  healthProbes.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
   const [{ undelivered }] = await Promise.all([telemetry.shutdown(flushMs), metrics.shutdown(flushMs)]);

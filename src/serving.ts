@@ -94,6 +94,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     ...{ shared, worker, policy: config.routing.policy },
     timeouts: toConnectionTimeouts(config),
     queueCapacity: config.limits.queue,
+    ...{ health: config.health, log },
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
@@ -120,6 +121,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       pool.configure({
         policy: next.routing.policy,
         queueCapacity: next.limits.queue,
+        health: next.health,
         timeouts: toConnectionTimeouts(next),
       });
     },

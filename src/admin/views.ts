@@ -15,6 +15,11 @@ export const replicaSchema = z
     drained: z.boolean(),
     inflight: count(),
     max_inflight: count().nullable().describe('Requests in flight on it, at most; null: no limit.'),
+    health: z
+      .enum(['ok', 'failing'])
+      .nullable()
+      .describe('A failing one is tried last. Null while it is drained, and if health is off.'),
+    health_since: z.iso.datetime().nullable().describe('Since when; null if it never was otherwise.'),
     models: z
       .array(z.string())
       .readonly()
@@ -38,7 +43,7 @@ export type ReplicaView = z.output<typeof replicaSchema>;
 
 /** Converts a replica to its view. */
 export function toReplicaView(replica: RegisteredReplica): ReplicaView {
-  const { config, drain, inflight } = replica;
+  const { config, drain, health, inflight } = replica;
   return {
     name: config.name,
     url: config.url,
@@ -48,6 +53,8 @@ export function toReplicaView(replica: RegisteredReplica): ReplicaView {
     drained: drain.drained,
     inflight,
     max_inflight: config.maxInflight,
+    health: health?.state ?? null,
+    health_since: health?.since ?? null,
     models: replica.models,
     engine: replica.engine,
     since: drain.since,

@@ -3,10 +3,17 @@ import { memberOf } from './admin-client.ts';
 /** The cells that tables of replicas have in common. `replica` is one of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
   const name = String(toCell(memberOf(replica, 'name')));
-  if (memberOf(replica, 'drained') !== true) return [name, 'taking requests'];
-  const state = memberOf(replica, 'removing') === true ? 'removed' : 'drained';
-  const since = memberOf(replica, 'since');
+  const [state, since] = toState(replica);
   return [name, typeof since === 'string' ? `${state} ${toAge(nowEpochMs - Date.parse(since))}` : state];
+}
+
+/** In a word, and since when where that is of interest. */
+function toState(replica: unknown): readonly [state: string, since: unknown] {
+  if (memberOf(replica, 'drained') === true) {
+    return [memberOf(replica, 'removing') === true ? 'removed' : 'drained', memberOf(replica, 'since')];
+  }
+  if (memberOf(replica, 'health') === 'failing') return ['failing', memberOf(replica, 'health_since')];
+  return ['taking requests', null];
 }
 
 /** A value of the admin API in a cell; `-` for what is not known. */

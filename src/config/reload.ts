@@ -11,6 +11,7 @@ export const RELOADED_KEYS = [
   'replicas',
   'discovery',
   'routing',
+  'health',
   'timeouts',
   'limits.body',
   'limits.event',

@@ -127,6 +127,9 @@ function reportFailedTry(outcome: AttemptOutcome, replica: Replica, plan: Forwar
       plan.onFailedTry(replica, outcome.code, outcome.cause);
       break;
     case 'not_connected':
+      replica.noteRefused();
+      plan.onFailedTry(replica, outcome.kind, outcome.cause);
+      break;
     case 'reset_on_reuse':
       plan.onFailedTry(replica, outcome.kind, outcome.cause);
       break;

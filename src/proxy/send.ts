@@ -138,6 +138,7 @@ class Attempt implements ConnectionAwareHandler, Abandonable {
     // An informational response (RFC 9110 15.2) is not the one that counts.
     if (this.#isOver || statusCode < 200) return;
     this.#statusCode = statusCode;
+    this.#request.replica.noteAnswered();
     const rawHeaders = controller.rawHeaders;
     const headers = toClientHeaders(Array.isArray(rawHeaders) ? rawHeaders : []);
     const head = { statusCode, statusMessage, headers };

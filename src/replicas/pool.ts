@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { HealthSettings } from './health-board.ts';
 import { Lease, type NoLease } from './lease.ts';
 import { Replica, type ReplicaSurroundings } from './replica.ts';
 import { type Asked, Rotation } from './rotation.ts';
@@ -14,6 +15,8 @@ export interface PoolSurroundings extends ReplicaSurroundings {
   readonly policy: keyof typeof POLICIES;
   /** Requests that may wait for a replica with room, in all threads. */
   readonly queueCapacity: number;
+  /** Whether replicas that fail are tried last. */
+  readonly health: HealthSettings;
 }
 
 /** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
@@ -28,8 +31,9 @@ export class ReplicaPool {
   #rotationOfAll: Rotation;
 
   constructor(surroundings: PoolSurroundings) {
-    const { shared, worker } = surroundings;
+    const { shared, worker, health } = surroundings;
     this.#with = surroundings;
+    shared.health.configure(health);
     this.#line = new WaitingLine({
       ...{ board: shared.waiting, worker },
       rotationOf: (model) => this.#rotationOf(model),
@@ -69,8 +73,9 @@ export class ReplicaPool {
   }
 
   /** Chooses, queues and connects in another way from now on. */
-  configure(settings: Pick<PoolSurroundings, 'policy' | 'queueCapacity' | 'timeouts'>): void {
-    const { timeouts } = settings;
+  configure(settings: Pick<PoolSurroundings, 'policy' | 'queueCapacity' | 'health' | 'timeouts'>): void {
+    const { timeouts, health } = settings;
+    this.#with.shared.health.configure(health);
     const areSameTimeouts = isDeepStrictEqual(timeouts, this.#with.timeouts);
     this.#with = { ...this.#with, ...settings };
     if (!areSameTimeouts) for (const replica of this.#bySlot.values()) replica.reconnect(timeouts);

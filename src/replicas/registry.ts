@@ -1,6 +1,7 @@
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
 import type { DrainState, Drains } from './drains.ts';
+import type { Health } from './health-board.ts';
 import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
 import { MAX_REPLICAS, type SharedState } from './shared-state.ts';
 import type { ReplicaKnowledge, Topology } from './topology.ts';
@@ -76,6 +77,11 @@ export class RegisteredReplica {
   /** Whether it is wanted no more, and finishes what it has in flight. */
   get isRemoving(): boolean {
     return this.#removal !== null;
+  }
+
+  /** Whether it fails; null if nobody judges, and while it is drained. */
+  get health(): Health | null {
+    return this.drain.drained ? null : this.#with.shared.health.healthOf(this.slot);
   }
 
   /** Requests in flight on it, from all workers. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
+import { type HealthLog, logFailing, logOk } from './health-log.ts';
 import type { SharedState } from './shared-state.ts';
 import type { TopologyReplica } from './topology.ts';
 
@@ -10,6 +11,7 @@ export interface ReplicaSurroundings {
   /** The worker that this thread is: the row in which its requests in flight are counted. */
   readonly worker: number;
   readonly timeouts: ConnectionTimeouts;
+  readonly log: HealthLog;
 }
 
 /**
@@ -64,6 +66,26 @@ export class Replica {
   /** Whether it takes no new requests. Read again in the tick that writes one. */
   get isDrained(): boolean {
     return this.#with.shared.isDrained(this.slot);
+  }
+
+  /** Whether it is tried only when none of the others can be. */
+  get isFailing(): boolean {
+    return this.#with.shared.health.isFailing(this.slot);
+  }
+
+  /** Whether it fails, and the present request is to find out whether it still does. */
+  claimRetry(): boolean {
+    return this.#with.shared.health.claimRetry(this.slot);
+  }
+
+  /** Notes that a request could not connect to it. */
+  noteRefused(): void {
+    if (this.#with.shared.health.noteRefused(this.slot)) logFailing(this.#with.log, this.name, 'connections');
+  }
+
+  /** Notes that it began a response. */
+  noteAnswered(): void {
+    if (this.#with.shared.health.noteAnswered(this.slot)) logOk(this.#with.log, this.name);
   }
 
   /**

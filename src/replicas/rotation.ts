@@ -3,6 +3,7 @@ import type { Candidates } from './routing/candidates.ts';
 import { Circle } from './routing/circle.ts';
 import type { Choose } from './routing/policies.ts';
 import type { PrefixHeat } from './routing/prefix-heat.ts';
+import { nextInTurn } from './routing/round-robin.ts';
 import type { SharedState } from './shared-state.ts';
 
 /** What a request brings to the choice of its replica. */
@@ -25,6 +26,14 @@ export interface RotationSettings {
   readonly isLimited: boolean;
 }
 
+/** The undrained candidates, as they stood at a version of the shared state. */
+interface Standing {
+  readonly version: number;
+  readonly ok: Circle;
+  /** Tried when none of the others can be. */
+  readonly failing: Circle;
+}
+
 /**
  * The turns of one model: its candidates in configured order and one cursor that all threads share, left after the
  * replica that was taken last. A replica that is skipped (drained, or refused this request) costs nobody a turn.
@@ -37,9 +46,8 @@ export class Rotation {
   readonly #choose: Choose;
   readonly #isLimited: boolean;
   readonly #shared: SharedState;
-  /** Those that are not drained: choosing costs the same however many are. Derived again when drains have changed. */
-  #undrained: Circle | null = null;
-  #derivedAt: number | null = null;
+  /** Those that are not drained: choosing costs the same however many are. Derived again when that has changed. */
+  #standing: Standing | null = null;
 
   constructor(candidates: readonly Replica[], settings: RotationSettings, shared: SharedState) {
     this.candidates = candidates;
@@ -56,18 +64,36 @@ export class Rotation {
    */
   takeTurn(asked: Asked): Replica | null {
     const candidates = new OpenCandidates(this.candidates, asked, this.#isLimited);
+    const retried = this.#claimRetry(candidates);
+    if (retried !== null && this.#begin(retried)) return retried;
     for (;;) {
       const turn = this.#shared.cursorAt(this.#cursor);
-      const place = this.#choose(this.#deriveUndrained(), turn, candidates, asked.prefixKey);
+      const { ok, failing } = this.#deriveStanding();
+      const place =
+        this.#choose(ok, turn, candidates, asked.prefixKey) ?? nextInTurn(failing, turn, candidates);
       const replica = place === null ? undefined : this.candidates[place];
       if (place === null || replica === undefined) return null;
       const next = (place + 1) % this.candidates.length;
       // Another thread may have taken this very turn: then it is the next one's.
-      if (!this.#shared.moveCursor(this.#cursor, turn, next)) continue;
-      if (!this.#isLimited) replica.begin();
-      else if (!replica.tryBegin()) continue;
-      return replica;
+      if (this.#shared.moveCursor(this.#cursor, turn, next) && this.#begin(replica)) return replica;
     }
+  }
+
+  /** A failing candidate that this request is to try, beside all turns: see `HealthBoard.claimRetry`. */
+  #claimRetry(candidates: OpenCandidates): Replica | null {
+    const { failing } = this.#deriveStanding();
+    if (failing.size === 0) return null;
+    const isOpen = (place: number) =>
+      candidates.isOpen(place) && this.candidates[place]?.claimRetry() === true;
+    const place = nextInTurn(failing, 0, { isOpen });
+    return place === null ? null : (this.candidates[place] ?? null);
+  }
+
+  /** Counts a request in flight. False: another thread has taken the last place. */
+  #begin(replica: Replica): boolean {
+    if (this.#isLimited) return replica.tryBegin();
+    replica.begin();
+    return true;
   }
 
   /** Whether there is a candidate that is neither drained nor tried, whatever it has in flight. */
@@ -75,14 +101,17 @@ export class Rotation {
     return this.candidates.some((replica) => !replica.isDrained && !tried.has(replica));
   }
 
-  #deriveUndrained(): Circle {
-    const version = this.#shared.drainVersion;
-    if (this.#undrained === null || version !== this.#derivedAt) {
-      const { candidates } = this;
-      this.#undrained = new Circle(candidates.length, (place) => candidates[place]?.isDrained === false);
-      this.#derivedAt = version;
-    }
-    return this.#undrained;
+  #deriveStanding(): Standing {
+    const version = this.#shared.standingVersion;
+    if (this.#standing?.version === version) return this.#standing;
+    const { candidates } = this;
+    const circleOf = (isFailing: boolean) =>
+      new Circle(candidates.length, (place) => {
+        const replica = candidates[place];
+        return replica?.isDrained === false && replica.isFailing === isFailing;
+      });
+    this.#standing = { version, ok: circleOf(false), failing: circleOf(true) };
+    return this.#standing;
   }
 }
 

@@ -1,3 +1,4 @@
+import { HealthBoard, healthBoardBytes } from './health-board.ts';
 import { tryAddOne } from './try-add-one.ts';
 import { WaitingBoard, waitingBoardWords } from './waiting-board.ts';
 
@@ -32,11 +33,13 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 export class SharedState {
   readonly memory: SharedStateMemory;
   readonly #flags: Int32Array;
-  readonly #flagVersion: Int32Array;
+  readonly #standingVersion: Int32Array;
   readonly #cursors: Int32Array;
   /** Requests in flight by replica: the sum of the rows, to be read and reserved in one step. */
   readonly #inflight: Int32Array;
   readonly #inflightRows: readonly Int32Array[];
+  /** Who fails. */
+  readonly health: HealthBoard;
   /** Who waits for a replica that is at its `max_inflight`. */
   readonly waiting: WaitingBoard;
 
@@ -44,18 +47,19 @@ export class SharedState {
     const { buffer, workerCount } = memory;
     const layout = layOut(workerCount);
     this.memory = memory;
-    this.#flagVersion = new Int32Array(buffer, layout.flagVersion, 1);
+    this.#standingVersion = new Int32Array(buffer, layout.standingVersion, 1);
     this.#flags = new Int32Array(buffer, layout.flags, MAX_REPLICAS);
     this.#cursors = new Int32Array(buffer, layout.cursors, MAX_CURSORS);
     this.#inflight = new Int32Array(buffer, layout.inflight, MAX_REPLICAS);
     this.#inflightRows = layout.inflightRows.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
+    this.health = new HealthBoard(buffer, layout.health, MAX_REPLICAS, () => this.#changeStanding());
     const waitingWords = new Int32Array(buffer, layout.waiting, waitingBoardWords(workerCount, MAX_REPLICAS));
     this.waiting = new WaitingBoard(waitingWords, workerCount, MAX_REPLICAS);
   }
 
-  /** Changes with every drain and undrain: what was derived from the flags before is out of date. */
-  get drainVersion(): number {
-    return Atomics.load(this.#flagVersion, 0);
+  /** Changes with every drain and undrain, and when a replica begins or ceases to fail. */
+  get standingVersion(): number {
+    return Atomics.load(this.#standingVersion, 0);
   }
 
   isDrained(slot: number): boolean {
@@ -64,7 +68,8 @@ export class SharedState {
 
   setDrained(slot: number, isDrained: boolean): void {
     this.#setFlag(slot, FLAG.drained, isDrained);
-    Atomics.add(this.#flagVersion, 0, 1);
+    this.health.forget(slot);
+    this.#changeStanding();
     this.waiting.ring();
   }
 
@@ -118,6 +123,7 @@ export class SharedState {
   /** Makes a slot that no worker uses ready for another replica. */
   clearSlot(slot: number): void {
     Atomics.store(this.#flags, slot, 0);
+    this.health.forget(slot);
     Atomics.store(this.#inflight, slot, 0);
     for (const row of this.#inflightRows) Atomics.store(row, slot, 0);
   }
@@ -130,6 +136,10 @@ export class SharedState {
   /** Moves a cursor, unless another thread has moved it from `from` in the meantime: then answers false. */
   moveCursor(cursor: number, from: number, to: number): boolean {
     return Atomics.compareExchange(this.#cursors, cursor, from, to) === from;
+  }
+
+  #changeStanding(): void {
+    Atomics.add(this.#standingVersion, 0, 1);
   }
 
   #rowOf(worker: number): Int32Array {
@@ -157,7 +167,9 @@ function layOut(workerCount: number) {
     return offset;
   };
   return {
-    flagVersion: take(1),
+    // At a multiple of 8.
+    health: take(healthBoardBytes(MAX_REPLICAS) / Int32Array.BYTES_PER_ELEMENT),
+    standingVersion: take(1),
     flags: take(MAX_REPLICAS),
     cursors: take(MAX_CURSORS),
     inflight: take(MAX_REPLICAS),

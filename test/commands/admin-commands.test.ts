@@ -33,6 +33,12 @@ const REPLICAS = {
       since: new Date(Date.now() - 12.5 * 60_000).toISOString(),
       safe_to_stop: null,
     },
+    {
+      ...REPLICA,
+      name: 'd',
+      health: 'failing',
+      health_since: new Date(Date.now() - 4.5 * 60_000).toISOString(),
+    },
   ],
 };
 
@@ -44,7 +50,8 @@ describe('gateway replicas', () => {
       'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL                    REASON\n' +
         'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n' +
         'b       drained 2h              0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000  new weights\n' +
-        'c       removed 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n',
+        'c       removed 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n' +
+        'd       failing 4m              3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n',
     );
     expect(exitCode).toBe(0);
     expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);

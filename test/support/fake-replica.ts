@@ -60,6 +60,8 @@ export interface FakeReplica extends AsyncDisposable {
   untilProbes(count: number): Promise<readonly ReceivedRequest[]>;
   /** What probes are told from now on; null: 404. */
   list(list: ModelList | null): void;
+  /** What the gateway's own requests get from now on. */
+  answerProbes(script: Script): void;
   /** How many connections were ever opened. */
   readonly connectionCount: number;
   /** The behaviour from now on. */
@@ -143,6 +145,9 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     untilProbes: (count) => probes.count(count),
     list(list) {
       answerProbe = listModels(list);
+    },
+    answerProbes(next) {
+      answerProbe = next;
     },
     get connectionCount() {
       return connections.items.length;

@@ -59,6 +59,8 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
     timeouts: TIMEOUTS,
     policy: 'round_robin',
     queueCapacity: QUEUE_CAPACITY,
+    health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
+    log: { info: () => undefined, warn: () => undefined },
   } as const;
   const first = new ReplicaPool({ ...surroundings, worker: 0 });
   const others = Array.from(

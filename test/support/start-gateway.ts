@@ -59,6 +59,8 @@ export interface ReplicaAnswer {
   readonly reason: string | null;
   readonly safe_to_stop: boolean | null;
   readonly removing: boolean;
+  readonly health: 'ok' | 'failing' | null;
+  readonly health_since: string | null;
 }
 
 /** A gateway that runs in this process, on free ports. */
