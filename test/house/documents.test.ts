@@ -50,7 +50,7 @@ describe('what the documents show works', () => {
     const replicas = 'replicas: [{ name: a, url: http://127.0.0.1:1 }]\n';
     const toConfig = (text: string) => parseConfig(text, { path: 'docs/operations.md', env: {} });
     const documented = toConfig(replicas + toSection('timeouts') + toSection('limits'));
-    expect(rows).toHaveLength(12);
+    expect(rows).toHaveLength(14);
     expect(documented).toEqual(toConfig(replicas));
   });
 });
