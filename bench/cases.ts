@@ -1,64 +1,27 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { type Aim, type Load, type Outcome, readLine, runLoad, startLoad } from './driver.ts';
+import type { Case, Figure, Measurement, Sample } from './case.ts';
+import { type Load, type Outcome, runLoad, startLoad } from './driver.ts';
+import {
+  CLIENTS,
+  CPU_FIGURES,
+  PROMPT_CHARS,
+  toCpuSample,
+  toEventsPerSecond,
+  toLoad,
+  toPacedLoad,
+  writeBody,
+} from './loads.ts';
+import { MEMORY_CASES } from './memory-cases.ts';
 import { readRssBytes } from './process-tree.ts';
 
-/** One figure of a case. The first of a case is the one that is compared with the reference. */
-export interface Figure {
-  readonly key: string;
-  readonly title: string;
-  readonly digits: number;
-}
-
-/** What one measurement of one target found, by the keys of the figures. */
-export type Sample = Readonly<Record<string, number>>;
-
-/** What a case is given to measure one target once. */
-export interface Measurement extends Aim {
-  readonly headers: readonly string[];
-  readonly warmMs: number;
-  readonly runMs: number;
-  /** Where the mock replica listens itself, for what no gateway adds. */
-  readonly replicaPort: number;
-  /** Holds the request bodies. */
-  readonly folder: string;
-}
-
-/** One kind of load, and what it shows of a target. */
-export interface Case {
-  readonly name: string;
-  readonly title: string;
-  readonly figures: readonly Figure[];
-  /** The target that the others are compared with. */
-  readonly reference: string;
-  /** Without it, all targets. */
-  readonly targets?: readonly string[];
-  readonly replicaCount?: number;
-  readonly isQuick?: boolean;
-  readonly measure: (measurement: Measurement) => Promise<Sample>;
-}
-
-const CHAT = '/v1/chat/completions';
-const CLIENTS = 16;
-const PROMPT_CHARS = 2000;
-const EVENTS_PER_SECOND = 10_000;
 const LARGE_BODY_BYTES = 20_000_000;
 const LARGE_ALONE_MS = 500;
 /** Longer than anything: they end when the streams have been measured. */
 const LARGE_BESIDE_MS = 3_600_000;
-const IDLE_CONNECTIONS = 10_000;
 /** An open loop begins with a rush of new connections. */
 const OPEN_WARM_MS = 700;
 
 /** What the mock replica's embeddings weigh. */
 export const EMBEDDINGS_BYTES = 30_000_000;
-
-const CPU_FIGURES: readonly Figure[] = [
-  { key: 'cpuUs', title: 'CPU a request, µs', digits: 0 },
-  { key: 'perSecond', title: 'requests/s', digits: 0 },
-  { key: 'p50Us', title: 'p50, µs', digits: 0 },
-  { key: 'p99Us', title: 'p99, µs', digits: 0 },
-];
 
 const DELAY_FIGURES: readonly Figure[] = [
   { key: 'p50Ms', title: 'event delay p50, ms', digits: 2 },
@@ -75,6 +38,7 @@ export const CASES: readonly Case[] = [
     mark: '@@burst',
     isQuick: true,
   }),
+  pacedCase(1, false),
   pacedCase(200, true),
   pacedCase(1000, false),
   pacedCase(4000, false),
@@ -128,14 +92,13 @@ export const CASES: readonly Case[] = [
       };
     },
   },
-  closedCase('replicas-64', `as plain, before 64 replicas`, { replicaCount: 64 }),
-  {
-    name: 'idle-10000',
-    title: `as plain, beside ${IDLE_CONNECTIONS.toLocaleString('en')} connections that have sent one request and are idle`,
-    figures: [...CPU_FIGURES, { key: 'idleKb', title: 'memory a connection, KB', digits: 1 }],
-    reference: 'node-pipe',
-    measure: measureIdle,
-  },
+  closedCase('replicas-64', 'as plain, before 64 replicas', { replicaCount: 64 }),
+  closedCase('replicas-1000', 'as plain with 64 clients, before 1,000 replicas', {
+    replicaCount: 1000,
+    clients: 64,
+    targets: ['gateway', 'node-pipe'],
+  }),
+  ...MEMORY_CASES,
   closedCase('collector-down', 'as plain, with the collector there and not', {
     reference: 'gateway',
     targets: ['gateway', 'gateway-collector-down'],
@@ -180,13 +143,9 @@ function closedCase(name: string, title: string, options: ClosedOptions): Case {
   };
 }
 
-function toCpuSample({ cpuUs, requests, seconds, p50Us, p99Us }: Outcome): Sample {
-  return { cpuUs: cpuUs / requests, perSecond: requests / seconds, p50Us, p99Us };
-}
-
 /** The sum of events a second is the same for every number of streams, so that µs per event show what a stream costs. */
 function pacedCase(streams: number, isQuick: boolean): Case {
-  const perStream = EVENTS_PER_SECOND / streams;
+  const perStream = toEventsPerSecond(streams);
   return {
     name: `paced-${streams}`,
     title: `${streams.toLocaleString('en')} streams, ${perStream} events a second each`,
@@ -203,12 +162,6 @@ function pacedCase(streams: number, isQuick: boolean): Case {
       return { cpuUs: outcome.cpuUs / outcome.events, ...toDelays(outcome), rssMb };
     },
   };
-}
-
-function toPacedLoad(measurement: Measurement, streams: number): Load {
-  const intervalUs = (streams * 1e6) / EVENTS_PER_SECOND;
-  const bodyFile = writeBody(measurement.folder, `@@paced:${intervalUs}`, PROMPT_CHARS);
-  return { ...toLoad(measurement, bodyFile), mode: 'paced', connections: streams };
 }
 
 function toDelays({ p50Us, p99Us, maxUs }: Outcome) {
@@ -240,36 +193,4 @@ async function measureLargeBody(measurement: Measurement): Promise<Sample> {
   const outcome = await runLoad(measurement, toPacedLoad(measurement, 200));
   const { maxMs, p99Ms } = toDelays(outcome);
   return { maxMs, p99Ms, largeCpuMs: alone.cpuUs / alone.requests / 1000 };
-}
-
-async function measureIdle(measurement: Measurement): Promise<Sample> {
-  const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
-  await runLoad(measurement, { ...load, runMs: 200 }); // what it takes without them
-  const rssBefore = readRssBytes(measurement.pid);
-  await using idle = startLoad(measurement, { ...load, mode: 'idle', connections: IDLE_CONNECTIONS });
-  await readLine(idle);
-  const idleKb = (readRssBytes(measurement.pid) - rssBefore) / IDLE_CONNECTIONS / 1000;
-  const sample = toCpuSample(await runLoad(measurement, { ...load, warmMs: 300 }));
-  return { ...sample, idleKb };
-}
-
-function toLoad({ headers, warmMs, runMs }: Measurement, bodyFile: string): Load {
-  return { mode: 'closed', path: CHAT, bodyFile, connections: CLIENTS, headers, warmMs, runMs };
-}
-
-/** A request's body in a file: `mark` tells the mock replica what to answer. */
-function writeBody(folder: string, mark: string, promptChars: number): string {
-  const prompt = `${mark} ${'lorem ipsum '.repeat(promptChars / 12)}`;
-  const messages = [
-    { role: 'system', content: 'You are helpful.' },
-    { role: 'user', content: prompt },
-  ];
-  const isStream = mark.startsWith('@@');
-  const body =
-    mark === 'embeddings'
-      ? { model: 'm', input: prompt }
-      : { model: 'm', ...(isStream ? { stream: true } : {}), max_tokens: 40, messages };
-  const file = join(folder, `body-${mark.replaceAll(/\W/g, '')}-${promptChars}.json`);
-  writeFileSync(file, JSON.stringify(body));
-  return file;
 }

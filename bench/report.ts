@@ -1,4 +1,4 @@
-import type { Case, Figure } from './cases.ts';
+import type { Case, Figure } from './case.ts';
 import type { Row } from './run-case.ts';
 import { toSpread } from './statistics.ts';
 

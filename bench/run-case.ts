@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Case, EMBEDDINGS_BYTES, type Sample } from './cases.ts';
+import type { Case, Sample } from './case.ts';
+import { EMBEDDINGS_BYTES } from './cases.ts';
 import { type Child, startChild, waitForPort } from './child.ts';
 import { readLine } from './driver.ts';
 import type { Options } from './options.ts';
@@ -43,19 +44,18 @@ export async function runCase(
   options: Options,
 ): Promise<readonly Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'spangate-bench-'));
+  const rounds = benchCase.rounds ?? options.rounds;
   const contenders: Contender[] = [];
   const replica = await startReplica(programs.replica, benchCase.replicaCount ?? 1, folder);
   const [replicaPort = 0] = replica.ports;
   try {
     for (const target of targets)
       contenders.push(await startContender(target, replica.ports, folder, options));
-    for (let round = 0; round < options.rounds; round++) {
+    for (let round = 0; round < rounds; round++) {
       for (const contender of contenders) {
         if (contender.failure !== null) continue;
         if (process.stderr.isTTY)
-          process.stderr.write(
-            `\r\x1b[K${benchCase.name} ${round + 1}/${options.rounds} ${contender.target.name}`,
-          );
+          process.stderr.write(`\r\x1b[K${benchCase.name} ${round + 1}/${rounds} ${contender.target.name}`);
         await attempt(contender, async ({ target, surroundings, child, samples }) => {
           const sample = await benchCase.measure({
             driver: programs.driver,

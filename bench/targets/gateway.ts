@@ -15,7 +15,7 @@ interface Variant {
 export const gatewayTargets: readonly Target[] = [
   toTarget('gateway', {}),
   toTarget('baseline', { checkout: (baseline) => baseline }),
-  toTarget('gateway-collector-down', { isCollectorDown: true, onlyFor: ['collector-down'] }),
+  toTarget('gateway-collector-down', { isCollectorDown: true, onlyFor: ['collector-down', 'queue-full'] }),
   toTarget('gateway-2-workers', { workers: 2, onlyFor: ['workers'] }),
 ];
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { CASES, type Sample } from '../../bench/cases.ts';
+import type { Sample } from '../../bench/case.ts';
+import { CASES } from '../../bench/cases.ts';
 import { parseOptions } from '../../bench/options.ts';
 import { toSpentUs } from '../../bench/process-tree.ts';
 import { toTable } from '../../bench/report.ts';
