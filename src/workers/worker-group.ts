@@ -30,8 +30,6 @@ export interface WorkerGroupCollaborators {
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
   /** Called with every finished record, after it entered the queue. */
   readonly onRecord: (record: Readonly<RequestRecord>) => void;
-  /** Where the time comes from, in milliseconds; for the lives of workers. */
-  readonly nowMs?: (() => number) | undefined;
 }
 
 /** One worker, in whatever thread it is at the moment. */
@@ -158,10 +156,6 @@ export class WorkerGroup implements Serving {
     return LOG_LEVELS.filter((level) => this.#with.log.isLevelEnabled(level));
   }
 
-  #nowMs(): number {
-    return (this.#with.nowMs ?? (() => performance.now()))();
-  }
-
   #startThread(place: Place): WorkerThread {
     const { worker } = place;
     const { workerCount: _, ...settings } = this.#settings;
@@ -180,7 +174,7 @@ export class WorkerGroup implements Serving {
       },
     );
     place.thread = thread;
-    place.startedAtMs = this.#nowMs();
+    place.startedAtMs = performance.now();
     return thread;
   }
 
@@ -209,7 +203,7 @@ export class WorkerGroup implements Serving {
       this.#lostInClosing += lost;
       return;
     }
-    const isShortLife = this.#nowMs() - place.startedAtMs < LONG_LIFE_MS;
+    const isShortLife = performance.now() - place.startedAtMs < LONG_LIFE_MS;
     place.shortLives = isShortLife ? place.shortLives + 1 : 0;
     const delayMs = restartDelayMs(place.shortLives);
     this.#with.log.error({ worker: worker + 1, err: error, lost, restart_ms: delayMs }, 'worker ended');

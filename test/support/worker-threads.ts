@@ -1,3 +1,4 @@
+import { Session } from 'node:inspector/promises';
 import type { Worker } from 'node:worker_threads';
 import { EventLog } from './event-log.ts';
 
@@ -11,6 +12,8 @@ export interface WorkerThreads extends Disposable {
   kill(index: number): Promise<void>;
   /** Makes one throw where nobody catches: its message has no order in it. Resolves when it has ended. */
   crash(index: number): Promise<void>;
+  /** Stops one for so long: it answers nothing meanwhile. Resolves when it stands still. */
+  block(index: number, ms: number): Promise<void>;
 }
 
 /** Watches for worker threads until it is disposed. */
@@ -36,6 +39,39 @@ export function watchWorkerThreads(): WorkerThreads {
       threadAt(index).postMessage(null);
       await ended;
     },
+    async block(index, ms) {
+      const thread = threadAt(index);
+      const stands = new Promise<void>((resolve) => {
+        thread.on('message', ({ kind }) => kind === STANDS && resolve());
+      });
+      const debugging = await evaluateIn(thread, toBlocking(ms));
+      await stands;
+      debugging.disconnect();
+    },
     [Symbol.dispose]: () => void process.off('worker', onWorker),
   };
+}
+
+/** A message of which the gateway knows nothing. */
+const STANDS = 'stands';
+
+/** Tells that it stands still, and does so. */
+function toBlocking(ms: number): string {
+  const post = `process.getBuiltinModule('worker_threads').parentPort.postMessage({ kind: '${STANDS}' })`;
+  return `${post}; Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms})`;
+}
+
+/** Lets a thread evaluate JavaScript, as a debugger would; what has not begun when that disconnects never does. */
+async function evaluateIn({ threadName }: Worker, expression: string): Promise<Session> {
+  const session = new Session();
+  session.connect();
+  const attached = new Promise<string>((resolve) => {
+    session.on('NodeWorker.attachedToWorker', ({ params: { sessionId, workerInfo } }) => {
+      if (workerInfo.title.endsWith(`] ${threadName}`)) resolve(sessionId);
+    });
+  });
+  await session.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
+  const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression } });
+  await session.post('NodeWorker.sendMessageToWorker', { sessionId: await attached, message });
+  return session;
 }

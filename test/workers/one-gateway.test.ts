@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import {
   type FakeReplica,
@@ -129,5 +129,18 @@ describe('a drain', () => {
 
     expect(a.requests).toEqual([]);
     expect(b.requests.length).toBeGreaterThan(0);
+  });
+
+  test('says which worker has not answered, and is confirmed when it has', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startWorkers(2, { replicas: [replica] });
+    await watched.block(1, 8_000);
+
+    const answer = await (await gateway.admin('/admin/replicas/a/drain', POST)).json();
+
+    expect(answer).toMatchObject({ replica: { drained: true, safe_to_stop: null } });
+    expect(JSON.parse(await gateway.untilLogged('drain not confirmed'))).toMatchObject({ workers: [2] });
+    await vi.waitUntil(async () => (await gateway.replicas())[0]?.safe_to_stop, { timeout: 30_000 });
   });
 });

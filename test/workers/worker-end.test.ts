@@ -76,4 +76,19 @@ describe('a worker that ends', () => {
     // A client can have its answer when the record is lost with the worker, but not the other way round.
     expect(answered).toBeGreaterThanOrEqual(100);
   });
+
+  test('again and again is replaced ever later', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica();
+    await using gateway = await startWorkers(2, { replicas: [replica] });
+
+    for (let life = 0; life < 3; life++) {
+      await watched.kill(life === 0 ? 0 : life + 1);
+      await watched.untilStarted(life + 3);
+    }
+
+    const ends = gateway.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'worker ended');
+    expect(ends).toMatchObject([0, 100, 200].map((restart_ms) => ({ worker: 1, restart_ms })));
+    for (const answer of await Promise.all(chatAtOnce(gateway, 10))) expect(answer?.status).toBe(200);
+  });
 });
