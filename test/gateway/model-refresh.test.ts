@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
+
+vi.setConfig({ testTimeout: 30_000 });
 
 const QUICK = { discovery: { models_interval: '100ms' } };
 

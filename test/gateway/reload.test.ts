@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerStream,
@@ -12,6 +12,8 @@ import {
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 import { watchWorkerThreads } from '../support/worker-threads.ts';
+
+vi.setConfig({ testTimeout: 60_000 }); // workers take their time to start on a busy machine
 
 interface ReloadAnswer {
   readonly changed: readonly string[];
@@ -140,7 +142,7 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
     expect(gateway.records.every(({ status, truncated }) => status === 200 && truncated === undefined)).toBe(
       true,
     );
-  }, 60_000);
+  });
 });
 
 test('a replica that takes the name of another finishes both their requests, and shows both', async () => {

@@ -18,6 +18,8 @@ import { addresses, createFakeResolver } from '../support/fake-resolver.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 
+vi.setConfig({ testTimeout: 30_000 });
+
 const NAME = 'vllm.llm.svc.test';
 const QUICK = { discovery: { dns_interval: '100ms', models_interval: '1h' } };
 
@@ -209,14 +211,20 @@ test('a url whose name means another address is followed, also while its connect
   const [before, after] = pods;
   const url = `http://one.test:${new URL(before.url).port}`;
   const lookup = vi.spyOn(dns, 'lookup').mockImplementation(lookUpLoopback('127.0.0.1'));
-  await using gateway = await startGateway({ replicas: [{ name: 'a', url }], config: QUICK });
+  const config = { ...QUICK, timeouts: { upstream_keep_alive: '1h' } };
+  await using gateway = await startGateway({ replicas: [{ name: 'a', url }], config });
   await turnsOf(gateway, 3);
-  expect(before.connectionCount).toBe(1);
+  expect(before.requests).toHaveLength(3);
   lookup.mockImplementation(lookUpLoopback('127.0.0.2'));
-  while (after.requests.length === 0) await turnsOf(gateway, 1);
+  let isLeft = false;
+  void before.untilOpenConnections(0).then(() => {
+    isLeft = true;
+  });
+  while (!isLeft) await turnsOf(gateway, 1);
   const count = before.requests.length;
   await turnsOf(gateway, 3);
   expect(before.requests).toHaveLength(count);
+  expect(after.requests.length).toBeGreaterThanOrEqual(3);
 });
 
 /** Finds this address for every name. */
