@@ -10,6 +10,10 @@ import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
+import { type Fleet, openFleet } from './fleet/fleet.ts';
+import { FleetLog } from './fleet/fleet-log.ts';
+import { createFleetMemory } from './fleet/fleet-memory.ts';
+import { createFleetStore } from './fleet/store.ts';
 import { configureListener, createListener } from './http/listener.ts';
 import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
@@ -53,6 +57,8 @@ export interface GatewayCollaborators {
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
   readonly roster: Roster;
+  /** Null: this gateway shares its drains with no other. */
+  readonly fleet: Fleet | null;
   readonly healthProbes: HealthProbes;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
@@ -85,6 +91,7 @@ export async function composeGateway(
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
+  const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
@@ -131,7 +138,8 @@ export async function composeGateway(
     toListenerSettings(config),
     new SharedLimit(allocateLimit(1, config.limits.connections), 0),
     createAdminHandler(env.adminToken, {
-      ...{ registry, drains, recentRecords, log },
+      ...{ registry, drains, fleet, recentRecords, log },
+      gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),
       dashboard: {
@@ -148,6 +156,7 @@ export async function composeGateway(
   return {
     registry,
     roster,
+    fleet,
     healthProbes,
     telemetry,
     figures,
@@ -157,6 +166,20 @@ export async function composeGateway(
     reload,
     shutdown,
   };
+}
+
+async function openConfiguredFleet(
+  { gateway, fleet, stateDir }: Config,
+  { drains, registry, log }: { drains: Drains; registry: ReplicaRegistry; log: Logger },
+): Promise<Fleet | null> {
+  if (fleet === null) return null;
+  return await openFleet(gateway.name, {
+    store: createFleetStore(fleet),
+    memory: createFleetMemory(stateDir),
+    drains,
+    inflight: () => registry.inflightByName(),
+    log: new FleetLog(log),
+  });
 }
 
 function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {

@@ -37,11 +37,15 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     running = await composeGateway(config, collaborators);
-    const { adminListener, healthProbes, roster, serving } = running;
+    const { adminListener, fleet, healthProbes, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
-    await orStartError('replicas', roster.start());
+    await Promise.all([
+      orStartError('replicas', roster.start()),
+      // Whoever serves is known to the others, and knows what is drained.
+      orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
+    ]);
     healthProbes.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
@@ -92,7 +96,17 @@ async function listenOn(
 
 /** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
 async function closeDown(
-  { registry, roster, healthProbes, telemetry, figures, metrics, serving, adminListener }: GatewayParts,
+  {
+    registry,
+    roster,
+    fleet,
+    healthProbes,
+    telemetry,
+    figures,
+    metrics,
+    serving,
+    adminListener,
+  }: GatewayParts,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
@@ -100,6 +114,7 @@ async function closeDown(
   healthProbes.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
+  await fleet?.leave();
   const [{ undelivered }] = await Promise.all([telemetry.shutdown(flushMs), metrics.shutdown(flushMs)]);
   adminListener.close();
   adminListener.closeAllConnections();

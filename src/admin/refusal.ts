@@ -8,6 +8,13 @@ export const REFUSALS = {
   admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
   not_found: { status: 404, message: 'No such path or method on the admin API.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
+  gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
+  gateway_alive: { status: 409, message: 'The gateway runs: stop it first.' },
+  fleet_unreachable: {
+    status: 503,
+    message:
+      'The shared state has not been heard for long enough to tell who has vanished: try again in seconds.',
+  },
   invalid_config: { status: 422, message: 'The configuration was refused: nothing has changed.' },
   internal_error: { status: 500, message: 'The admin API failed; see the log.' },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>;

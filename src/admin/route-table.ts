@@ -1,6 +1,7 @@
 import type { Route } from './route.ts';
 import { showDashboard, showDashboardFile } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
+import { forgetGateway, listGateways } from './routes/gateways.ts';
 import { showMetrics } from './routes/metrics.ts';
 import { describeRoutes } from './routes/openapi.ts';
 import { showOverview } from './routes/overview.ts';
@@ -14,6 +15,8 @@ export const ROUTES: readonly Route[] = [
   listReplicas,
   drainReplica,
   undrainReplica,
+  listGateways,
+  forgetGateway,
   reloadConfig,
   showStats,
   showMetrics,

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
 import type { RegisteredReplica } from '../replicas/registry.ts';
+import type { FleetControl } from './fleet-control.ts';
+import { toStanding } from './standing.ts';
 
 const count = () => z.int().min(0);
 
@@ -13,7 +15,7 @@ export const replicaSchema = z
     gpu_model: z.string().nullable(),
     gpu_count: count().nullable(),
     drained: z.boolean(),
-    inflight: count(),
+    inflight: count().describe('Requests in flight on it; in a fleet, those of all gateways.'),
     max_inflight: count().nullable().describe('Requests in flight on it, at most; null: no limit.'),
     health: z
       .enum(['ok', 'failing'])
@@ -32,6 +34,11 @@ export const replicaSchema = z
       .boolean()
       .nullable()
       .describe('Drained, and nothing in flight; null while that cannot be known.'),
+    unconfirmed: z
+      .array(z.string())
+      .readonly()
+      .optional()
+      .describe('In a fleet: the gateways of which it is not known that they go by its drain.'),
     removing: z
       .boolean()
       .describe('It is not configured any more: it finishes what it has in flight, and then it is gone.'),
@@ -41,9 +48,10 @@ export const replicaSchema = z
 /** A replica in the form of `replicaSchema`. */
 export type ReplicaView = z.output<typeof replicaSchema>;
 
-/** Converts a replica to its view. */
-export function toReplicaView(replica: RegisteredReplica): ReplicaView {
-  const { config, drain, health, inflight } = replica;
+/** Converts a replica to its view; `fleet`: null if this gateway is alone. */
+export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaView {
+  const { config, drain, health } = replica;
+  const { inflight, isSafeToStop, unconfirmed } = toStanding(replica, fleet);
   return {
     name: config.name,
     url: config.url,
@@ -59,7 +67,8 @@ export function toReplicaView(replica: RegisteredReplica): ReplicaView {
     engine: replica.engine,
     since: drain.since,
     reason: drain.reason,
-    safe_to_stop: replica.isSafeToStop,
+    safe_to_stop: isSafeToStop,
+    ...(unconfirmed === null ? {} : { unconfirmed }),
     removing: replica.isRemoving,
   };
 }

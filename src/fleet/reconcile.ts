@@ -1,6 +1,7 @@
 import type { DrainState } from '../replicas/drains.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 import type { Beat, Ledger } from './sheets.ts';
+import { unheardOf } from './standing.ts';
 import { BELIEF_MS, PROMISE_MS } from './timing.ts';
 
 /** What happened. */
@@ -211,10 +212,7 @@ function enforceable(state: FleetState, nowMs: number): readonly Extract<FleetEf
 function isReliedOn(state: FleetState, replica: string, version: string, nowMs: number): boolean {
   const sinceMs = state.undrainedAtMs.get(replica) ?? Number.NEGATIVE_INFINITY;
   if (nowMs - sinceMs >= PROMISE_MS) return false;
-  return [...state.members.keys()].some((id) => {
-    const known = state.peers.get(id)?.ledger?.drains.get(replica)?.version ?? '';
-    return known < version;
-  });
+  return unheardOf(state, replica, version).length > 0;
 }
 
 function put<V>(

@@ -48,8 +48,21 @@ function unconfirmedOf(
   return [...names].sort();
 }
 
+/** The names of the gateways that are not known to have heard of this state of a replica, or of a later one. */
+export function unheardOf(
+  { members, peers }: FleetState,
+  replica: string,
+  version: string,
+): readonly string[] {
+  const unheard = [...members].filter(([id]) => {
+    const known = peers.get(id)?.ledger?.drains.get(replica)?.version ?? '';
+    return known < version;
+  });
+  return [...new Set(unheard.map(([, name]) => name))].sort();
+}
+
 /** Whether the store is heard, and has been for long enough for everybody to be found in it. */
-export function isSettled({ heardAtMs, heardSinceMs }: FleetState, nowMs: number): boolean {
+function isSettled({ heardAtMs, heardSinceMs }: FleetState, nowMs: number): boolean {
   if (heardAtMs === null || heardSinceMs === null) return false;
   return nowMs - heardAtMs <= BELIEF_MS && heardAtMs - heardSinceMs >= SETTLED_MS;
 }

@@ -34,7 +34,7 @@ export interface FleetStore {
 }
 
 /** The store could not be reached in time. */
-export class StoreTimeout extends Error {
+class StoreTimeout extends Error {
   constructor() {
     super(`no answer in ${DEADLINE_MS}ms`);
     this.name = 'StoreTimeout';
@@ -55,15 +55,19 @@ export function createFleetStore({
   const keys = toKeys(prefix);
   let connection: Connection | null = null;
 
+  function end(ended: Connection): void {
+    if (connection === ended) connection = null;
+    ended.client.destroy();
+  }
+
   /** One connection at a time; whatever fails ends it, so that no late answer can be taken for another's. */
   async function call<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    connection ??= connect(url);
+    connection ??= connect(url, end);
     const used = connection;
     try {
       return await inTime(used.ready.then(work));
     } catch (error) {
-      if (connection === used) connection = null;
-      used.client.destroy();
+      end(used);
       throw error;
     }
   }
@@ -76,8 +80,7 @@ export function createFleetStore({
         await pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id)).exec();
       }),
     close() {
-      connection?.client.destroy();
-      connection = null;
+      if (connection !== null) end(connection);
     },
   };
 }
@@ -89,13 +92,14 @@ interface Connection {
   readonly ready: Promise<Client>;
 }
 
-function connect(url: string): Connection {
+/** `onEnd`: it broke, perhaps while nobody used it. */
+function connect(url: string, onEnd: (connection: Connection) => void): Connection {
   const client = createClientOf(url);
-  // What fails is told to whoever called; the client emits it besides.
-  client.on('error', () => undefined);
   const ready = client.connect().then(() => client);
   ready.catch(() => undefined);
-  return { client, ready };
+  const connection = { client, ready };
+  client.on('error', () => onEnd(connection));
+  return connection;
 }
 
 /** Neither reconnecting nor waiting for a connection: a call that cannot be made now fails now. */

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import type { DrainFile } from './drain-file.ts';
 import type { SharedState } from './shared-state.ts';
-import { nextStamp } from './stamp.ts';
+import { newStamp } from './stamp.ts';
 
 /** Whether a replica takes new requests, since when, and why. */
 export interface DrainState {
@@ -43,7 +42,8 @@ export const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: 
 export class Drains {
   readonly #with: DrainCollaborators;
   readonly #states = new Map<string, DrainState>();
-  readonly #slots = new Map<string, number>();
+  /** The slots of a name: several while one that was removed finishes what it has in flight. */
+  readonly #slots = new Map<string, Set<number>>();
   /** The version of each name's state that every worker is known to go by. */
   readonly #confirmed = new Map<string, string>();
 
@@ -69,15 +69,17 @@ export class Drains {
     return this.#states;
   }
 
-  /** From now on the replica of this name is in this slot: its flag follows the state of the name. */
+  /** From now on a replica of this name is in this slot: its flag follows the state of the name. */
   bind(name: string, slot: number): void {
-    this.#slots.set(name, slot);
+    this.#slots.set(name, (this.#slots.get(name) ?? new Set()).add(slot));
     this.#enforce(name);
   }
 
-  /** The name has no replica any more; its state is kept. */
-  unbind(name: string): void {
-    this.#slots.delete(name);
+  /** No worker takes that slot for this name any more; the name's state is kept. */
+  unbind(name: string, slot: number): void {
+    const slots = this.#slots.get(name);
+    slots?.delete(slot);
+    if (slots?.size === 0) this.#slots.delete(name);
   }
 
   /**
@@ -128,8 +130,9 @@ export class Drains {
   }
 
   #enforce(name: string): void {
-    const slot = this.#slots.get(name);
-    if (slot !== undefined) this.#with.shared.setDrained(slot, this.stateOf(name).drained);
+    for (const slot of this.#slots.get(name) ?? []) {
+      this.#with.shared.setDrained(slot, this.stateOf(name).drained);
+    }
   }
 }
 
@@ -137,6 +140,6 @@ export class Drains {
 export function nextDrainState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
   const isChange = wanted.drained !== before.drained;
   if (!isChange && (wanted.reason === null || wanted.reason === before.reason)) return before;
-  const version = nextStamp(before.version, Date.now(), randomBytes(6).toString('hex'));
+  const version = newStamp(before.version);
   return isChange ? { ...wanted, version } : { ...before, reason: wanted.reason, version };
 }

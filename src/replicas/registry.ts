@@ -118,6 +118,7 @@ export class RegisteredReplica {
   /** Every worker goes by a topology without it: what it has in flight is its last. */
   forget(): void {
     if (this.#removal !== null) this.#removal = { ...this.#removal, isApplied: true };
+    this.#with.drains.unbind(this.name, this.slot);
     this.#with.shared.setDrained(this.slot, true);
   }
 }
@@ -211,10 +212,18 @@ export class ReplicaRegistry {
     });
     const kept = new Set(this.#replicas);
     for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica, at);
-    for (const name of removed) this.#with.drains.unbind(name);
     const namesOf = (...actions: readonly ReplicaStep['action'][]) =>
       steps.filter(({ action }) => actions.includes(action)).map(({ config }) => config.name);
     return { added: namesOf('add'), changed: namesOf('configure', 'replace'), removed };
+  }
+
+  /** Requests in flight by name, on replicas that were removed too; names without any are left out. */
+  inflightByName(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { name, inflight } of [...this.#replicas, ...this.removing]) {
+      if (inflight > 0) counts.set(name, (counts.get(name) ?? 0) + inflight);
+    }
+    return counts;
   }
 
   /** What the workers are to know from now on. */

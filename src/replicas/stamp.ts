@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 const TIME_DIGITS = 9; // base 36: enough until the year 5188
 const STAMP = /^[0-9a-z]{9}-[0-9a-f]{12}$/;
 
@@ -9,6 +11,11 @@ const STAMP = /^[0-9a-z]{9}-[0-9a-f]{12}$/;
 export function nextStamp(after: string, epochMs: number, random: string): string {
   const timeMs = Math.max(epochMs, after === '' ? 0 : timeOf(after) + 1);
   return `${timeMs.toString(36).padStart(TIME_DIGITS, '0')}-${random}`;
+}
+
+/** The stamp that follows `after`, of now. */
+export function newStamp(after: string): string {
+  return nextStamp(after, Date.now(), randomBytes(6).toString('hex'));
 }
 
 /** Whether a text is a stamp, and not so late that no stamp could follow it. */

@@ -207,6 +207,28 @@ describe('another topology', () => {
     expect(before.isDrained).toBe(true);
   });
 
+  test('a drain holds for a removed replica too, while workers may still send to it', () => {
+    const { pool, registry, setDrained } = createNamed('a', 'b');
+    registry.configure([toReplicaConfig('b')], AT);
+    // Nothing is published: the workers do not know yet that it was removed.
+    setDrained('a', true);
+    expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
+  });
+
+  test('what is in flight is told by name, with that on removed replicas', () => {
+    const { pool, registry, publish } = createNamed('a', 'b');
+    const held = [pool.acquire('m', NONE), pool.acquire('m', NONE), pool.acquire('m', NONE)];
+    registry.configure([toReplicaConfig('a', ['m'], { url: 'http://moved.test' })], AT);
+    publish();
+    held.push(pool.acquire('m', NONE));
+    expect(registry.inflightByName()).toEqual(
+      new Map([
+        ['a', 3],
+        ['b', 1],
+      ]),
+    );
+  });
+
   test('a slot is used again only when nothing is in flight on it any more', () => {
     const { pool, registry, publish } = createNamed('a');
     const lease = pool.acquire('m', NONE);

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import type { RegisteredReplica } from '../../replicas/registry.ts';
 import type { AdminServices } from '../admin-services.ts';
+import { changeDrain, type DrainResult } from '../change-drain.ts';
 import { json } from '../content.ts';
 import { warnOfLastReplica } from '../last-replica.ts';
 import { durationParam, textParam } from '../query.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
+import { toStanding } from '../standing.ts';
 import { replicaSchema, toReplicaView } from '../views.ts';
 import { waitUntilSafe } from '../wait-until-safe.ts';
 
@@ -16,6 +18,15 @@ const drainSchema = z
   .object({
     replica: replicaSchema,
     was_drained: z.boolean().describe('The state before the call.'),
+    scope: z
+      .enum(['fleet', 'local'])
+      .optional()
+      .describe('In a fleet: `local` while the shared state cannot be reached; the others hear of it later.'),
+    unconfirmed: z
+      .array(z.string())
+      .readonly()
+      .optional()
+      .describe('In a fleet: the gateways that did not say within 2 s that they go by it.'),
     warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
   })
   .meta({ id: 'Drain' });
@@ -35,7 +46,8 @@ export const drainReplica = defineRoute({
   operationId: 'drainReplica',
   summary: 'Send a replica no new requests',
   description:
-    'Once this has answered, no new request reaches the replica; what it has in flight goes on to its end. ' +
+    'Once this has answered, no new request reaches the replica from here, nor from any gateway of the fleet that ' +
+    'is not named in `unconfirmed`; what it has in flight goes on to its end. ' +
     'Draining what is drained changes nothing, but its reason if there is another one. It works without the ' +
     'replica, and lasts until it is undrained, also over restarts.',
   query: {
@@ -51,10 +63,10 @@ export const drainReplica = defineRoute({
   async handle({ params: { name }, query, signal }, services) {
     const replica = services.registry.find(name);
     if (replica === undefined) return new Refusal('replica_not_found');
-    const { wasDrained, warnings } = await changeDrain(replica, 'drain', query.reason, services);
-    await waitUntilSafe(replica, { timeoutMs: query.wait ?? 0, signal });
-    const warning = [...warnings, warnOfLastReplica(replica, services.registry.replicas)];
-    return { body: toDrainView(replica, wasDrained, warning) };
+    const result = await changeDrain(replica, 'drain', query.reason, services);
+    await waitUntilSafe(watchable(replica, services), { timeoutMs: query.wait ?? 0, signal });
+    const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
+    return { body: toDrainView(replica, { ...result, warnings }, services) };
   },
 });
 
@@ -65,7 +77,9 @@ export const undrainReplica = defineRoute({
   params,
   operationId: 'undrainReplica',
   summary: 'Let a drained replica take its turns again',
-  description: 'Undraining what is not drained changes nothing, but its reason if there is another one.',
+  description:
+    'Undraining what is not drained changes nothing, but its reason if there is another one. In a fleet this takes ' +
+    'a second, or six while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
   query: { reason: reason.optional() },
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
@@ -74,61 +88,33 @@ export const undrainReplica = defineRoute({
     if (replica === undefined) return new Refusal('replica_not_found');
     // It may have come back with other models.
     await services.refresh(replica);
-    const { wasDrained, warnings } = await changeDrain(replica, 'undrain', query.reason, services);
-    return { body: toDrainView(replica, wasDrained, warnings) };
+    const result = await changeDrain(replica, 'undrain', query.reason, services);
+    return { body: toDrainView(replica, result, services) };
   },
 });
 
-/** What there is to know although the action succeeded; null where there is nothing. */
-type Warnings = readonly (string | null)[];
-
-/**
- * Drains or undrains; resolves once the state is on disk and every worker goes by it. It is in force before: what
- * does not succeed of the rest is a warning, and takes nothing back.
- */
-async function changeDrain(
-  replica: RegisteredReplica,
-  action: 'drain' | 'undrain',
-  why: string | null | undefined,
-  { drains, onAction, log }: AdminServices,
-): Promise<{ readonly wasDrained: boolean; readonly warnings: Warnings }> {
-  const startEpochMs = Date.now();
-  const { name } = replica;
-  const at = new Date(startEpochMs).toISOString();
-  const { before, after, stored } = drains.set(name, action === 'drain', { reason: why ?? null, at });
-  const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
-  log.info({ ...done, was_drained: before.drained }, action);
-  const storing = stored.then(
-    () => true,
-    (error) => {
-      log.error({ err: error, replica: name }, 'drain state not stored');
-      return false;
-    },
-  );
-  // Whoever decided to send before the drain has sent when every worker has answered.
-  const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name)]);
-  onAction({ ...done, wasDrained: before.drained, startEpochMs });
-  if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
+/** The replica as a wait looks at it. */
+function watchable(replica: RegisteredReplica, { fleet }: AdminServices) {
   return {
-    wasDrained: before.drained,
-    warnings: [
-      isStored ? null : 'The state is in force but could not be stored: a restart forgets it.',
-      silentWorkers.length === 0
-        ? null
-        : `No answer yet from workers ${silentWorkers.join(', ')}: a request they had begun may still come.`,
-    ],
+    get drain() {
+      return replica.drain;
+    },
+    get isSafeToStop() {
+      return toStanding(replica, fleet).isSafeToStop;
+    },
   };
 }
 
 function toDrainView(
   replica: RegisteredReplica,
-  wasDrained: boolean,
-  warnings: Warnings,
+  { wasDrained, spread, warnings }: DrainResult,
+  { fleet }: AdminServices,
 ): z.output<typeof drainSchema> {
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
-    replica: toReplicaView(replica),
+    replica: toReplicaView(replica, fleet),
     was_drained: wasDrained,
+    ...(spread ?? {}),
     ...(warning === '' ? {} : { warning }),
   };
 }

@@ -22,12 +22,16 @@ export const showOverview = defineRoute({
       .describe('Only records after this number, as `last_record` told it.'),
   },
   answer: { description: 'How things are.', content: json(overviewSchema) },
-  handle({ query }, { registry, stats, dashboard, recentRecords }) {
+  handle({ query }, { registry, fleet, stats, dashboard, recentRecords }) {
     const figures = dashboard.figures();
     const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
     return {
       body: {
-        ...toFiguresView(figures, registry.replicas.map(toReplicaView), Date.now()),
+        ...toFiguresView(
+          figures,
+          registry.replicas.map((replica) => toReplicaView(replica, fleet)),
+          Date.now(),
+        ),
         started_at: dashboard.startedAt,
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsView(stats()),

@@ -21,9 +21,9 @@ export const listReplicas = defineRoute({
       }),
     ),
   },
-  handle: (_call, { registry }) => ({
+  handle: (_call, { registry, fleet }) => ({
     body: {
-      replicas: [...registry.replicas, ...registry.removing].map(toReplicaView),
+      replicas: [...registry.replicas, ...registry.removing].map((replica) => toReplicaView(replica, fleet)),
       waiting: registry.waiting,
     },
   }),

@@ -1,0 +1,57 @@
+import type { RegisteredReplica } from '../replicas/registry.ts';
+import type { AdminServices } from './admin-services.ts';
+
+/** What a drain or undrain came to. */
+export interface DrainResult {
+  readonly wasDrained: boolean;
+  /** How far it has spread; null without a fleet. */
+  readonly spread: { readonly scope: 'fleet' | 'local'; readonly unconfirmed: readonly string[] } | null;
+  /** What there is to know although it succeeded; null where there is nothing. */
+  readonly warnings: readonly (string | null)[];
+}
+
+/**
+ * Drains or undrains; resolves once the state is in force and on disk, every worker goes by it, and the fleet has had
+ * a moment to hear of it. What does not succeed of the rest is a warning, and takes nothing back.
+ */
+export async function changeDrain(
+  replica: RegisteredReplica,
+  action: 'drain' | 'undrain',
+  why: string | null | undefined,
+  { drains, fleet, onAction, log }: AdminServices,
+): Promise<DrainResult> {
+  const startEpochMs = Date.now();
+  const { name } = replica;
+  const given = { reason: why ?? null, at: new Date(startEpochMs).toISOString() };
+  const { before, after, stored } = (fleet ?? drains).set(name, action === 'drain', given);
+  const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
+  log.info({ ...done, was_drained: before.drained }, action);
+  const storing = stored.then(
+    () => true,
+    (error) => {
+      log.error({ err: error, replica: name }, 'drain state not stored');
+      return false;
+    },
+  );
+  // Whoever decided to send before the drain has sent when every worker has answered.
+  const [isStored, silentWorkers, spread] = await Promise.all([
+    storing,
+    drains.confirm(name),
+    storing.then(() => fleet?.spread(name) ?? null),
+  ]);
+  onAction({ ...done, wasDrained: before.drained, startEpochMs });
+  if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
+  return {
+    wasDrained: before.drained,
+    spread,
+    warnings: [
+      isStored ? null : 'The state is in force but could not be stored: a restart forgets it.',
+      silentWorkers.length === 0
+        ? null
+        : `No answer yet from workers ${silentWorkers.join(', ')}: a request they had begun may still come.`,
+      spread?.scope === 'local'
+        ? 'The shared state cannot be reached: the other gateways hear of it when it can.'
+        : null,
+    ],
+  };
+}

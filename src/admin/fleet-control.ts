@@ -1,0 +1,43 @@
+import type { DrainChange } from '../replicas/drains.ts';
+
+/** The gateways that share drains, as the admin API works with them. */
+export interface FleetControl {
+  /**
+   * Drains, in force here at once; or undrains, in force here when nobody in the fleet can believe any more that the
+   * replica is drained. `stored` resolves when it is in force and on disk.
+   */
+  set(
+    replica: string,
+    drained: boolean,
+    why: { readonly reason: string | null; readonly at: string },
+  ): DrainChange;
+  /** Waits a moment for the others to go by the present state of a replica. */
+  spread(replica: string): Promise<{
+    /** `local`: the others could not be told. */
+    readonly scope: 'fleet' | 'local';
+    /** The names of those that have not said that they go by it. */
+    readonly unconfirmed: readonly string[];
+  }>;
+  /** How a replica stands in the whole fleet, given what this gateway has in flight on it. */
+  standingOf(
+    replica: string,
+    ownInflight: number,
+  ): {
+    readonly safeToStop: boolean | null;
+    readonly inflight: number;
+    readonly unconfirmed: readonly string[];
+  };
+  gateways(): readonly FleetGateway[];
+  /** No longer waits for the gateways of a name that vanished; or answers why it does. */
+  forget(name: string): 'gateway_not_found' | 'gateway_alive' | 'fleet_unreachable' | null;
+}
+
+/** A gateway that is waited for. */
+export interface FleetGateway {
+  readonly name: string;
+  readonly id: string;
+  readonly isSelf: boolean;
+  readonly isAlive: boolean;
+  /** Null if it is not alive. */
+  readonly inflight: number | null;
+}

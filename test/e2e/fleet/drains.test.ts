@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { startFleet } from './start-fleet.ts';
+
+const chatTo = async (
+  { gateway }: { gateway: { chat(): Promise<Response>; records: readonly { replica?: string }[] } },
+  count: number,
+) => {
+  for (let i = 0; i < count; i++) await (await gateway.chat()).arrayBuffer();
+};
+
+describe('two gateways that share a Redis server', () => {
+  test('a drain on one holds on the other as soon as it is answered, and an undrain lets both send again', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    const { x } = fleet.replicas;
+
+    expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: [] });
+    const { length: before } = x.requests;
+    await chatTo(a, 4);
+    await chatTo(b, 4);
+    expect(x.requests.length).toBe(before);
+    expect(await b.replica('x')).toMatchObject({ drained: true, unconfirmed: [] });
+
+    expect(await b.undrain('x')).toMatchObject({ scope: 'fleet', replica: { drained: false } });
+    await a.until('x', ({ drained }) => !drained);
+    await chatTo(a, 2);
+    await chatTo(b, 2);
+    expect(x.requests.length).toBe(before + 2);
+  });
+
+  test('a replica is safe to stop when the other gateway has nothing on it any more, and not before', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    const { x, y } = fleet.replicas;
+    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+    const hold = async (exchange: { head(status: number): Promise<void>; end(): void }) => {
+      await exchange.head(200);
+      await mayEnd;
+      exchange.end();
+    };
+    x.answer(hold);
+    y.answer(hold);
+    const answers = [b.gateway.chat(), b.gateway.chat()];
+    await x.nextRequest();
+
+    await a.until('x', ({ inflight }) => inflight === 1);
+    expect((await a.drain('x')).replica).toMatchObject({ drained: true, inflight: 1, safe_to_stop: false });
+    const waiting = a.drain('x', '?wait=30s');
+    end();
+    expect((await waiting).replica).toMatchObject({ inflight: 0, safe_to_stop: true, unconfirmed: [] });
+    expect((await b.replica('x')).inflight).toBe(0);
+    for (const answer of answers) await (await answer).arrayBuffer();
+  });
+
+  test('who stops as it should is not waited for, and who starts knows what is drained', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    await b.gateway.close();
+    expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: [] });
+    await a.until('x', (answer) => answer.safe_to_stop === true);
+    expect((await a.gateways()).map(({ name }) => name)).toEqual(['gw-a']);
+
+    const again = await fleet.start('gw-b');
+    await chatTo(again, 4);
+    expect(fleet.replicas.x.requests.length).toBe(0);
+    expect((await a.gateways()).map(({ name, alive }) => [name, alive])).toEqual([
+      ['gw-a', true],
+      ['gw-b', true],
+    ]);
+    await again.until('x', (answer) => answer.safe_to_stop === true);
+  });
+});

@@ -1,0 +1,111 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
+import { type RedisServer, type RedisWay, startRedisServer } from '../../support/redis-server.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+
+/** A replica as a gateway of a fleet shows it. */
+export interface FleetReplicaAnswer {
+  readonly name: string;
+  readonly drained: boolean;
+  readonly inflight: number;
+  readonly safe_to_stop: boolean | null;
+  readonly unconfirmed: readonly string[];
+}
+
+/** What drain and undrain answer in a fleet. */
+export interface FleetDrainAnswer {
+  readonly replica: FleetReplicaAnswer;
+  readonly scope: 'fleet' | 'local';
+  readonly unconfirmed: readonly string[];
+  readonly warning?: string;
+}
+
+/** A gateway as GET /admin/gateways lists it. */
+export interface GatewayAnswer {
+  readonly name: string;
+  readonly self: boolean;
+  readonly alive: boolean;
+  readonly inflight: number | null;
+}
+
+/** One gateway of a fleet, and its own way to the store. */
+export interface FleetGateway {
+  readonly name: string;
+  readonly way: RedisWay;
+  readonly gateway: StartedGateway;
+  replica(name: string): Promise<FleetReplicaAnswer>;
+  gateways(): Promise<readonly GatewayAnswer[]>;
+  post(path: string): Promise<Response>;
+  drain(replica: string, query?: string): Promise<FleetDrainAnswer>;
+  undrain(replica: string): Promise<FleetDrainAnswer>;
+  /** Resolves with the replica as soon as it is as asked for; looks again and again, for the test's time. */
+  until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
+}
+
+/** Gateways in this process, replicas `x` and `y` behind them, a real Redis between them. */
+export interface TestFleet extends AsyncDisposable {
+  readonly redis: RedisServer;
+  readonly replicas: { readonly x: FakeReplica; readonly y: FakeReplica };
+  /** Starts a gateway; with a state_dir of its own by this name, over restarts. */
+  start(name: string): Promise<FleetGateway>;
+}
+
+const LOOK_EVERY_MS = 50;
+
+/** Starts the store and the replicas, and these gateways, all at once. */
+export async function startFleet<const Names extends readonly string[]>(
+  ...names: Names
+): Promise<TestFleet & { readonly gateways: { readonly [K in keyof Names]: FleetGateway } }> {
+  const cleanUp = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-fleet-'));
+  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+  const redis = cleanUp.use(await startRedisServer());
+  const x = cleanUp.use(await startFakeReplica({ name: 'x' }));
+  const y = cleanUp.use(await startFakeReplica({ name: 'y' }));
+  const start = async (name: string): Promise<FleetGateway> => {
+    const way = await redis.openWay();
+    const gateway = await startGateway({
+      replicas: [x, y],
+      stateDir: join(folder, name),
+      config: { gateway: { name }, state: { redis: way.url } },
+    });
+    cleanUp.use(gateway);
+    return toFleetGateway(name, way, gateway);
+  };
+  const gateways = await Promise.all(names.map(start));
+  return {
+    redis,
+    replicas: { x, y },
+    start,
+    gateways: gateways as { readonly [K in keyof Names]: FleetGateway },
+    [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
+  };
+}
+
+function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): FleetGateway {
+  const post = (path: string) => gateway.admin(path, { method: 'POST' });
+  const replica = async (wanted: string) => {
+    const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaAnswer[];
+    const found = replicas.find((each) => each.name === wanted);
+    if (found === undefined) throw new Error(`no replica ${wanted}`);
+    return found;
+  };
+  const change = async (wanted: string, action: string) =>
+    (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainAnswer;
+  return {
+    ...{ name, way, gateway, replica, post },
+    gateways: async () =>
+      ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayAnswer[] }).gateways,
+    drain: (wanted, query = '') => change(wanted, `drain${query}`),
+    undrain: (wanted) => change(wanted, 'undrain'),
+    async until(wanted, isMet) {
+      for (;;) {
+        const answer = await replica(wanted);
+        if (isMet(answer)) return answer;
+        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      }
+    },
+  };
+}
