@@ -49,9 +49,17 @@ export async function changeDrain(
       silentWorkers.length === 0
         ? null
         : `No answer yet from workers ${silentWorkers.join(', ')}: a request they had begun may still come.`,
-      spread?.scope === 'local'
-        ? 'The shared state cannot be reached: the other gateways hear of it when it can.'
-        : null,
+      spread === null ? null : warnOfSpread(action, spread),
     ],
   };
+}
+
+function warnOfSpread(
+  action: 'drain' | 'undrain',
+  { scope, unconfirmed }: NonNullable<DrainResult['spread']>,
+): string | null {
+  if (scope === 'local')
+    return 'The shared state cannot be reached: the other gateways hear of it when it can.';
+  if (action === 'undrain' || unconfirmed.length === 0) return null;
+  return `Not confirmed yet by ${unconfirmed.join(', ')}: it may still send requests there.`;
 }

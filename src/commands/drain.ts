@@ -110,9 +110,15 @@ function toDrainSentence(name: string, answer: unknown): string {
   return `${name} ${wasDrained ? 'was drained before' : 'is drained'}: ${state}`;
 }
 
-function toState({ inflight, isSafeToStop }: Standing): string {
+function toState({ inflight, isSafeToStop, unconfirmed }: Standing): string {
   if (inflight > 0) return `${inflight} in flight`;
+  if (unconfirmed.length > 0)
+    return `nothing in flight as far as is known, not confirmed by ${toNames(unconfirmed)}`;
   return isSafeToStop === null ? 'nothing in flight here, but not confirmed yet' : 'nothing in flight';
+}
+
+function toNames(names: readonly string[]): string {
+  return toOneLine(names.join(', '));
 }
 
 /** How a wait ended that did not end with a replica that is safe to stop. */

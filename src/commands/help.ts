@@ -7,14 +7,16 @@ export const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CON
        gateway top                   show them and the traffic, live; q ends it
        gateway drain NAME            send a replica no new requests
        gateway undrain NAME          let it take requests again
+       gateway gateways              show the gateways that share their drains with it
+       gateway forget NAME           no longer wait for a gateway that has stopped and will not come back
        gateway export-trace FILE...  exported records as a trace for replay tools, or what caching did for them
        gateway simulate              serve a simulated replica (see gateway simulate --help)
        gateway quickstart            try it: a gateway and two simulated replicas
        gateway --help | --version
 
-replicas, stats, top, drain and undrain find the gateway by -config FILE, SVC_CONFIG or --admin URL, and take
---json. drain and undrain take --reason TEXT; drain takes --wait [--timeout 10m]: it ends with 0 only when the
-replica is safe to stop. top takes --once and --interval 1s.
+The commands from replicas to forget find the gateway by -config FILE, SVC_CONFIG or --admin URL, and take --json.
+drain and undrain take --reason TEXT; drain takes --wait [--timeout 10m]: it ends with 0 only when the replica is
+safe to stop. top takes --once and --interval 1s.
 
 Environment:
   SVC_CONFIG        path of the configuration file when -config is not given

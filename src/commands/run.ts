@@ -11,6 +11,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   stats: async () => (await import('./stats.ts')).stats,
   drain: async () => (await import('./drain.ts')).drain,
   undrain: async () => (await import('./drain.ts')).undrain,
+  gateways: async () => (await import('./gateways.ts')).gateways,
+  forget: async () => (await import('./gateways.ts')).forget,
   top: async () => (await import('./top.ts')).top,
   'export-trace': async () => (await import('./export-trace.ts')).exportTrace,
   simulate: async () => (await import('./simulate.ts')).simulate,

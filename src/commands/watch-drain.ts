@@ -7,6 +7,8 @@ export interface Standing {
   readonly inflight: number;
   /** Null: the gateway cannot know. */
   readonly isSafeToStop: boolean | null;
+  /** The gateways of the fleet of which it is not known that they go by the drain. */
+  readonly unconfirmed: readonly string[];
   /** The replica as it was told. */
   readonly view: unknown;
 }
@@ -68,10 +70,12 @@ async function look(client: AdminClient, { name, signal }: DrainWatch): Promise<
 /** Reads a replica of the admin API. What is missing is not known. */
 export function toStanding(view: unknown): Standing {
   const isSafeToStop = memberOf(view, 'safe_to_stop');
+  const unconfirmed = memberOf(view, 'unconfirmed');
   return {
     isDrained: memberOf(view, 'drained') === true,
     inflight: Number(memberOf(view, 'inflight')),
     isSafeToStop: typeof isSafeToStop === 'boolean' ? isSafeToStop : null,
+    unconfirmed: Array.isArray(unconfirmed) ? unconfirmed.filter((name) => typeof name === 'string') : [],
     view,
   };
 }

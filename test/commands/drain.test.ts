@@ -111,6 +111,17 @@ describe('gateway drain --wait', () => {
     });
   });
 
+  it('names the gateways of the fleet that it waits for', async () => {
+    const members = { safe_to_stop: null, unconfirmed: ['gw-b', 'gw-c'] };
+    const { url } = await startDraining([drained(0, members), drained(0)]);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(
+        'vllm-a is drained: nothing in flight as far as is known, not confirmed by gw-b, gw-c\n',
+      ),
+    });
+  });
+
   it('ends with 1 when the time is up, and says that the drain stays', async () => {
     const { url } = await startDraining([drained(2)]);
     expect(await invoke(wait(url, '--timeout', '1ms'), TOKEN)).toMatchObject({
