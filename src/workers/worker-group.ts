@@ -100,13 +100,12 @@ export class WorkerGroup implements Serving {
   }
 
   startClosing(): void {
-    this.#state = 'closing';
+    this.#stopReplacing();
     for (const thread of this.#threads()) thread.call({ kind: 'startClosing' }).catch(() => undefined);
   }
 
   async finish(graceMs: number): Promise<number> {
-    this.#state = 'closing';
-    for (const { restart } of this.#places) clearTimeout(restart);
+    this.#stopReplacing();
     const cuts = this.#threads().map(async (thread) => {
       const answered = thread.call({ kind: 'finish', graceMs }).catch(() => null);
       const cut = await within(graceMs + LAST_WORDS_MS + ANSWER_MS, answered);
@@ -119,7 +118,7 @@ export class WorkerGroup implements Serving {
   }
 
   async close(): Promise<void> {
-    this.#state = 'closing';
+    this.#stopReplacing();
     await Promise.all(
       this.#threads().map(async (thread) => {
         await within(
@@ -129,6 +128,12 @@ export class WorkerGroup implements Serving {
         await thread.terminate();
       }),
     );
+  }
+
+  /** From now on what ends stays ended. */
+  #stopReplacing(): void {
+    this.#state = 'closing';
+    for (const { restart } of this.#places) clearTimeout(restart);
   }
 
   #createPlace(worker: number): Place {
