@@ -64,11 +64,11 @@ export class Rotation {
    */
   takeTurn(asked: Asked): Replica | null {
     const candidates = new OpenCandidates(this.candidates, asked, this.#isLimited);
-    const retried = this.#claimRetry(candidates);
-    if (retried !== null && this.#begin(retried)) return retried;
     for (;;) {
-      const turn = this.#shared.cursorAt(this.#cursor);
       const { ok, failing } = this.#deriveStanding();
+      const retried = failing.size === 0 ? null : this.#claimRetry(failing, candidates);
+      if (retried !== null && this.#begin(retried)) return retried;
+      const turn = this.#shared.cursorAt(this.#cursor);
       const place =
         this.#choose(ok, turn, candidates, asked.prefixKey) ?? nextInTurn(failing, turn, candidates);
       const replica = place === null ? undefined : this.candidates[place];
@@ -80,9 +80,7 @@ export class Rotation {
   }
 
   /** A failing candidate that this request is to try, beside all turns: see `HealthBoard.claimRetry`. */
-  #claimRetry(candidates: OpenCandidates): Replica | null {
-    const { failing } = this.#deriveStanding();
-    if (failing.size === 0) return null;
+  #claimRetry(failing: Circle, candidates: OpenCandidates): Replica | null {
     const isOpen = (place: number) =>
       candidates.isOpen(place) && this.candidates[place]?.claimRetry() === true;
     const place = nextInTurn(failing, 0, { isOpen });

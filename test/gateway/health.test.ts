@@ -11,7 +11,7 @@ import { turnsOf } from '../support/turns.ts';
 
 /** Connections refused twice make a replica a failing one; it is not tried again for as long as a test runs. */
 const passive = { passive: true, failures: 2, cool_down: '1h' };
-const active = { active: true, failures: 2, successes: 2, interval: '10ms', timeout: '1s' };
+const active = { active: true, failures: 2, successes: 2, interval: '10ms', timeout: '30s' };
 
 /** A gateway before `a`, which refuses connections, and `b`. */
 const startBeforeRefusing = (
@@ -92,7 +92,7 @@ describe('health.passive', () => {
     expect(linesOf(gateway, 'replica ok')).toHaveLength(1);
   });
 
-  test('counts over all workers, and all of them go by it', async () => {
+  test('counts over all workers, and all of them go by it', { timeout: 60_000 }, async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     await using gateway = await startBeforeRefusing(replicas, {
       health: { ...passive, failures: 4 },

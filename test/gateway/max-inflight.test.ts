@@ -8,12 +8,15 @@ import {
   startFakeReplica,
 } from '../support/fake-replica.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../support/start-gateway.ts';
+import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 /** A replica that answers when the test says so, and tells by the header X-Feature who asked. */
 interface HeldReplica extends FakeReplica {
   /** Who asked, oldest first. */
   readonly asked: readonly (string | undefined)[];
-  /** Answers the oldest request that has no answer yet. */
+  /** Requests without an answer. */
+  readonly heldCount: number;
+  /** Answers the oldest of them. */
   answerNext(): Promise<void>;
 }
 
@@ -23,6 +26,7 @@ async function startHeldReplica(name = 'a'): Promise<HeldReplica> {
   const answer = answerJson(COMPLETION);
   return Object.defineProperties(replica, {
     asked: { get: () => replica.requests.map((request) => request.header('x-feature')[0]) },
+    heldCount: { get: () => held.length },
     answerNext: {
       value: async () => {
         const exchange = held.shift();
@@ -364,7 +368,7 @@ describe('what changes while requests wait', () => {
   });
 });
 
-describe('with several workers', () => {
+describe('with several workers', { timeout: 60_000 }, () => {
   test('max_inflight holds over all of them, and whoever waits in one is woken by the others', async () => {
     await using replica = await startHeldReplica();
     await using gateway = await startGateway({
@@ -373,10 +377,9 @@ describe('with several workers', () => {
     });
     const count = 24;
     // Each on a connection of its own: the system spreads those over the workers.
-    const responses = Array.from({ length: count }, (_, id) =>
-      send(gateway, `${id}`, { headers: { Connection: 'close' } }),
-    );
+    const responses = Array.from({ length: count }, (_, id) => send(gateway, `${id}`));
     await untilWaiting(gateway, count - 2);
+    await replica.untilRequests(2);
     expect(replica.requests).toHaveLength(2);
 
     for (let answered = 1; answered <= count; answered++) {
@@ -386,6 +389,35 @@ describe('with several workers', () => {
     }
 
     expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(Array(count).fill(200));
+    expect((await list(gateway)).waiting).toBe(0);
+  });
+
+  test('a worker that dies gives back its places, and takes its requests out of the line', async () => {
+    using threads = watchWorkerThreads();
+    await using replica = await startHeldReplica();
+    await using gateway = await startGateway({
+      replicas: [limited(replica, 2)],
+      config: { gateway: { workers: 2 } },
+    });
+    const statuses = Array.from({ length: 16 }, async (_, id) => {
+      const response = await send(gateway, `${id}`).catch(() => null);
+      return response?.status ?? 'cut';
+    });
+    await untilWaiting(gateway, 14);
+
+    await threads.kill(0);
+
+    let isOver = false;
+    const settled = Promise.all(statuses).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      if (replica.heldCount > 0) await replica.answerNext();
+      expect((await list(gateway)).replicas[0]?.inflight).toBeLessThanOrEqual(2);
+    }
+    expect(new Set(await settled)).toEqual(new Set([200, 'cut']));
+    // A client has its answer a moment before its worker has counted it.
+    while ((await list(gateway)).replicas[0]?.inflight !== 0);
     expect((await list(gateway)).waiting).toBe(0);
   });
 });
