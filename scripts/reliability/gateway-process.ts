@@ -48,6 +48,8 @@ export interface GatewaySettings {
   readonly workers?: number;
   readonly shutdownDelay?: string;
   readonly connectTimeout?: string;
+  /** As one of a fleet: its name there, and where the state is shared. */
+  readonly fleet?: { readonly name: string; readonly redisUrl: string };
 }
 
 /** A folder for the configuration and the state of a gateway, over its restarts. */
@@ -106,11 +108,12 @@ export async function startGatewayProcess(settings: GatewaySettings): Promise<Ga
 }
 
 function toConfigFile(settings: GatewaySettings): object {
-  const { collectorUrl, replicas, queueSize, folder } = settings;
+  const { collectorUrl, replicas, queueSize, folder, fleet } = settings;
   const { listen = '127.0.0.1:0', workers = 1, shutdownDelay = '0s', connectTimeout = '2s' } = settings;
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs } = EXPORT;
   return {
-    gateway: { listen, admin_listen: '127.0.0.1:0', workers },
+    gateway: { listen, admin_listen: '127.0.0.1:0', workers, ...(fleet && { name: fleet.name }) },
+    state: fleet === undefined ? {} : { redis: fleet.redisUrl },
     state_dir: join(folder, 'state'),
     replicas: replicas.map(({ name, url }) => ({ name, url, models: ['m'], engine: 'vllm' })),
     export: {

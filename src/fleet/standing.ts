@@ -131,11 +131,10 @@ export function findVanished(
 ): readonly string[] | NotForgotten {
   const named = [...state.members].filter(([, other]) => other === name).map(([id]) => id);
   if (named.length === 0) return name === state.name ? 'gateway_alive' : 'gateway_not_found';
+  const silent = named.filter((id) => nowMs >= (state.peers.get(id)?.believedUntilMs ?? 0));
+  if (silent.length === 0) return 'gateway_alive';
   // Whoever hears nobody cannot tell who vanished.
   if (!isSettled(state, nowMs)) return 'fleet_unreachable';
-  const vanished = named.filter((id) => {
-    const believedUntilMs = state.peers.get(id)?.believedUntilMs ?? 0;
-    return nowMs >= believedUntilMs && !state.beating.has(id);
-  });
+  const vanished = silent.filter((id) => !state.beating.has(id));
   return vanished.length === 0 ? 'gateway_alive' : vanished;
 }

@@ -27,7 +27,7 @@ export interface RedisWay {
   close(): Promise<void>;
 }
 
-const SLOW_MS = 300;
+const SLOW_MS = 100;
 
 /** Starts a server. Rejects with a hint where there is none to start. */
 export async function startRedisServer(): Promise<RedisServer> {

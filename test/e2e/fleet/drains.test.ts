@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { startFleet } from './start-fleet.ts';
-
-const chatTo = async (
-  { gateway }: { gateway: { chat(): Promise<Response>; records: readonly { replica?: string }[] } },
-  count: number,
-) => {
-  for (let i = 0; i < count; i++) await (await gateway.chat()).arrayBuffer();
-};
+import { chatTo, startFleet } from './start-fleet.ts';
 
 describe('two gateways that share a Redis server', () => {
   test('a drain on one holds on the other as soon as it is answered, and an undrain lets both send again', async () => {

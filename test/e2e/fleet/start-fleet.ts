@@ -44,6 +44,11 @@ export interface FleetGateway {
   until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
 }
 
+/** Sends so many chats to a gateway, one after the other. */
+export async function chatTo({ gateway }: FleetGateway, count: number): Promise<void> {
+  for (let sent = 0; sent < count; sent++) await (await gateway.chat()).arrayBuffer();
+}
+
 /** Gateways in this process, replicas `x` and `y` behind them, a real Redis between them. */
 export interface TestFleet extends AsyncDisposable {
   readonly redis: RedisServer;

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { chatTo, startFleet } from './start-fleet.ts';
+
+describe('a gateway that is cut off from the shared state', () => {
+  test('drains for itself, says so, and tells the others when it can', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    a.way.become('cut');
+    expect(await a.drain('x')).toMatchObject({
+      scope: 'local',
+      unconfirmed: ['gw-b'],
+      warning: expect.stringContaining('shared state'),
+      replica: { drained: true, safe_to_stop: null },
+    });
+    await chatTo(a, 2);
+    expect(fleet.replicas.x.requests.length).toBe(0);
+    expect(await b.replica('x')).toMatchObject({ drained: false });
+
+    a.way.become('whole');
+    await b.until('x', ({ drained }) => drained);
+    await a.until('x', (answer) => answer.safe_to_stop === true);
+    await b.until('x', (answer) => answer.safe_to_stop === true);
+  });
+
+  test.each(['cut', 'silent'] as const)(
+    'goes on sending (%s), and is waited for until it knows of the drain',
+    async (state) => {
+      await using fleet = await startFleet('gw-a', 'gw-b');
+      const [a, b] = fleet.gateways;
+      const { x } = fleet.replicas;
+      b.way.become(state);
+      const { length: before } = x.requests;
+      expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
+      await chatTo(b, 2);
+      expect(x.requests.length).toBe(before + 1);
+      // Longer than anything that was heard of gw-b is believed.
+      const answer = await a.drain('x', '?wait=7s');
+      expect(answer.replica).toMatchObject({ inflight: 0, safe_to_stop: null, unconfirmed: ['gw-b'] });
+      expect(await a.gateways()).toMatchObject([
+        { alive: true },
+        { name: 'gw-b', alive: false, inflight: null },
+      ]);
+
+      b.way.become('whole');
+      await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+      await chatTo(b, 2);
+      expect(x.requests.length).toBe(before + 1);
+    },
+  );
+
+  test('undrains when nobody can believe any more that it does not send', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    const { x } = fleet.replicas;
+    await a.drain('x');
+    await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+    b.way.become('cut');
+    let isOver = false;
+    const undrained = b.undrain('x').finally(() => {
+      isOver = true;
+    });
+    await chatTo(b, 2);
+    expect(x.requests.length).toBe(0);
+    // As long as this is said, gw-b has not begun to send.
+    await a.until('x', ({ safe_to_stop }) => safe_to_stop !== true);
+    expect(isOver).toBe(false);
+    expect(await undrained).toMatchObject({ scope: 'local', replica: { drained: false } });
+    await chatTo(b, 2);
+    expect(x.requests.length).toBe(1);
+  });
+});
+
+describe('a shared state', () => {
+  test('that answers slowly still carries drains', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    a.way.become('slow');
+    b.way.become('slow');
+    await a.drain('x');
+    await b.until('x', ({ drained }) => drained);
+    await a.until('x', ({ unconfirmed }) => unconfirmed.length === 0);
+  });
+
+  test('that comes back empty is filled again, and nobody is forgotten who cannot say so', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b', 'gw-c');
+    const [a, b, c] = fleet.gateways;
+    await a.drain('x');
+    c.way.become('cut');
+    await fleet.redis.kill();
+    expect(await b.drain('y')).toMatchObject({ scope: 'local', replica: { safe_to_stop: null } });
+    await fleet.redis.start();
+
+    await a.until('y', ({ drained }) => drained);
+    await a.until('x', ({ unconfirmed }) => unconfirmed.join() === 'gw-c');
+    expect((await a.drain('x', '?wait=7s')).replica.safe_to_stop).toBeNull();
+    expect((await a.gateways()).map(({ name }) => name)).toEqual(['gw-a', 'gw-b', 'gw-c']);
+    expect(await fleet.redis.command('hlen', '{spangate}:ledgers')).toBe('2');
+
+    c.way.become('whole');
+    for (const gateway of [a, b, c]) {
+      for (const name of ['x', 'y']) await gateway.until(name, ({ safe_to_stop }) => safe_to_stop === true);
+    }
+  });
+});

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startGatewayProcess } from '../../../scripts/reliability/gateway-process.ts';
+import { OpenApiDocument } from '../../support/openapi-document.ts';
+import { startFleet, type TestFleet } from './start-fleet.ts';
+
+/** A gateway of the fleet that can be killed; started again, it has the same state_dir. */
+async function startKillable(fleet: TestFleet, folder: string) {
+  const way = await fleet.redis.openWay();
+  const { x, y } = fleet.replicas;
+  const start = () =>
+    startGatewayProcess({
+      ...{ folder, replicas: [x, y], collectorUrl: 'http://127.0.0.1:9' },
+      fleet: { name: 'gw-b', redisUrl: way.url },
+    });
+  return { way, start };
+}
+
+async function chat(url: string): Promise<void> {
+  const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
+  const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body });
+  await response.arrayBuffer();
+}
+
+test('a gateway that was killed is waited for until it is back, and comes back with what is drained', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using fleet = await startFleet('gw-a');
+  const [a] = fleet.gateways;
+  const { way, start } = await startKillable(fleet, folder);
+  const first = await start();
+  await first.end('SIGKILL');
+  expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
+  expect((await a.drain('x', '?wait=6s')).replica).toMatchObject({
+    safe_to_stop: null,
+    unconfirmed: ['gw-b'],
+  });
+
+  const second = await start();
+  await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+  for (let sent = 0; sent < 4; sent++) await chat(second.url);
+  expect(fleet.replicas.x.requests.length).toBe(0);
+
+  // The same without the shared state: it knows by itself what was drained.
+  await second.end('SIGKILL');
+  way.become('cut');
+  const third = await start();
+  for (let sent = 0; sent < 4; sent++) await chat(third.url);
+  expect(fleet.replicas.x.requests.length).toBe(0);
+  await third.end('SIGTERM');
+  await rm(folder, { recursive: true });
+});
+
+test('a gateway that was killed and does not come back can be forgotten, and one that runs cannot', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using fleet = await startFleet('gw-a', 'gw-c');
+  const [a, c] = fleet.gateways;
+  const killed = await (await startKillable(fleet, folder)).start();
+  const document = await OpenApiDocument.read(a.gateway);
+  const operation = document.operations.get('POST /admin/gateways/{name}/forget');
+  if (operation === undefined) return expect.unreachable('it is not documented');
+  const forget = async (name: string) => {
+    const response = await a.post(`/admin/gateways/${name}/forget`);
+    await document.check(operation, response);
+    return response.status;
+  };
+  expect([await forget('gw-a'), await forget('gw-b'), await forget('gw-x')]).toEqual([409, 409, 404]);
+
+  await killed.end('SIGKILL');
+  await a.drain('x');
+  await a.until('x', ({ unconfirmed }) => unconfirmed.join() === 'gw-b');
+  a.way.become('cut');
+  // Who hears nobody cannot tell who has vanished.
+  await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(503);
+  a.way.become('whole');
+  await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(200);
+  for (const gateway of [a, c]) {
+    await gateway.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+    expect((await gateway.gateways()).map(({ name }) => name)).toEqual(['gw-a', 'gw-c']);
+  }
+  await rm(folder, { recursive: true });
+});
