@@ -103,6 +103,7 @@ export async function composeGateway(
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (model) => registry.isKnownModel(model),
       replicas: () => registry.replicas.map(toReplicaState),
+      waiting: () => registry.waiting,
       exportState: () => telemetry.exportState(),
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
@@ -182,8 +183,8 @@ async function openConfiguredFleet(
   });
 }
 
-function toReplicaState({ name, inflight, drain }: RegisteredReplica): ReplicaState {
-  return { name, inflight, drained: drain.drained };
+function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): ReplicaState {
+  return { name, inflight, drained: drain.drained, failing: health?.state === 'failing' };
 }
 
 /**

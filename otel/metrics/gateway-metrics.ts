@@ -10,6 +10,8 @@ export interface ReplicaState {
   readonly name: string;
   readonly inflight: number;
   readonly drained: boolean;
+  /** False also while nobody judges. */
+  readonly failing: boolean;
 }
 
 /** What is to be told of the export. */
@@ -23,9 +25,10 @@ export interface ExportState {
 
 const DEFAULT_PORTS = { http: 80, https: 443 };
 
-/** The replicas as metrics. One that is gone has no series any more. */
+/** The replicas, and how many requests wait for one, as metrics. A replica that is gone has no series any more. */
 export function toReplicaMetrics(
   replicas: readonly ReplicaState[],
+  waiting: number,
   interval: Interval,
 ): readonly MetricData[] {
   const series = (toNumber: (replica: ReplicaState) => number): readonly Series<number>[] =>
@@ -44,6 +47,12 @@ export function toReplicaMetrics(
       series(({ drained }) => (drained ? 1 : 0)),
       interval,
     ),
+    toSumData(
+      METRICS.replicaFailing,
+      series(({ failing }) => (failing ? 1 : 0)),
+      interval,
+    ),
+    toSumData(METRICS.waiting, [{ attributes: {}, value: waiting }], interval),
   ];
 }
 

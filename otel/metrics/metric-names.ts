@@ -116,6 +116,18 @@ export const METRICS = {
     unit: '{replica}',
     description: '1 while the replica is drained, else 0.',
   },
+  replicaFailing: {
+    name: 'gateway.replica.failing',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description: '1 while the replica is tried last because it fails (health), else 0.',
+  },
+  waiting: {
+    name: 'gateway.waiting',
+    instrument: 'updowncounter',
+    unit: '{request}',
+    description: 'Requests that wait because all replicas of their model are at their max_inflight.',
+  },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',

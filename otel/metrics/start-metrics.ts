@@ -31,6 +31,8 @@ export interface MetricsCollaborators {
   /** Whether some replica is known to serve a model of this name. Asked for every record. */
   readonly isKnownModel: (model: string) => boolean;
   readonly replicas: () => readonly ReplicaState[];
+  /** Requests that wait for a replica. */
+  readonly waiting: () => number;
   readonly exportState: () => ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
@@ -54,7 +56,7 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, replicas, exportState, collector, resource } = collaborators;
+  const { isKnownModel, replicas, waiting, exportState, collector, resource } = collaborators;
   const records = new RecordMetrics({ ...settings, isKnownModel });
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
@@ -63,7 +65,7 @@ export async function startMetrics(
     const interval = { startTime, endTime: hrTime() };
     const metrics = [
       ...records.collect(interval),
-      ...toReplicaMetrics(replicas(), interval),
+      ...toReplicaMetrics(replicas(), waiting(), interval),
       ...exporting.collect(exportState(), interval),
     ];
     return { resource, scopeMetrics: [{ scope: { name: SCOPE_NAME, schemaUrl: SCHEMA_URL }, metrics }] };

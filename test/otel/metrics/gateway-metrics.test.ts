@@ -72,15 +72,19 @@ describe('the export as the conventions of SDK metrics have it', () => {
   });
 });
 
-test('a replica has its requests in flight and its drain, until it is gone', () => {
+test('a replica has its requests in flight, its drain and its health, until it is gone', () => {
   const replicas = [
-    { name: 'vllm-a', inflight: 3, drained: false },
-    { name: 'vllm-b', inflight: 0, drained: true },
+    { name: 'vllm-a', inflight: 3, drained: false, failing: true },
+    { name: 'vllm-b', inflight: 0, drained: true, failing: false },
   ];
-  const metrics = toReplicaMetrics(replicas, INTERVAL);
+  const metrics = toReplicaMetrics(replicas, 7, INTERVAL);
   const isDrained = (name: string) =>
     totalOf(metrics, 'gateway.replica.drained', { 'gateway.replica': name });
+  const isFailing = (name: string) =>
+    totalOf(metrics, 'gateway.replica.failing', { 'gateway.replica': name });
   expect(totalOf(metrics, 'gateway.replica.inflight', { 'gateway.replica': 'vllm-a' })).toBe(3);
   expect([isDrained('vllm-a'), isDrained('vllm-b')]).toEqual([0, 1]);
-  expect(pointsOf(toReplicaMetrics([], INTERVAL), 'gateway.replica.inflight')).toEqual([]);
+  expect([isFailing('vllm-a'), isFailing('vllm-b')]).toEqual([1, 0]);
+  expect(totalOf(metrics, 'gateway.waiting')).toBe(7);
+  expect(pointsOf(toReplicaMetrics([], 0, INTERVAL), 'gateway.replica.inflight')).toEqual([]);
 });

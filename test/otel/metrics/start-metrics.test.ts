@@ -15,7 +15,8 @@ async function start(push: MetricsSettings['push']) {
     { maxNames: 10, urlScheme: 'https', push },
     {
       isKnownModel: () => false,
-      replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true }],
+      replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true, failing: false }],
+      waiting: () => 0,
       exportState: () => ({
         stats: { ...createExportCounters(), recorded: 3, queued: 1 },
         queueCapacity: 16_384,
