@@ -73,6 +73,11 @@ export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | 
   };
 }
 
+/** How many requests wait for a replica, in this gateway. */
+export const waitingSchema = count().describe(
+  'Requests that wait because all replicas of their model are at max_inflight.',
+);
+
 /** The export counters as the admin API shows them: those of `ExportStats`, which says what they count. */
 export const statsSchema = z
   .object({

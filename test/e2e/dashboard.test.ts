@@ -2,7 +2,13 @@ import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { findBarriers, openTab } from '../support/browser.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
-import { answerJson, COMPLETION, startFakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
+import {
+  answerJson,
+  COMPLETION,
+  refusedUrlBeside,
+  startFakeReplica,
+  startFakeReplicas,
+} from '../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 async function signIn(page: Page, gateway: StartedGateway, token = ADMIN_TOKEN): Promise<void> {
@@ -88,6 +94,42 @@ describe('signing in', () => {
     await signIn(tab.page, gateway);
     await tab.page.getByRole('heading', { name: 'The admin API is off' }).waitFor();
     expect(await findBarriers(tab.page)).toEqual([]);
+  });
+});
+
+describe('replicas', () => {
+  test('that fail or are full are shown so, and who waits', async (context) => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    if (a === undefined || b === undefined) throw new Error('no replicas');
+    await using gateway = await startGateway({
+      replicas: [
+        { name: 'a', url: refusedUrlBeside(a) },
+        { name: 'b', url: b.url, models: ['m', 'n'], max_inflight: 1 },
+      ],
+      config: { health: { passive: true, failures: 1, cool_down: '1h' } },
+    });
+    for (let requests = 0; requests < 2; requests++) await (await gateway.chat()).arrayBuffer();
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+    await rowOf(page, 'a').getByText('Failing', { exact: true }).waitFor();
+    await rowOf(page, 'a').getByText('tried last').waitFor();
+    await page.getByText('1 serving, 1 failing').waitFor();
+
+    const held = Promise.withResolvers<void>();
+    b.answerOnce(async (exchange) => {
+      await held.promise;
+      await answerJson(COMPLETION)(exchange);
+    });
+    const answers = [gateway.chat({ model: 'n' }), gateway.chat({ model: 'n' })];
+    await rowOf(page, 'b').getByText('1 of 1').waitFor();
+    await page.getByText('on 2 replicas, 1 waiting').waitFor();
+    await page.getByRole('button', { name: 'Drain b', exact: true }).click();
+    await dialogOf(page).getByText('New requests for m go to a (failing).').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    held.resolve();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(tab.complaints).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
-import { answerJson, startFakeReplica } from '../support/fake-replica.ts';
+import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { parseSamples, sumBy } from '../support/prometheus-text.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
@@ -111,6 +111,30 @@ describe('GET /metrics', () => {
     await (await answer).text();
     const inflight = async () => sumBy(await read(gateway), 'gateway_replica_inflight', 'gateway_replica');
     while ((await inflight()).a !== 0);
+  });
+
+  test('shows which replicas fail, and how many requests wait', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({
+      replicas: [
+        { name: 'a', url: refusedUrlBeside(replica) },
+        { name: 'b', url: replica.url, models: ['m', 'n'], max_inflight: 1 },
+      ],
+      config: { health: { passive: true, failures: 1 } },
+    });
+    for (let requests = 0; requests < 2; requests++) await (await gateway.chat()).text();
+    const held = Promise.withResolvers<void>();
+    replica.answerOnce(async (exchange) => {
+      await held.promise;
+      await answerJson({ choices: [] })(exchange);
+    });
+    const answers = [gateway.chat({ model: 'n' }), gateway.chat({ model: 'n' })];
+    const waiting = async () => sumBy(await read(gateway), 'gateway_waiting')[''];
+    while ((await waiting()) !== 1);
+    expect(sumBy(await read(gateway), 'gateway_replica_failing', 'gateway_replica')).toEqual({ a: 1, b: 0 });
+    held.resolve();
+    for (const answer of await Promise.all(answers)) await answer.text();
+    expect(await waiting()).toBe(0);
   });
 
   test('asks for the admin token, and is Prometheus text', async () => {

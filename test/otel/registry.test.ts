@@ -144,7 +144,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const stats = { ...createExportCounters(), queued: 0 };
   const metrics = [
     ...records.collect(INTERVAL),
-    ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false }], INTERVAL),
+    ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false, failing: false }], 0, INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },
       INTERVAL,

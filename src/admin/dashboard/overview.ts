@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { recordSchema } from '../record-view.ts';
-import { type ReplicaView, replicaSchema, statsSchema } from '../views.ts';
+import { type ReplicaView, replicaSchema, statsSchema, waitingSchema } from '../views.ts';
 import type { Figures } from './live-figures.ts';
 import type { Traffic } from './traffic-window.ts';
 
@@ -36,6 +36,7 @@ export const overviewSchema = z
     trace_url_template: z.string().nullable().describe('A URL with `{trace_id}` in it.'),
     last_minute: trafficSchema,
     replicas: z.array(replicaWithTraffic.meta({ id: 'ReplicaWithTraffic' })),
+    waiting: waitingSchema,
     stats: statsSchema,
     queue_size: z.int().min(1).describe('Records that may wait, at most.'),
     collector: z.object({

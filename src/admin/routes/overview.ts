@@ -32,6 +32,7 @@ export const showOverview = defineRoute({
           registry.replicas.map((replica) => toReplicaView(replica, fleet)),
           Date.now(),
         ),
+        waiting: registry.waiting,
         started_at: dashboard.startedAt,
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsView(stats()),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { json } from '../content.ts';
 import { defineRoute } from '../route.ts';
-import { replicaSchema, toReplicaView } from '../views.ts';
+import { replicaSchema, toReplicaView, waitingSchema } from '../views.ts';
 
 /** GET /admin/replicas. */
 export const listReplicas = defineRoute({
@@ -14,10 +14,7 @@ export const listReplicas = defineRoute({
     content: json(
       z.object({
         replicas: z.array(replicaSchema),
-        waiting: z
-          .int()
-          .min(0)
-          .describe('Requests that wait because all replicas of their model are at max_inflight.'),
+        waiting: waitingSchema,
       }),
     ),
   },

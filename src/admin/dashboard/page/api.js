@@ -1,4 +1,5 @@
 /** @import { Overview } from '../overview.ts' */
+/** @import { DrainAnswer } from './consequences.js' */
 
 /** How long an answer may take. */
 const TIMEOUT_MS = 10_000;
@@ -23,12 +24,12 @@ export function fetchOverview(token, after) {
 }
 
 /**
- * Drains or undrains a replica. `warning`: what to know although it succeeded.
+ * Drains or undrains a replica.
  * @param {string} token
  * @param {string} name
  * @param {'drain' | 'undrain'} action
  * @param {string} reason may be empty
- * @returns {Promise<Result<{ warning?: string }>>}
+ * @returns {Promise<Result<DrainAnswer>>}
  */
 export function changeDrain(token, name, action, reason) {
   const query = reason === '' ? '' : `?reason=${encodeURIComponent(reason)}`;

@@ -2,6 +2,8 @@
 import { counted } from './format.js';
 
 /** @typedef {Overview['replicas'][number]} Replica */
+/** What a drain or an undrain came to: how far it has spread in a fleet, and what to know although it succeeded. */
+/** @typedef {{ scope?: 'fleet' | 'local', unconfirmed?: readonly string[], warning?: string }} DrainAnswer */
 /** @typedef {{ readonly isGrave: boolean, readonly text: string }} Consequence */
 
 /**
@@ -13,7 +15,9 @@ import { counted } from './format.js';
  */
 export function toConsequences(action, replica, replicas) {
   if (action === 'undrain') {
-    return [{ isGrave: false, text: `${replica.name} takes its turns again at once: it should be ready.` }];
+    // In a fleet nobody sends to it before everybody has heard of it.
+    const when = replica.unconfirmed === undefined ? 'at once' : 'within seconds, from all gateways';
+    return [{ isGrave: false, text: `${replica.name} takes its turns again ${when}: it should be ready.` }];
   }
   const others = replicas.filter(
     ({ name, drained, removing }) => name !== replica.name && !drained && !removing,
@@ -38,22 +42,36 @@ function toModelConsequences({ name, models }, others) {
         ]
       : [{ isGrave: false, text: `The models of ${name} are not known yet.` }];
   }
-  /** @type {Map<string, string[]>} */
+  /** @type {Map<string, { readonly left: readonly Replica[], readonly models: string[] }>} */
   const byTheirOthers = new Map();
   for (const model of models) {
-    const left = others.filter((other) => serves(other, model)).map((other) => other.name);
-    const group = byTheirOthers.get(left.join(', '));
-    if (group === undefined) byTheirOthers.set(left.join(', '), [model]);
-    else group.push(model);
+    const left = others.filter((other) => serves(other, model));
+    const key = left.map((other) => other.name).join(', ');
+    const group = byTheirOthers.get(key) ?? { left, models: [] };
+    group.models.push(model);
+    byTheirOthers.set(key, group);
   }
-  return [...byTheirOthers].map(([left, group]) =>
-    left === ''
+  return [...byTheirOthers.values()].map(({ left, models }) =>
+    left.length === 0
       ? {
           isGrave: true,
-          text: `${name} is the last replica of ${toText(group)}: such requests will get 503.`,
+          text: `${name} is the last replica of ${toText(models)}: such requests will get 503.`,
         }
-      : { isGrave: false, text: `New requests for ${toText(group)} go to ${left}.` },
+      : {
+          isGrave: left.every(isFailing),
+          text: `New requests for ${toText(models)} go to ${left.map(toName).join(', ')}.`,
+        },
   );
+}
+
+/** @param {Replica} replica */
+function isFailing({ health }) {
+  return health === 'failing';
+}
+
+/** @param {Replica} replica */
+function toName(replica) {
+  return isFailing(replica) ? `${replica.name} (failing)` : replica.name;
 }
 
 const MAX_NAMED = 5;
@@ -86,4 +104,19 @@ function toInflightConsequence({ inflight }) {
         ? 'Nothing is in flight there now.'
         : `${counted(inflight, 'request')} in flight there will finish; then it is safe to stop.`,
   };
+}
+
+/**
+ * What was reached when the gateway had answered a drain or an undrain.
+ * @param {'drain' | 'undrain'} action
+ * @param {string} name
+ * @param {DrainAnswer} answer
+ */
+export function toDone(action, name, { scope, unconfirmed = [] }) {
+  const isOnlyHere = scope === 'local' || unconfirmed.length > 0;
+  if (action === 'undrain')
+    return isOnlyHere
+      ? `${name} takes its turns again as the gateways hear of it.`
+      : `${name} takes its turns again.`;
+  return isOnlyHere ? `${name} gets no new requests from this gateway.` : `${name} gets no new requests.`;
 }

@@ -1,6 +1,7 @@
 /** @import { Overview } from '../overview.ts' */
 import { changeDrain, fetchOverview } from './api.js';
 import { ConfirmDialog } from './confirm.js';
+import { toDone } from './consequences.js';
 import { byId, setAttribute, setText } from './dom.js';
 import { createExport } from './export.js';
 import { formatTime } from './format.js';
@@ -132,7 +133,7 @@ function ask(action, name) {
     if (result.kind === 'unauthorized') return 'The token was refused.';
     if (result.kind === 'disabled') return 'The admin API is off.';
     if (result.kind === 'failed') return result.message;
-    const done = action === 'drain' ? `${name} gets no new requests.` : `${name} takes its turns again.`;
+    const done = toDone(action, name, result.value);
     tell(result.value.warning === undefined ? done : `${done} ${result.value.warning}`);
     void poller.askNow();
     return null;

@@ -1,7 +1,8 @@
 /** @import { Overview } from '../overview.ts' */
 /** @import { Replica } from './consequences.js' */
 import { byId, create, setAttribute, setChildren, setText } from './dom.js';
-import { counted, formatAgo, formatCount, formatMs, formatRate, formatShare } from './format.js';
+import { formatMs, formatRate, formatShare } from './format.js';
+import { toInflight, toSince, toState, toSummary, toUnconfirmed } from './state.js';
 
 /** @typedef {{ readonly row: HTMLTableRowElement, show(replica: Replica, time: string): void }} Row */
 
@@ -29,15 +30,6 @@ export function createReplicaTable(onAction) {
   };
 }
 
-/** @param {readonly Replica[]} replicas */
-function toSummary(replicas) {
-  if (replicas.length === 0)
-    return 'none is known: look at the configuration, or wait for the names to resolve';
-  const drained = replicas.filter((replica) => replica.drained).length;
-  const serving = replicas.length - drained;
-  return drained === 0 ? `${serving} serving` : `${serving} serving, ${drained} drained`;
-}
-
 /**
  * @param {(action: 'drain' | 'undrain', name: string) => void} onAction
  * @returns {Row}
@@ -48,6 +40,7 @@ function createRow(onAction) {
   const models = create('span', { class: 'models' });
   const state = create('span', { class: 'state' });
   const since = create('span', { class: 'faint' });
+  const unconfirmed = create('span', { class: 'faint unconfirmed' });
   const numbers = NUMBERS.map(({ label, isKey }) =>
     create('td', { class: isKey === true ? 'number key' : 'number', 'data-label': label }),
   );
@@ -62,7 +55,7 @@ function createRow(onAction) {
     {},
     create('th', { scope: 'row' }, name, machine),
     create('td', { class: 'models-cell' }, models),
-    create('td', { class: 'state-cell' }, state, since),
+    create('td', { class: 'state-cell' }, state, since, unconfirmed),
     ...numbers,
     create('td', { class: 'action' }, button),
   );
@@ -79,6 +72,7 @@ function createRow(onAction) {
       setText(state, text);
       setText(since, toSince(replica, time));
       setAttribute(since, 'title', replica.reason);
+      setText(unconfirmed, toUnconfirmed(replica));
       for (const [index, { write }] of NUMBERS.entries()) {
         const cell = numbers[index];
         if (cell !== undefined) setText(cell, write(replica));
@@ -94,7 +88,7 @@ function createRow(onAction) {
 
 /** @type {readonly { label: string, isKey?: boolean, write(replica: Replica): string }[]} */
 const NUMBERS = [
-  { label: 'In flight', isKey: true, write: ({ inflight }) => formatCount(inflight) },
+  { label: 'In flight', isKey: true, write: toInflight },
   { label: 'Requests/s', write: ({ last_minute }) => formatRate(last_minute.requests_per_s) },
   { label: 'TTFT p50', write: ({ last_minute }) => formatMs(last_minute.ttft_p50_ms) },
   { label: 'TTFT p95', write: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms) },
@@ -120,26 +114,4 @@ function toModels({ models }) {
 function toMachine({ host, gpu_model, gpu_count }) {
   if (gpu_model === null) return host;
   return gpu_count === null ? `${host} · ${gpu_model}` : `${host} · ${gpu_count} × ${gpu_model}`;
-}
-
-/**
- * @param {Replica} replica
- * @returns {{ kind: 'serving' | 'draining' | 'unsure' | 'safe', text: string }}
- */
-function toState({ drained, removing, inflight, safe_to_stop }) {
-  if (removing) return { kind: 'draining', text: `Leaving, ${counted(inflight, 'request')} left` };
-  if (!drained) return { kind: 'serving', text: 'Serving' };
-  if (safe_to_stop === true) return { kind: 'safe', text: 'Safe to stop' };
-  if (inflight === 0) return { kind: 'unsure', text: 'Drained, not confirmed' };
-  return { kind: 'draining', text: `Draining, ${counted(inflight, 'request')} left` };
-}
-
-/**
- * @param {Replica} replica
- * @param {string} time
- */
-function toSince({ since, reason, drained }, time) {
-  if (since === null || !drained) return '';
-  const ago = `${formatAgo(Date.parse(time) - Date.parse(since))} ago`;
-  return reason === null ? ago : `${ago}: ${reason}`;
 }

@@ -28,7 +28,10 @@ const TILES = [
   {
     title: 'In flight',
     now: ({ replicas }) => formatCount(replicas.reduce((sum, { inflight }) => sum + inflight, 0)),
-    besides: ({ replicas }) => `on ${counted(replicas.length, 'replica')}`,
+    besides: ({ replicas, waiting }) =>
+      replicas.some(({ max_inflight }) => max_inflight !== null)
+        ? `on ${counted(replicas.length, 'replica')}, ${formatCount(waiting)} waiting`
+        : `on ${counted(replicas.length, 'replica')}`,
     past: ({ inflight }) => inflight,
     format: formatCount,
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Overview } from '../../../../src/admin/dashboard/overview.ts';
-import { toConsequences } from '../../../../src/admin/dashboard/page/consequences.js';
+import { toConsequences, toDone } from '../../../../src/admin/dashboard/page/consequences.js';
 
 type Replica = Overview['replicas'][number];
 
@@ -42,6 +42,14 @@ describe('a drain', () => {
     ]);
   });
 
+  test('is grave where all who take over fail, and names who does', () => {
+    const b = replica('b', ['m'], { health: 'failing' });
+    expect(graveOf(replica('a', ['m']), b)).toEqual(['New requests for m go to b (failing).']);
+    const [first, ...grave] = drainOf(replica('a', ['m']), b, replica('c', ['m']));
+    expect(first?.text).toBe('New requests for m go to b (failing), c.');
+    expect([first, ...grave].some((consequence) => consequence?.isGrave)).toBe(false);
+  });
+
   test('of a replica that serves any name is grave if it is the only such one', () => {
     expect(graveOf(replica('a', ['*']), replica('b', ['m']))).toEqual([
       'a is the last replica of any other model: such requests will get 503.',
@@ -66,4 +74,23 @@ test('an undrain says that the replica should be ready', () => {
   expect(toConsequences('undrain', replica('a', ['m'], { drained: true }), [])).toEqual([
     { isGrave: false, text: 'a takes its turns again at once: it should be ready.' },
   ]);
+});
+
+test('an undrain in a fleet says that it takes a moment', () => {
+  const a = replica('a', ['m'], { drained: true, unconfirmed: [] });
+  expect(toConsequences('undrain', a, [])).toEqual([
+    {
+      isGrave: false,
+      text: 'a takes its turns again within seconds, from all gateways: it should be ready.',
+    },
+  ]);
+});
+
+test('what was reached is not said of gateways that may not have heard of it', () => {
+  expect(toDone('drain', 'a', {})).toBe('a gets no new requests.');
+  expect(toDone('drain', 'a', { scope: 'fleet', unconfirmed: [] })).toBe('a gets no new requests.');
+  for (const answer of [{ scope: 'local' as const }, { scope: 'fleet' as const, unconfirmed: ['b'] }]) {
+    expect(toDone('drain', 'a', answer)).toBe('a gets no new requests from this gateway.');
+    expect(toDone('undrain', 'a', answer)).toBe('a takes its turns again as the gateways hear of it.');
+  }
 });
