@@ -22,10 +22,18 @@ export interface Fleet extends AsyncDisposable {
   readonly reachedWhileDrained: number;
   /** Requests that were open when a replica was stopped. */
   readonly cut: number;
+  /** What a replica counts itself; null while it is down. */
+  factsOf(name: string): ReturnType<SimulatedReplica['facts']> | null;
 }
 
-/** Starts the replicas. `load` is asked for at each restart: it is what goes on meanwhile. */
-export async function startFleet(load: () => Load): Promise<Fleet> {
+/**
+ * Starts the replicas. `load` is asked for at each restart: it is what goes on meanwhile. `onRestart` is told of each
+ * before the replica is stopped.
+ */
+export async function startFleet(
+  load: () => Pick<Load, 'untilEnded'>,
+  onRestart: (name: string) => void = () => undefined,
+): Promise<Fleet> {
   const running = new Map<string, { readonly replica: SimulatedReplica; readonly url: string }>();
   const counts = { reachedWhileDrained: 0, cut: 0 };
   const restarted: string[] = [];
@@ -40,10 +48,12 @@ export async function startFleet(load: () => Load): Promise<Fleet> {
   const restart = async (name: string) => {
     const { replica, url } = running.get(name) ?? {};
     if (replica === undefined || url === undefined) throw new Error(`no replica ${name}`);
+    onRestart(name);
     const { requestsReceived } = replica.facts();
     await load().untilEnded(REQUESTS_PER_PHASE);
     counts.reachedWhileDrained += replica.facts().requestsReceived - requestsReceived;
     counts.cut += replica.facts().openRequests;
+    running.delete(name);
     await replica.close();
     await load().untilEnded(REQUESTS_PER_PHASE);
     const successor = await start(name, Number(new URL(url).port));
@@ -70,6 +80,7 @@ export async function startFleet(load: () => Load): Promise<Fleet> {
     get cut() {
       return counts.cut;
     },
+    factsOf: (name) => running.get(name)?.replica.facts() ?? null,
     [Symbol.asyncDispose]: async () => {
       server.close();
       server.closeAllConnections();

@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline';
 
 /** A real Redis server behind a network that can be cut, one way for each who asks for a way. */
 export interface RedisServer extends AsyncDisposable {
+  /** The server itself, with no way between. */
+  readonly url: string;
   /** A way to it of its own: a gateway with another way is not concerned by what happens to this one. */
   openWay(): Promise<RedisWay>;
   /** Ends the process at once; what it held is lost. Connections break. */
@@ -37,6 +39,7 @@ export async function startRedisServer(): Promise<RedisServer> {
   let process: ChildProcess | null = null;
 
   const server: RedisServer = {
+    url: `unix://${socketPath}`,
     async openWay() {
       const way = await openWay(socketPath);
       ways.add(way);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chatTo, startFleet } from './start-fleet.ts';
 
-describe('a gateway that is cut off from the shared state', () => {
+describe.concurrent('a gateway that is cut off from the shared state', () => {
   test('drains for itself, says so, and tells the others when it can', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
@@ -70,7 +70,7 @@ describe('a gateway that is cut off from the shared state', () => {
   });
 });
 
-describe('a shared state', () => {
+describe.concurrent('a shared state', () => {
   test('that answers slowly still carries drains', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { rollThroughOutage } from '../../../scripts/fleet/roll-through-outage.ts';
+
+test('four replicas are rolled behind two gateways while Redis is lost, and nobody is told a lie', async () => {
+  const { requests, saidSafe, ...report } = await rollThroughOutage();
+  expect(report).toEqual({
+    exitCode: 0,
+    restarted: ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'],
+    failures: [],
+    lies: [],
+    reachedWhileDrained: 0,
+    cut: 0,
+  });
+  expect(requests).toBeGreaterThan(1_000);
+  expect(saidSafe).toBeGreaterThan(100);
+});
