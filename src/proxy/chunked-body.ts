@@ -23,11 +23,13 @@ export class ChunkedBody {
     response.chunkedEncoding = false;
   }
 
-  /** Writes the pieces as one chunk, which must not be empty. Returns whether the client takes more. */
+  /** Writes the pieces as one chunk. Returns whether the client takes more. */
   write(pieces: readonly Buffer[]): boolean {
     if (!this.#isChunked) return this.#writeAll(pieces);
     let sizeBytes = 0;
     for (const { length } of pieces) sizeBytes += length;
+    // A chunk of no bytes would be the end. undici has one when it goes on after a pause.
+    if (sizeBytes === 0) return true;
     const head = sizeBytes.toString(16) + LINE_END;
     if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(head, pieces, sizeBytes));
     this.#response.write(head, 'latin1');

@@ -33,6 +33,11 @@ test('each write is one chunk, whatever it is put together from', async () => {
   expect(bodyOf(response)).toBe('9\r\ndata: a\n\n\r\na\r\ndata: ø\n\n\r\n0\r\n\r\n');
 });
 
+test('nothing to write is not taken for the end', async () => {
+  const response = await onTheWire('1.1', answerWith([['a'], [''], [], ['b']]));
+  expect(bodyOf(response)).toBe('1\r\na\r\n1\r\nb\r\n0\r\n\r\n');
+});
+
 test.each([16 * 1024, 16 * 1024 + 1, 1_000_000])('a chunk of %i bytes is whole', async (sizeBytes) => {
   const piece = 'x'.repeat(sizeBytes);
   const response = await onTheWire('1.1', answerWith([[piece]]));
