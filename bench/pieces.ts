@@ -11,7 +11,7 @@ import { createPrefixHasher } from '../src/record/prefix-hashes.ts';
 import { describeRequestText } from '../src/record/request-text.ts';
 
 /*
- * `node bench/pieces.ts`: what the gateway's own pieces of a request cost by themselves, in µs of CPU: the least of
+ * `npm run bench:pieces`: what the gateway's own pieces of a request cost by themselves, in µs of CPU: the least of
  * several rounds, with everything in the processor's caches. In a gateway at work each costs two to three times that.
  */
 
