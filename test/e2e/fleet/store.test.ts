@@ -1,0 +1,101 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
+import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { expect, onTestFinished, test } from 'vitest';
+import { createFleetStore, type FleetStore } from '../../../src/fleet/store.ts';
+import { newStamp } from '../../../src/replicas/stamp.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+
+const ID = newStamp('');
+const LEDGER = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };
+const BEAT = { id: ID, number: 1, revision: 3, heard: new Map(), drained: new Map(), inflight: new Map() };
+
+function open(url: string, prefix = 'spangate'): FleetStore {
+  const store = createFleetStore({ url, prefix });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Reads and writes once, as a round does. */
+async function use(store: FleetStore): Promise<void> {
+  await store.read(new Map());
+  await store.write({ beat: BEAT, ledger: LEDGER, gone: [] });
+}
+
+async function startRedis(): Promise<{ redis: RedisServer; urlFor: (user: string) => string }> {
+  const redis = await startRedisServer();
+  onTestFinished(() => redis[Symbol.asyncDispose]());
+  const { url } = await redis.openWay();
+  return { redis, urlFor: (user) => url.replace('//', `//${user}`) };
+}
+
+test('what is written is read again, by whoever has the same prefix and database', async () => {
+  const { urlFor } = await startRedis();
+  const store = open(urlFor(''));
+  await use(store);
+  expect(await store.read(new Map())).toEqual({
+    revisions: new Map([[ID, 3]]),
+    ledgers: [LEDGER],
+    beats: [BEAT],
+  });
+  expect((await store.read(new Map([[ID, 3]]))).ledgers).toEqual([]);
+  for (const other of [open(urlFor(''), 'blue'), open(`${urlFor('')}/2`)]) {
+    expect((await other.read(new Map())).revisions.size).toBe(0);
+  }
+});
+
+test('what another version of the gateway has written is known to be there, and not read', async () => {
+  const { redis, urlFor } = await startRedis();
+  await redis.command('hset', '{spangate}:revisions', ID, '7');
+  await redis.command('hset', '{spangate}:ledgers', ID, '{"id":12}');
+  await redis.command('set', `{spangate}:beat:${ID}`, 'later');
+  expect(await open(urlFor('')).read(new Map())).toEqual({
+    revisions: new Map([[ID, 7]]),
+    ledgers: [],
+    beats: [],
+  });
+});
+
+test('the user of the URL needs the commands of the documentation, and no others', async () => {
+  const { redis, urlFor } = await startRedis();
+  const commands = ['select', 'hgetall', 'mget', 'hmget', 'multi', 'exec', 'set', 'hset', 'hdel', 'del'];
+  const rights = ['on', '>p/w', '~{spangate}:*', ...commands.map((command) => `+${command}`)];
+  await redis.command('acl', 'setuser', 'gateway', ...rights);
+  const store = open(urlFor('gateway:p%2Fw@'));
+  await use(store);
+  await store.write({ beat: BEAT, ledger: null, gone: [newStamp('')] });
+  await store.writeLast(LEDGER);
+  await expect(use(open(urlFor('gateway:wrong@')))).rejects.toThrow('WRONGPASS');
+});
+
+test('a server that was made a copy of another is left, and found again when it is none', async () => {
+  const { redis, urlFor } = await startRedis();
+  const store = open(urlFor(''));
+  await use(store);
+  await redis.command('replicaof', '127.0.0.1', '1');
+  await expect(use(store)).rejects.toThrow('READONLY');
+  await redis.command('replicaof', 'no', 'one');
+  await use(store);
+});
+
+test('a server behind TLS is talked to only if its certificate is good', async () => {
+  await using authority = await createAuthority();
+  const { redis } = await startRedis();
+  const { cert, key } = await authority.issue('redis');
+  const terminator = createServer({ cert, key }, (client) => {
+    const upstream = connect(redis.url.replace('unix://', ''));
+    client.pipe(upstream).pipe(client);
+    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+  });
+  terminator.listen(0, '127.0.0.1');
+  await once(terminator, 'listening');
+  onTestFinished(() => void terminator.close());
+  const url = `rediss://127.0.0.1:${(terminator.address() as AddressInfo).port}`;
+  await expect(use(open(url))).rejects.toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
+
+  const trusted = getCACertificates('default');
+  onTestFinished(() => setDefaultCACertificates(trusted));
+  setDefaultCACertificates([...trusted, authority.ca.cert]);
+  await use(open(url));
+});

@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseBeat, parseLedger, printBeat, printLedger } from '../../src/fleet/sheets.ts';
+import { nextStamp } from '../../src/replicas/stamp.ts';
+
+const stamp = fc
+  .tuple(fc.integer({ min: 0, max: 4_000_000_000_000 }), fc.stringMatching(/^[0-9a-f]{12}$/))
+  .map(([epochMs, random]) => nextStamp('', epochMs, random));
+const count = fc.nat();
+const name = fc.oneof(fc.string(), fc.constant('__proto__'));
+const mapOf = <K extends string, V>(key: fc.Arbitrary<K>, value: fc.Arbitrary<V>) =>
+  fc.array(fc.tuple(key, value), { maxLength: 5 }).map((entries) => new Map(entries));
+const drain = fc.record({
+  drained: fc.boolean(),
+  since: fc.option(fc.string()),
+  reason: fc.option(fc.string()),
+  version: stamp,
+});
+const ledger = fc.record({
+  id: stamp,
+  name,
+  revision: count,
+  members: mapOf(stamp, name),
+  removed: fc.array(stamp, { maxLength: 5 }),
+  drains: mapOf(name, drain),
+});
+const beat = fc.record({
+  id: stamp,
+  number: count,
+  revision: count,
+  heard: mapOf(stamp, count),
+  drained: mapOf(name, stamp),
+  inflight: mapOf(name, count),
+});
+
+describe('the sheets of a gateway', () => {
+  test('say the same to whoever reads them', () => {
+    fc.assert(
+      fc.property(ledger, beat, (written, sent) => {
+        expect(parseLedger(printLedger(written))).toEqual(written);
+        expect(parseBeat(printBeat(sent))).toEqual(sent);
+      }),
+    );
+  });
+
+  test('may have members that a later version added', () => {
+    fc.assert(
+      fc.property(ledger, beat, (written, sent) => {
+        const extend = (text: string) => JSON.stringify({ ...JSON.parse(text), added: { later: true } });
+        expect(parseLedger(extend(printLedger(written)))).toEqual(written);
+        expect(parseBeat(extend(printBeat(sent)))).toEqual(sent);
+      }),
+    );
+  });
+
+  test.each([
+    '',
+    'null',
+    '[]',
+    '{}',
+    '{"id":"x"}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[1],"drains":{}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{"x":[1,1,null,null]}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{"x":-1}}',
+  ])('%s is none', (text) => {
+    expect([parseLedger(text), parseBeat(text)]).toEqual([null, null]);
+  });
+});
