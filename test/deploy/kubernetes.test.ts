@@ -29,6 +29,10 @@ interface Manifests {
     readonly spec: {
       readonly podSelector: { readonly matchLabels: Labels };
       readonly ingress: readonly { readonly ports: readonly { readonly port: string }[] }[];
+      readonly egress?: readonly {
+        readonly to: readonly { readonly podSelector?: { readonly matchLabels: Labels } }[];
+        readonly ports: readonly { readonly port: number }[];
+      }[];
     };
   };
   readonly StatefulSet: {
@@ -63,6 +67,7 @@ interface Container {
     readonly failureThreshold: number;
   };
   readonly livenessProbe: { readonly tcpSocket: object };
+  readonly startupProbe: { readonly periodSeconds: number; readonly failureThreshold: number };
 }
 
 type AnyManifest = { readonly kind: string; readonly metadata: { readonly name: string } };
@@ -104,7 +109,7 @@ describe('deploy/kubernetes', () => {
     }
     const { stdout } = await run(path, [folder, '--output', 'json']);
     const results: Record<string, readonly { readonly status: string }[]> = JSON.parse(stdout);
-    expect(Object.keys(results)).toHaveLength(8);
+    expect(Object.keys(results)).toHaveLength(9);
     for (const [name, checked] of Object.entries(results)) {
       for (const { status } of checked) expect([name, status]).toEqual([name, 'Success']);
     }
@@ -133,6 +138,25 @@ describe('deploy/kubernetes', () => {
       names.map((name) => `http://${name}.${set.spec.serviceName}:8000`),
     );
     expect(set.spec.updateStrategy.type).toBe('OnDelete');
+  });
+
+  test('lets the gateways, and nobody else, reach the state that they share', () => {
+    const { hostname, port } = new URL(gatewayConfig().fleet?.url ?? '');
+    const labels = find('Service', hostname).spec.selector;
+    expect(find('Deployment', hostname).spec.template.metadata.labels).toEqual(labels);
+    const isToStore = ({
+      to,
+    }: {
+      readonly to: readonly { readonly podSelector?: { matchLabels: Labels } }[];
+    }) => JSON.stringify(to[0]?.podSelector?.matchLabels) === JSON.stringify(labels);
+    const toStore = find('NetworkPolicy').spec.egress?.find(isToStore);
+    expect(toStore?.ports).toEqual([{ port: Number(port) }]);
+    expect(find('NetworkPolicy', hostname).spec.podSelector.matchLabels).toEqual(labels);
+  });
+
+  test('gives a gateway the time to join the others before it has to listen', () => {
+    const { periodSeconds, failureThreshold } = podOf(find('Deployment')).containers[0].startupProbe;
+    expect(periodSeconds * failureThreshold).toBeGreaterThan(40);
   });
 
   test('gives a shutdown the time that it may take', () => {
