@@ -140,14 +140,17 @@ async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string,
   const revisions = new Map(entries.map(([id, revision]) => [id, Number(revision)]));
   const ids = [...revisions.keys()];
   if (ids.length === 0) return { revisions, ledgers: [], beats: [] };
-  const beats = client.mGet(ids.map(keys.beat));
   const changed = ids.filter((id) => revisions.get(id) !== known.get(id));
-  const ledgers = changed.length === 0 ? [] : client.hmGet(keys.ledgers, changed);
-  return {
-    revisions,
-    beats: (await beats).flatMap((text) => (text === null ? [] : (parseBeat(text) ?? []))),
-    ledgers: (await ledgers).flatMap((text) => (text === null ? [] : (parseLedger(text) ?? []))),
-  };
+  const [beats, ledgers] = await Promise.all([
+    client.mGet(ids.map(keys.beat)),
+    changed.length === 0 ? [] : client.hmGet(keys.ledgers, changed),
+  ]);
+  return { revisions, beats: parseAll(beats, parseBeat), ledgers: parseAll(ledgers, parseLedger) };
+}
+
+/** Those that are there and can be read. */
+function parseAll<T>(texts: readonly (string | null)[], parse: (text: string) => T | null): readonly T[] {
+  return texts.flatMap((text) => (text === null ? [] : (parse(text) ?? [])));
 }
 
 async function writeSheets(client: Client, keys: Keys, { beat, ledger, gone }: OwnSheets): Promise<void> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chatTo, startFleet } from './start-fleet.ts';
 
-describe('two gateways that share a Redis server', () => {
+describe.concurrent('two gateways that share a Redis server', () => {
   test('a drain on one holds on the other as soon as it is answered, and an undrain lets both send again', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
@@ -43,6 +43,30 @@ describe('two gateways that share a Redis server', () => {
     expect((await waiting).replica).toMatchObject({ inflight: 0, safe_to_stop: true, unconfirmed: [] });
     expect((await b.replica('x')).inflight).toBe(0);
     for (const answer of answers) await (await answer).arrayBuffer();
+  });
+
+  test('a gateway of several workers is one of the fleet', async () => {
+    await using fleet = await startFleet('gw-a');
+    const [a] = fleet.gateways;
+    const { x, y } = fleet.replicas;
+    const b = await fleet.start('gw-b', { workers: 2 });
+    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+    for (const replica of [x, y]) {
+      replica.answer(async (exchange) => {
+        await exchange.head(200);
+        await mayEnd;
+        exchange.end();
+      });
+    }
+    const answers = Array.from({ length: 8 }, () => b.gateway.chat());
+    const { length: sent } = await x.untilRequests(4);
+    await a.drain('x');
+    await a.until('x', ({ inflight, unconfirmed }) => inflight === sent && unconfirmed.length === 0);
+    end();
+    await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+    for (const answer of answers) await (await answer).arrayBuffer();
+    await chatTo(b, 4);
+    expect(x.requests.length).toBe(sent);
   });
 
   test('who stops as it should is not waited for, and who starts knows what is drained', async () => {

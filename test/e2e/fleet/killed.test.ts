@@ -24,7 +24,7 @@ async function chat(url: string): Promise<void> {
   await response.arrayBuffer();
 }
 
-test('a gateway that was killed is waited for until it is back, and comes back with what is drained', async () => {
+test.concurrent('a gateway that was killed is waited for until it is back, and comes back with what is drained', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
@@ -52,7 +52,7 @@ test('a gateway that was killed is waited for until it is back, and comes back w
   await rm(folder, { recursive: true });
 });
 
-test('a gateway that was killed and does not come back can be forgotten, and one that runs cannot', async () => {
+test.concurrent('a gateway that was killed and does not come back can be forgotten, and one that runs cannot', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a', 'gw-c');
   const [a, c] = fleet.gateways;

@@ -54,7 +54,7 @@ export interface TestFleet extends AsyncDisposable {
   readonly redis: RedisServer;
   readonly replicas: { readonly x: FakeReplica; readonly y: FakeReplica };
   /** Starts a gateway; with a state_dir of its own by this name, over restarts. */
-  start(name: string): Promise<FleetGateway>;
+  start(name: string, gatewayKeys?: { readonly workers?: number }): Promise<FleetGateway>;
 }
 
 const LOOK_EVERY_MS = 50;
@@ -69,17 +69,17 @@ export async function startFleet<const Names extends readonly string[]>(
   const redis = cleanUp.use(await startRedisServer());
   const x = cleanUp.use(await startFakeReplica({ name: 'x' }));
   const y = cleanUp.use(await startFakeReplica({ name: 'y' }));
-  const start = async (name: string): Promise<FleetGateway> => {
+  const start: TestFleet['start'] = async (name, gatewayKeys = {}) => {
     const way = await redis.openWay();
     const gateway = await startGateway({
       replicas: [x, y],
       stateDir: join(folder, name),
-      config: { gateway: { name }, state: { redis: way.url } },
+      config: { gateway: { name, ...gatewayKeys }, state: { redis: way.url } },
     });
     cleanUp.use(gateway);
     return toFleetGateway(name, way, gateway);
   };
-  const gateways = await Promise.all(names.map(start));
+  const gateways = await Promise.all(names.map((name) => start(name)));
   return {
     redis,
     replicas: { x, y },
