@@ -1,4 +1,5 @@
 import type { FleetState } from './fleet-state.ts';
+import type { GatewayView } from './standing.ts';
 
 /** Where a fleet's changes are logged. A pino logger fits. */
 export interface FleetLogger {
@@ -11,6 +12,8 @@ export interface FleetLogger {
 export class FleetLog {
   readonly #log: FleetLogger;
   #isReachable: boolean | null = null;
+  /** The ids of the others that were believed at the last round. */
+  #alive: ReadonlySet<string> = new Set();
 
   constructor(log: FleetLogger) {
     this.#log = log;
@@ -22,9 +25,18 @@ export class FleetLog {
     else this.#log.warn(fields, 'the shared state cannot be reached: serving with the last known drains');
   }
 
-  reachable(): void {
+  /** A round went well. */
+  reachable(gateways: readonly GatewayView[]): void {
     if (this.#isReachable === false) this.#log.info({}, 'the shared state can be reached again');
     this.#isReachable = true;
+    const others = gateways.filter(({ isSelf }) => !isSelf);
+    const alive = new Set(others.filter(({ isAlive }) => isAlive).map(({ id }) => id));
+    for (const { id, name } of others) {
+      if (alive.has(id) === this.#alive.has(id)) continue;
+      if (alive.has(id)) this.#log.info({ gateway: name, id }, 'a gateway is heard');
+      else this.#log.warn({ gateway: name, id }, 'a gateway has vanished: drains wait for it');
+    }
+    this.#alive = alive;
   }
 
   unreachable(reason: string): void {
@@ -32,11 +44,8 @@ export class FleetLog {
     this.#isReachable = false;
   }
 
-  /** What a reading brought: gateways that came and went, drains and undrains of others. */
+  /** What a reading brought: gateways that left, drains and undrains of others. */
   heard(before: FleetState, after: FleetState): void {
-    for (const [id, name] of after.members) {
-      if (!before.members.has(id)) this.#log.info({ gateway: name, id }, 'a gateway is in the fleet');
-    }
     for (const [id, name] of before.members) {
       if (!after.members.has(id)) this.#log.info({ gateway: name, id }, 'a gateway has left the fleet');
     }

@@ -1,5 +1,6 @@
 import type { DrainState } from '../replicas/drains.ts';
 import type { Beat, Ledger } from './sheets.ts';
+import { BELIEF_MS } from './timing.ts';
 
 /** What was last read of another gateway. */
 export interface Peer {
@@ -103,10 +104,7 @@ export function composeBeat(
     state: {
       ...state,
       beatNumber: number,
-      sentBeats: [...state.sentBeats.slice(-KEPT_BEATS + 1), { number, atMs: nowMs }],
+      sentBeats: [...state.sentBeats.filter(({ atMs }) => nowMs - atMs < BELIEF_MS), { number, atMs: nowMs }],
     },
   };
 }
-
-/** More than can be sent while an answer to the first of them could be believed. */
-const KEPT_BEATS = 128;

@@ -175,7 +175,7 @@ export class Fleet {
       const gone = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
       await store.write({ beat, ledger, gone });
       member.take({ kind: 'pinned', revision });
-      log.reachable();
+      log.reachable(this.gateways());
     } catch (error) {
       this.#failure = { atMs: askedAtMs, reason: toReason(error) };
       log.unreachable(this.#failure.reason);

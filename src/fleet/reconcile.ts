@@ -149,12 +149,12 @@ function readPeers(
   beats: readonly Beat[],
 ): ReadonlyMap<string, Peer> {
   const peers = new Map(state.peers);
-  for (const ledger of ledgers) {
+  for (const ledger of ledgers.filter(({ id }) => id !== state.id)) {
     const known = peers.get(ledger.id) ?? UNHEARD;
     // After a failover the store may hold an older one.
     if (ledger.revision > (known.ledger?.revision ?? 0)) peers.set(ledger.id, { ...known, ledger });
   }
-  for (const beat of beats) {
+  for (const beat of beats.filter(({ id }) => id !== state.id)) {
     const known = peers.get(beat.id) ?? UNHEARD;
     if (beat.number <= (known.beat?.number ?? 0)) continue;
     const answered = state.sentBeats.find(({ number }) => number === beat.heard.get(state.id));
