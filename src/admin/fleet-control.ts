@@ -35,7 +35,8 @@ export interface FleetControl {
 /** A gateway that is waited for. */
 export interface FleetGateway {
   readonly name: string;
-  readonly id: string;
+  /** That of its process; null for a gateway that shares nothing. */
+  readonly id: string | null;
   readonly isSelf: boolean;
   readonly isAlive: boolean;
   /** Null if it is not alive. */

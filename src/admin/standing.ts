@@ -14,7 +14,9 @@ export function toStanding(replica: RegisteredReplica, fleet: FleetControl | nul
   const { name, inflight, isSafeToStop } = replica;
   if (fleet === null) return { inflight, isSafeToStop, unconfirmed: null };
   // Others may serve what was removed here, and no drain says that they do not.
-  if (replica.isRemoving) return { inflight, isSafeToStop: isSafeToStop && null, unconfirmed: null };
+  if (replica.isRemoving) {
+    return { inflight, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
+  }
   const { safeToStop, ...rest } = fleet.standingOf(name, inflight);
   return { ...rest, isSafeToStop: safeToStop };
 }

@@ -52,7 +52,7 @@ export const forgetGateway = defineRoute({
   },
 });
 
-function gatewaysOf({ fleet, gatewayName, registry }: AdminServices) {
+function gatewaysOf({ fleet, gatewayName, registry }: AdminServices): readonly FleetGateway[] {
   if (fleet !== null) return fleet.gateways();
   const inflight = registry.replicas.reduce((sum, replica) => sum + replica.inflight, 0);
   return [{ name: gatewayName, id: null, isSelf: true, isAlive: true, inflight }];
@@ -69,6 +69,6 @@ function toGatewayView({
   isSelf,
   isAlive,
   inflight,
-}: Omit<FleetGateway, 'id'> & { readonly id: string | null }): z.output<typeof gatewaySchema> {
+}: FleetGateway): z.output<typeof gatewaySchema> {
   return { name, id, self: isSelf, alive: isAlive, inflight };
 }
