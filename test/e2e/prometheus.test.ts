@@ -134,7 +134,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       if (!samples.some(({ value }) => Number.isFinite(Number(value[1])))) empty.push(`${title}: ${promql}`);
     }
     expect(empty).toEqual([]);
-    expect(readAlerts()).toHaveLength(4);
+    expect(readAlerts()).toHaveLength(6);
     for (const alert of readAlerts()) await prometheus.query(alert);
 
     const text = await (await gateway.admin('/metrics')).text();
