@@ -1,4 +1,5 @@
 import { decodeRecord } from './decode-record.ts';
+import { LineStore } from './line-store.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** How much is kept: lines, and their bytes together. */
@@ -13,9 +14,8 @@ export interface RecentRecordsBounds {
  */
 export class RecentRecords {
   readonly #bounds: RecentRecordsBounds;
-  /** Oldest first. */
-  readonly #lines: Uint8Array[] = [];
-  #bytes = 0;
+  /** Stamped with their numbers. */
+  readonly #lines = new LineStore();
   #lastNumber = 0;
 
   constructor(bounds: RecentRecordsBounds) {
@@ -27,22 +27,20 @@ export class RecentRecords {
     return this.#lastNumber;
   }
 
-  /** Keeps the line of a record, as the queue has it, and gives up the oldest beyond the bounds. */
+  /** Keeps a copy of a record's line, and gives up the oldest beyond the bounds. */
   add(line: Uint8Array): void {
-    this.#lines.push(line);
-    this.#bytes += line.length;
     this.#lastNumber += 1;
-    while (this.#lines.length > this.#bounds.capacity || this.#bytes > this.#bounds.capacityBytes) {
-      this.#bytes -= this.#lines.shift()?.length ?? 0;
-    }
+    this.#lines.append(line, this.#lastNumber);
+    const { capacity, capacityBytes } = this.#bounds;
+    while (this.#lines.size > capacity || this.#lines.bytes > capacityBytes) this.#lines.removeFirst();
   }
 
   /** At most `limit` records, newest first; with `after` only those whose number is greater. */
   latest(limit: number, after = 0): readonly RequestRecord[] {
-    const count = Math.min(limit, this.#lines.length, Math.max(0, this.#lastNumber - after));
-    return this.#lines
-      .slice(this.#lines.length - count)
+    const newest = this.#lines.peek(this.#lines.size).filter(({ stamp }) => stamp > after);
+    return newest
+      .slice(Math.max(0, newest.length - limit))
       .reverse()
-      .flatMap((line) => decodeRecord(line) ?? []);
+      .flatMap(({ line }) => decodeRecord(line) ?? []);
   }
 }

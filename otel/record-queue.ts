@@ -1,3 +1,4 @@
+import { LineStore } from './line-store.ts';
 import type { RecordLedger } from './record-ledger.ts';
 
 /** A record on its way to the collector: its encoded span, and when it came by the loop's clock. */
@@ -7,32 +8,26 @@ export interface QueuedRecord {
 }
 
 /**
- * The records that wait for the collector: a ring, first in, first out. Records are read from the head and keep
- * their places in the ledger until they are removed, so that what is being sent still counts. A full queue refuses
- * the newcomer.
+ * The records that wait for the collector, first in, first out. Records are read from the head and keep their places
+ * in the ledger until they are removed, so that what is being sent still counts. A full queue refuses the newcomer.
  */
 export class RecordQueue {
   readonly #ledger: RecordLedger;
-  readonly #capacity: number;
-  readonly #ring: (QueuedRecord | undefined)[];
-  #head = 0;
-  #size = 0;
-  #bytes = 0;
+  /** Stamped with when they came. */
+  readonly #lines = new LineStore();
 
   constructor(ledger: RecordLedger) {
     this.#ledger = ledger;
-    this.#capacity = ledger.memory.bounds.capacity;
-    this.#ring = new Array<QueuedRecord | undefined>(this.#capacity);
   }
 
   /** How many records are in it; those on their way from workers have places, too. */
   get size(): number {
-    return this.#size;
+    return this.#lines.size;
   }
 
   /** What their lines are together, in bytes. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#lines.bytes;
   }
 
   /** How full it is, by number or by weight, whichever is more: from 0 to 1. What is on its way counts. */
@@ -40,68 +35,38 @@ export class RecordQueue {
     return this.#ledger.fill;
   }
 
-  /** Appends a record of this thread, or answers false if there is no place for it. */
-  offer(record: QueuedRecord): boolean {
-    if (!this.#ledger.takeQueuePlace(record.line.length)) return false;
-    this.#append(record);
+  /** Appends a copy of a record of this thread, or answers false if there is no place for it. */
+  offer({ line, queuedAtMs }: QueuedRecord): boolean {
+    if (!this.#ledger.takeQueuePlace(line.length)) return false;
+    this.#lines.append(line, queuedAtMs);
     return true;
   }
 
-  /** Appends a record that has come from a worker, which has taken its place. */
-  admit(worker: number, record: QueuedRecord): void {
-    this.#ledger.arrive(worker, record.line.length);
-    this.#append(record);
+  /** Appends a copy of a record that has come from a worker, which has taken its place. */
+  admit(worker: number, { line, queuedAtMs }: QueuedRecord): void {
+    this.#ledger.arrive(worker, line.length);
+    this.#lines.append(line, queuedAtMs);
   }
 
   /** Puts records before all others, in their order: the first ones, as many as there is room for. Tells how many. */
   prepend(records: readonly QueuedRecord[]): number {
     const refused = records.findIndex(({ line }) => !this.#ledger.takeQueuePlace(line.length));
     const admitted = refused === -1 ? records : records.slice(0, refused);
-    for (const record of admitted.toReversed()) {
-      this.#head = (this.#head - 1 + this.#capacity) % this.#capacity;
-      this.#put(this.#head, record);
-    }
+    this.#lines.prepend(admitted.map(({ line, queuedAtMs }) => ({ line, stamp: queuedAtMs })));
     return admitted.length;
   }
 
   /**
    * The oldest records, oldest first: at most `count`, and no more than weigh `maxBytes`, but one at least if there
-   * is any. They stay in the queue.
+   * is any. They stay in the queue; their lines are good until they are removed.
    */
-  peek(count: number, maxBytes = Number.POSITIVE_INFINITY): QueuedRecord[] {
-    const records: QueuedRecord[] = [];
-    let bytes = 0;
-    for (let offset = 0; offset < Math.min(count, this.#size); offset += 1) {
-      const record = this.#ring[(this.#head + offset) % this.#capacity];
-      if (record === undefined) break;
-      bytes += record.line.length;
-      if (bytes > maxBytes && records.length > 0) break;
-      records.push(record);
-    }
-    return records;
+  peek(count: number, maxBytes?: number): QueuedRecord[] {
+    return this.#lines.peek(count, maxBytes).map(({ line, stamp }) => ({ line, queuedAtMs: stamp }));
   }
 
   /** Gives up the places of the oldest records, at most `count`. */
   remove(count: number): void {
-    const removed = Math.min(count, this.#size);
-    for (let offset = 0; offset < removed; offset += 1) {
-      const place = (this.#head + offset) % this.#capacity;
-      const bytes = this.#ring[place]?.line.length ?? 0;
-      this.#ring[place] = undefined;
-      this.#bytes -= bytes;
-      this.#ledger.leave(bytes);
-    }
-    this.#head = (this.#head + removed) % this.#capacity;
-    this.#size -= removed;
-  }
-
-  #append(record: QueuedRecord): void {
-    this.#put((this.#head + this.#size) % this.#capacity, record);
-  }
-
-  #put(place: number, record: QueuedRecord): void {
-    this.#ring[place] = record;
-    this.#size += 1;
-    this.#bytes += record.line.length;
+    const removed = Math.min(count, this.#lines.size);
+    for (let index = 0; index < removed; index++) this.#ledger.leave(this.#lines.removeFirst());
   }
 }

@@ -61,7 +61,7 @@ export class WorkerOutlet implements RecordOutlet {
     const isQueued = ledger.takePlace(worker, line.length);
     if (!isQueued) ledger.countDropped(worker);
     this.#isSent = isQueued || ledger.takeUnqueued(worker);
-    if (this.#isSent) (isQueued ? this.#queued : this.#dropped).push(line);
+    if (this.#isSent) (isQueued ? this.#queued : this.#dropped).push(Buffer.from(line));
     ledger.end(worker);
   }
 
