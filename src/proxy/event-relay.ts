@@ -1,6 +1,7 @@
+import { EventPattern } from './event-pattern.ts';
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
-import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
+import { type MemberSpan, readStreamChunk, type StreamChunk } from './stream-chunk.ts';
 import {
   decideUndo,
   prefixShowsPass,
@@ -32,6 +33,7 @@ export class EventRelay implements SseSink {
   readonly #undo: UndoRules | null;
   readonly #tap: StreamTap;
   readonly #data = createEventData();
+  readonly #pattern = new EventPattern();
   #out: Buffer[] = [];
   #arrivedMs = 0;
   /** Bytes of the unfinished event that went out already. */
@@ -89,10 +91,28 @@ export class EventRelay implements SseSink {
   onEvent(bytes: Buffer, start: number, end: number): void {
     const chunk = readEventData(bytes, start, end, this.#data) ? readStreamChunk(this.#data) : null;
     this.#tap.observe(chunk, this.#data.hasErrorLine, this.#arrivedMs);
+    if (this.#isOutputOnly(chunk)) this.#pattern.remember(bytes, start, end, chunk.text);
     if (this.#undo === null) return;
     if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
     else this.#undoEvent(bytes, start, end, chunk, this.#undo);
     this.#sentOfPending = 0;
+  }
+
+  takeKnown(bytes: Buffer, start: number): number {
+    const end = this.#pattern.match(bytes, start);
+    if (end === -1) return start;
+    if (this.#pattern.hasText) this.#tap.observeOutput(this.#arrivedMs);
+    if (this.#undo !== null) this.#passEvent(bytes, start, end);
+    return end;
+  }
+
+  /** Whether an event passes as it is and tells nothing but that there is output: true of all with its pattern. */
+  #isOutputOnly(chunk: StreamChunk | null): chunk is StreamChunk & { readonly text: MemberSpan } {
+    if (chunk === null || chunk.text === null || !this.#data.isInPlace || this.#data.hasErrorLine)
+      return false;
+    const isTelling =
+      chunk.hasError || chunk.usage !== null || chunk.timings !== null || chunk.finished.length > 0;
+    return !isTelling && (this.#undo === null || decideUndo(chunk, this.#undo) === 'pass');
   }
 
   onOverlong(bytes: Buffer, start: number, end: number): void {

@@ -10,6 +10,8 @@ export interface SseSink {
   onEvent(bytes: Buffer, start: number, end: number): void;
   /** A part of an event that passed the limit, which is not looked at. */
   onOverlong(bytes: Buffer, start: number, end: number): void;
+  /** Takes the event that begins at `start`, if it can tell where that ends; returns its end, else `start`. */
+  takeKnown(bytes: Buffer, start: number): number;
 }
 
 /**
@@ -62,6 +64,9 @@ export class SseSplitter {
         lineStart = position;
       }
     }
+    if (this.#pending.length === 0 && !this.#isSkipping && position === eventStart) {
+      position = lineStart = eventStart = takeAllKnown(bytes, eventStart, sink);
+    }
     while (position < bytes.length) {
       const byte = bytes[position] as number;
       if (byte !== LF && byte !== CR) {
@@ -82,6 +87,7 @@ export class SseSplitter {
       } else {
         sink.onEvent(bytes, eventStart, position);
       }
+      if (!this.#endedInCr) position = lineStart = takeAllKnown(bytes, position, sink);
       eventStart = position;
     }
     this.#keep(bytes, eventStart, lineStart, sink);
@@ -109,6 +115,17 @@ export class SseSplitter {
     this.#scannedBytes = this.#pending.length;
     this.#lineStart = lineStart - eventStart;
   }
+}
+
+/** Lets the sink take events as long as it knows them, and returns where they end. */
+function takeAllKnown(bytes: Buffer, start: number, sink: SseSink): number {
+  let at = start;
+  while (at < bytes.length) {
+    const end = sink.takeKnown(bytes, at);
+    if (end === at) break;
+    at = end;
+  }
+  return at;
 }
 
 /** The data of one event: `bytes[start, end)`, its data lines joined by LF where there are several. */

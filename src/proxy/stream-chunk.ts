@@ -13,6 +13,8 @@ export interface StreamChunk {
   readonly kind: 'done' | 'object' | 'other';
   /** Carries generated output: content, reasoning, a tool call, a refusal, text. */
   readonly hasOutput: boolean;
+  /** What stands between the quotes of the output, where that is one string, or of a string where it is empty. */
+  readonly text: MemberSpan | null;
   readonly hasError: boolean;
   /** Whether `choices` is there and empty. */
   readonly hasEmptyChoices: boolean;
@@ -40,6 +42,7 @@ export interface FinishedChoice {
 const NO_CHUNK: StreamChunk = {
   kind: 'other',
   hasOutput: false,
+  text: null,
   hasError: false,
   hasEmptyChoices: false,
   choiceIndex: null,
@@ -197,25 +200,37 @@ function readOutput(json: JsonCursor, chunk: Draft): void {
   switch (json.peek()) {
     case 'string':
       json.readStringSpan();
-      if (json.valueEnd > json.valueStart) chunk.hasOutput = true;
+      noteText(json.valueStart, json.valueEnd, chunk);
       return;
     case 'array':
       json.beginArray();
       while (json.nextElement()) {
-        chunk.hasOutput = true;
+        noteOutput(chunk);
         json.skip();
       }
       return;
     case 'object':
       json.beginObject();
       while (json.nextKey()) {
-        chunk.hasOutput = true;
+        noteOutput(chunk);
         json.skip();
       }
       return;
     default:
       json.skip();
   }
+}
+
+function noteText(start: number, end: number, chunk: Draft): void {
+  const isEmpty = start === end;
+  if (!chunk.hasOutput && (chunk.text === null || !isEmpty)) chunk.text = { start, end };
+  else if (!isEmpty) chunk.text = null;
+  if (!isEmpty) chunk.hasOutput = true;
+}
+
+function noteOutput(chunk: Draft): void {
+  chunk.hasOutput = true;
+  chunk.text = null;
 }
 
 const MAX_TIMINGS = 32;

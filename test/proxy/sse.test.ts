@@ -31,6 +31,7 @@ function split(pieces: readonly Buffer[], maxEventBytes = 1024): Seen {
       all += bytes.toString('latin1', start, end);
       seen.overlong.push(bytes.toString('latin1', start, end));
     },
+    takeKnown: (_bytes: Buffer, start: number) => start,
   };
   for (const piece of pieces) splitter.push(piece, sink);
   const pending = splitter.pending.toString('latin1');

@@ -1,0 +1,74 @@
+import { BACKSLASH, QUOTE } from '../json/bytes.ts';
+import { JsonLexer, JsonSyntaxError } from '../json/lexer.ts';
+import type { MemberSpan } from './stream-chunk.ts';
+
+const LINE_FEED = 0x0a;
+/** Longer events are read each by itself. */
+const MAX_PATTERN_BYTES = 2048;
+const NOTHING = Buffer.alloc(0);
+
+const lexer = new JsonLexer(NOTHING, 0, 0);
+
+/**
+ * What the events of a stream have in common: an engine repeats the same bytes in each, but for one string, the text.
+ * What was found in one event then holds for the next, and only its string has to be looked at: 0.4 µs instead of 2.
+ */
+export class EventPattern {
+  /** Whether the string of the event that was matched last is not empty. */
+  hasText = false;
+
+  /** The bytes before the string, its opening quote included, and after it, from its closing quote on. */
+  #before: Buffer = NOTHING;
+  #after: Buffer = NOTHING;
+
+  /**
+   * Remembers the complete event `bytes[start, end)`. All that anybody wants to know of it must follow from its bytes
+   * outside of `text`, what stands between the quotes of a string; but for whether that is empty.
+   */
+  remember(bytes: Buffer, start: number, end: number, text: MemberSpan): void {
+    const sizeBytes = end - start - (text.end - text.start);
+    // A CR at the end may be half of a line end: where the event ends does not follow from its own bytes.
+    const isUsable = sizeBytes <= MAX_PATTERN_BYTES && bytes[end - 1] === LINE_FEED;
+    this.#before = isUsable ? Buffer.from(bytes.subarray(start, text.start)) : NOTHING;
+    this.#after = isUsable ? Buffer.from(bytes.subarray(text.end, end)) : NOTHING;
+  }
+
+  /** The end of the event that begins at `start`, if it is as the remembered one but for its string; else -1. */
+  match(bytes: Buffer, start: number): number {
+    const before = this.#before;
+    if (before.length === 0 || !hasAt(bytes, start, before)) return -1;
+    const textStart = start + before.length;
+    const textEnd = endOfString(bytes, textStart);
+    if (textEnd === -1 || !hasAt(bytes, textEnd, this.#after)) return -1;
+    this.hasText = textEnd > textStart;
+    return textEnd + this.#after.length;
+  }
+}
+
+/** Whether these bytes stand there: bytewise, for some hundred bytes that is as fast as Buffer.compare. */
+function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
+  if (bytes.length - start < wanted.length) return false;
+  for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
+  return true;
+}
+
+/** Offset of the quote that closes the JSON string whose first byte is at `start`; -1 if it is none, or not whole. */
+function endOfString(bytes: Buffer, start: number): number {
+  for (let at = start; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) return at;
+    if (byte < 0x20) return -1;
+    if (byte === BACKSLASH) return endOfEscapedString(bytes, at);
+  }
+  return -1;
+}
+
+function endOfEscapedString(bytes: Buffer, start: number): number {
+  lexer.reset(bytes, start, bytes.length);
+  try {
+    return lexer.scanString();
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return -1;
+    throw error;
+  }
+}
