@@ -26,25 +26,33 @@ export class ChunkedBody {
   /** Writes the pieces as one chunk. Returns whether the client takes more. */
   write(pieces: readonly Buffer[]): boolean {
     if (!this.#isChunked) return this.#writeAll(pieces);
-    let sizeBytes = 0;
-    for (const { length } of pieces) sizeBytes += length;
+    const sizeBytes = sizeOf(pieces);
     // A chunk of no bytes would be the end. undici has one when it goes on after a pause.
     if (sizeBytes === 0) return true;
     const head = sizeBytes.toString(16) + LINE_END;
-    if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(head, pieces, sizeBytes));
+    if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(head, pieces, sizeBytes, LINE_END));
     this.#response.write(head, 'latin1');
     this.#writeAll(pieces);
     return this.#response.write(LINE_END, 'latin1');
   }
 
-  /** Ends the body whole, with trailer fields if there are any. */
-  end(trailers: readonly (readonly [name: string, value: string])[]): void {
+  /** Ends the body whole, with its last pieces, and with trailer fields if there are any. */
+  end(pieces: readonly Buffer[], trailers: readonly (readonly [name: string, value: string])[]): void {
     if (!this.#isChunked) {
-      this.#response.end();
+      this.#writeAll(pieces.slice(0, -1));
+      this.#response.end(pieces.at(-1));
       return;
     }
     const fields = trailers.map(([name, value]) => `${name}: ${value}${LINE_END}`);
-    this.#response.end(LAST_CHUNK + fields.join('') + LINE_END, 'latin1');
+    const last = LAST_CHUNK + fields.join('') + LINE_END;
+    const sizeBytes = sizeOf(pieces);
+    if (sizeBytes > 0 && sizeBytes <= JOINED_BYTES) {
+      const head = sizeBytes.toString(16) + LINE_END;
+      this.#response.end(toChunk(head, pieces, sizeBytes, LINE_END + last));
+    } else {
+      this.write(pieces);
+      this.#response.end(last, 'latin1');
+    }
   }
 
   #writeAll(pieces: readonly Buffer[]): boolean {
@@ -54,10 +62,19 @@ export class ChunkedBody {
   }
 }
 
-function toChunk(head: string, pieces: readonly Buffer[], sizeBytes: number): Buffer {
-  const chunk = Buffer.allocUnsafe(head.length + sizeBytes + LINE_END.length);
+function sizeOf(pieces: readonly Buffer[]): number {
+  let sizeBytes = 0;
+  for (const { length } of pieces) sizeBytes += length;
+  return sizeBytes;
+}
+
+function toChunk(head: string, pieces: readonly Buffer[], sizeBytes: number, tail: string): Buffer {
+  const chunk = Buffer.allocUnsafe(head.length + sizeBytes + tail.length);
   let at = chunk.write(head, 'latin1');
-  for (const piece of pieces) at += piece.copy(chunk, at);
-  chunk.write(LINE_END, at, 'latin1');
+  for (const piece of pieces) {
+    chunk.set(piece, at);
+    at += piece.length;
+  }
+  chunk.write(tail, at, 'latin1');
   return chunk;
 }

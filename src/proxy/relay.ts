@@ -35,11 +35,13 @@ export interface RelayOptions {
 export type ResponseFacts = StreamTap | JsonTap | null;
 
 /**
- * Copies one response to the client: one read, one write. The replica is paused while the client does not
- * read. Knows how each kind of response ends when the replica breaks off.
+ * Copies one response to the client: one read, one write, however many chunks or events the read holds. The replica is
+ * paused while the client does not read. Knows how each kind of response ends when the replica breaks off.
  */
 export class Relay {
   readonly isEventStream: boolean;
+  /** When the last read came, on the clock of performance.now(); the first is that of the head. */
+  lastReadMs = performance.now();
   readonly #exchange: Exchange;
   readonly #source: ResponseSource;
   readonly #events: EventRelay | null = null;
@@ -47,7 +49,10 @@ export class Relay {
   readonly #jsonTap: JsonTap | null = null;
   readonly #body: ChunkedBody;
   #holdTimer: NodeJS.Timeout | null = null;
-  #hasWritten = false;
+  /** What goes out when the read that is being looked at is over. */
+  #out: Buffer[] = [];
+  #isFlushDue = false;
+  #isHeadOut = false;
 
   constructor(exchange: Exchange, source: ResponseSource, head: ResponseHead, options: RelayOptions) {
     this.#exchange = exchange;
@@ -66,6 +71,7 @@ export class Relay {
       this.#jsonTap = new JsonTap();
     }
     this.#body = this.#begin(head);
+    this.#flushSoon();
   }
 
   /** What the response told so far. */
@@ -78,24 +84,25 @@ export class Relay {
     return this.#source.paused;
   }
 
-  /** Relays one read. */
+  /** Relays what a read holds, or a part of it. */
   write(chunk: Buffer): void {
+    this.#flushSoon();
     if (this.#events !== null) {
       const { heldCount } = this.#events;
-      this.#send(this.#events.push(chunk, performance.now()));
+      this.#out.push(...this.#events.push(chunk, this.lastReadMs));
       this.#watchHolding(this.#events, heldCount);
       return;
     }
-    this.#send([chunk]);
+    this.#out.push(chunk);
     this.#jsonTap?.push(chunk);
   }
 
   /** The replica's response is complete. */
   end(rawTrailers: readonly (Buffer | string)[] | null): void {
     this.#stopHolding();
-    if (this.#events !== null) this.#send(this.#events.end());
+    if (this.#events !== null) this.#out.push(...this.#events.end());
     this.#noteEnd();
-    this.#body.end(toPairs(rawTrailers ?? []));
+    this.#body.end(this.#takeOut(), toPairs(rawTrailers ?? []));
   }
 
   /**
@@ -114,9 +121,9 @@ export class Relay {
       response.destroy();
       return;
     }
-    this.#send(this.#events.releaseHeld());
-    this.#body.write([Buffer.from(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`)]);
-    this.#body.end([]);
+    const errorEvent = Buffer.from(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`);
+    this.#out.push(...this.#events.releaseHeld(), errorEvent);
+    this.#body.end(this.#takeOut(), []);
   }
 
   /** Nothing more will be written: the client is gone or the exchange was cut. */
@@ -140,20 +147,40 @@ export class Relay {
       'X-Request-Id',
       requestId,
     ]);
-    // The head goes out with the body's first bytes when both came in one read, else by itself, at once.
-    queueMicrotask(() => {
-      if (!this.#hasWritten && !response.writableEnded && !response.destroyed) response.flushHeaders();
-    });
     return new ChunkedBody(response);
   }
 
-  #send(pieces: readonly Buffer[]): void {
-    if (pieces.length === 0) return;
-    this.#hasWritten = true;
+  /** Microtasks come when the read has been looked at to its end, before anything else happens. */
+  #flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    this.lastReadMs = performance.now();
+    queueMicrotask(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushDue = false;
     const { response } = this.#exchange;
-    if (this.#body.write(pieces) || response.destroyed) return;
+    if (response.writableEnded || response.destroyed) return;
+    const pieces = this.#takeOut();
+    if (pieces.length > 0) {
+      if (!this.#body.write(pieces) && !response.destroyed) this.#pauseSource();
+    } else if (!this.#isHeadOut) {
+      // It came without any of the body, and goes by itself, at once.
+      response.flushHeaders();
+    }
+    this.#isHeadOut = true;
+  }
+
+  #pauseSource(): void {
     this.#source.pause();
-    response.once('drain', () => this.#source.resume());
+    this.#exchange.response.once('drain', () => this.#source.resume());
+  }
+
+  #takeOut(): readonly Buffer[] {
+    const out = this.#out;
+    this.#out = [];
+    return out;
   }
 
   #watchHolding(events: EventRelay, heldCountBefore: number): void {
@@ -164,8 +191,9 @@ export class Relay {
     this.#holdTimer = setTimeout(() => {
       // After a stall the awaited event may lie in the socket already: reads come before immediates.
       setImmediate(() => {
-        const isStillHeld = events.isHolding && events.heldCount === heldCount;
-        if (isStillHeld && !this.#exchange.response.destroyed) this.#send(events.releaseHeld());
+        if (!events.isHolding || events.heldCount !== heldCount) return;
+        this.#out.push(...events.releaseHeld());
+        this.#flush();
       });
     }, HOLD_MS);
   }

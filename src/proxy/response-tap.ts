@@ -82,7 +82,11 @@ export class StreamTap {
     if (chunk.usage !== null) this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex);
     if (chunk.timings !== null) this.#timings = chunk.timings;
     for (const finished of chunk.finished) this.#finishReasons.add(finished);
-    if (!chunk.hasOutput) return;
+    if (chunk.hasOutput) this.observeOutput(arrivedMs);
+  }
+
+  /** Notes one event that carries output and tells nothing else. */
+  observeOutput(arrivedMs: number): void {
     this.#firstOutputMs ??= arrivedMs;
     this.#gaps.add(arrivedMs);
   }
@@ -91,10 +95,11 @@ export class StreamTap {
   fill(fields: ResponseFields): void {
     fillUsage(fields, this.#usage.total());
     if (this.#firstOutputMs !== null) fields.ttft_ms = this.#firstOutputMs - this.#requestArrivedMs;
-    const p50 = this.#gaps.p50();
-    const p95 = this.#gaps.p95();
-    if (p50 !== undefined) fields.gap_p50_ms = p50;
-    if (p95 !== undefined) fields.gap_p95_ms = p95;
+    const gaps = this.#gaps.percentiles();
+    if (gaps !== null) {
+      fields.gap_p50_ms = gaps.p50;
+      fields.gap_p95_ms = gaps.p95;
+    }
     this.#finishReasons.fill(fields);
     if (this.#timings !== null) fields.timings = this.#timings;
   }

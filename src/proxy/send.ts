@@ -90,6 +90,8 @@ class Attempt implements ConnectionAwareHandler, Abandonable {
   #relay: Relay | null = null;
   #refusal: HeldRefusal | null = null;
   #timer: NodeJS.Timeout | null = null;
+  /** When the replica was last heard of before anything was relayed: monotonic. */
+  #heardMs = 0;
   #statusCode = 0;
   #isOver = false;
 
@@ -150,11 +152,11 @@ class Attempt implements ConnectionAwareHandler, Abandonable {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#isOver) return;
-    this.#timer?.refresh();
     if (this.#refusal === null) {
       this.#relay?.write(chunk);
       return;
     }
+    this.#heardMs = performance.now();
     this.#refusal.chunks.push(chunk);
     this.#refusal.sizeBytes += chunk.length;
     if (this.#refusal.sizeBytes >= REFUSAL_BYTES) this.#decideRefusal(controller, this.#refusal);
@@ -214,10 +216,23 @@ class Attempt implements ConnectionAwareHandler, Abandonable {
     }
   }
 
-  /** From the response head on: the time between two reads. */
+  /**
+   * From the response head on: the time between two reads. The timer is not moved with each: it looks when the last
+   * one was, and waits for the rest.
+   */
   #watchIdle(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#timeOut(), this.#settings.idleMs);
+    this.#heardMs = performance.now();
+    this.#waitIdle(this.#settings.idleMs);
+  }
+
+  #waitIdle(restMs: number): void {
+    this.#timer = setTimeout(() => {
+      const lastReadMs = this.#relay?.lastReadMs ?? this.#heardMs;
+      const newRestMs = lastReadMs + this.#settings.idleMs - performance.now();
+      if (newRestMs > 0) this.#waitIdle(newRestMs);
+      else this.#timeOut();
+    }, restMs);
   }
 
   #timeOut(): void {

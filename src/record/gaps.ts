@@ -12,50 +12,26 @@ export function percentile(sorted: Float64Array, p: number): number {
   return low + (high - low) * (rank - below);
 }
 
-const INITIAL_GAPS = 64;
 /** 2 MiB a stream. No model's context holds so many tokens; what comes after is not counted. */
 const MAX_GAPS = 262_144;
 
 /** The gaps between the chunks of one stream, all of them, so that percentiles are exact. */
 export class GapRecorder {
-  #gapsMs = new Float64Array(INITIAL_GAPS);
-  #count = 0;
+  readonly #gapsMs: number[] = [];
   #lastArrivalMs: number | undefined;
-  #isSorted = true;
 
   /** A chunk arrived; `arrivalMs` never decreases. */
   add(arrivalMs: number): void {
-    if (this.#lastArrivalMs !== undefined) this.#addGap(arrivalMs - this.#lastArrivalMs);
+    if (this.#lastArrivalMs !== undefined && this.#gapsMs.length < MAX_GAPS) {
+      this.#gapsMs.push(arrivalMs - this.#lastArrivalMs);
+    }
     this.#lastArrivalMs = arrivalMs;
   }
 
-  /** The median gap in milliseconds; undefined with fewer than two chunks. */
-  p50(): number | undefined {
-    return this.#percentile(0.5);
-  }
-
-  /** The 95th percentile of the gaps in milliseconds; undefined with fewer than two chunks. */
-  p95(): number | undefined {
-    return this.#percentile(0.95);
-  }
-
-  #addGap(gapMs: number): void {
-    if (this.#count === MAX_GAPS) return;
-    if (this.#count === this.#gapsMs.length) {
-      const grown = new Float64Array(this.#count * 2);
-      grown.set(this.#gapsMs);
-      this.#gapsMs = grown;
-    }
-    this.#gapsMs[this.#count++] = gapMs;
-    this.#isSorted = false;
-  }
-
-  #percentile(p: number): number | undefined {
-    if (this.#count === 0) return undefined;
-    const gapsMs = this.#gapsMs.subarray(0, this.#count);
-    // The order of arrival is not needed any more, so they are sorted in place, once.
-    if (!this.#isSorted) gapsMs.sort();
-    this.#isSorted = true;
-    return percentile(gapsMs, p);
+  /** The median gap and the 95th percentile, in milliseconds; null with fewer than two chunks. */
+  percentiles(): { readonly p50: number; readonly p95: number } | null {
+    if (this.#gapsMs.length === 0) return null;
+    const sorted = new Float64Array(this.#gapsMs).sort();
+    return { p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95) };
   }
 }

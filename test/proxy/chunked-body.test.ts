@@ -15,13 +15,19 @@ async function onTheWire(version: string, answer: (response: ServerResponse) => 
   return await text(socket);
 }
 
-function answerWith(pieces: readonly string[][], trailers: readonly (readonly [string, string])[] = []) {
+const toBuffers = (pieces: readonly string[]) => pieces.map((piece) => Buffer.from(piece));
+
+function answerWith(
+  pieces: readonly string[][],
+  trailers: readonly (readonly [string, string])[] = [],
+  last: readonly string[] = [],
+) {
   return (response: ServerResponse) => {
     response.sendDate = false;
     response.writeHead(200, ['Content-Type', 'text/event-stream']);
     const body = new ChunkedBody(response);
-    for (const chunk of pieces) body.write(chunk.map((piece) => Buffer.from(piece)));
-    body.end(trailers);
+    for (const chunk of pieces) body.write(toBuffers(chunk));
+    body.end(toBuffers(last), trailers);
   };
 }
 
@@ -58,8 +64,18 @@ test('trailer fields stand behind the last chunk', async () => {
   expect(bodyOf(response)).toBe('1\r\na\r\n0\r\nX-Sum: 1\r\nX-End: yes\r\n\r\n');
 });
 
+test.each([
+  [[], '0\r\n'],
+  [[''], '0\r\n'],
+  [['b', 'c'], '2\r\nbc\r\n0\r\n'],
+  [['b'.repeat(16 * 1024 + 1)], `4001\r\n${'b'.repeat(16 * 1024 + 1)}\r\n0\r\n`],
+])('the last pieces go with the end', async (last, expected) => {
+  const response = await onTheWire('1.1', answerWith([['a']], [['X-Sum', '1']], last));
+  expect(bodyOf(response) === `1\r\na\r\n${expected}X-Sum: 1\r\n\r\n`).toBe(true);
+});
+
 test('a client of HTTP/1.0 gets the bytes as they are, and the end of the connection', async () => {
-  const response = await onTheWire('1.0', answerWith([['a', 'b'], ['c']], [['X-Sum', '1']]));
+  const response = await onTheWire('1.0', answerWith([['a', 'b'], ['c']], [['X-Sum', '1']], ['d', 'e']));
   expect(response).not.toContain('Transfer-Encoding');
-  expect(bodyOf(response)).toBe('abc');
+  expect(bodyOf(response)).toBe('abcde');
 });
