@@ -17,6 +17,8 @@ type Fact = string | number | boolean | readonly string[] | Readonly<Record<stri
 interface RecordAttribute {
   readonly name: string;
   readonly type: WireType;
+  /** Whether it is another one with nearly every request. */
+  readonly varies?: boolean;
   readonly read: (record: Readonly<RequestRecord>, http: HttpFacts) => Fact;
 }
 
@@ -32,10 +34,34 @@ export const PROVIDER_NAME = 'openai';
 
 const isField = (name: string): name is keyof RequestRecord => Object.hasOwn(RECORD_FIELDS, name);
 
+/** The fields that are another one with nearly every request. */
+const VARYING: ReadonlySet<string> = new Set<keyof RequestRecord>([
+  'request_id',
+  'client_request_id',
+  'trace_id',
+  'ts',
+  'prompt_chars',
+  'prefix_hashes',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'queue_ms',
+  'ttft_ms',
+  'gap_p50_ms',
+  'gap_p95_ms',
+  'e2e_ms',
+  'timings',
+]);
+
 /** The record's fields, in the order of the registry. */
 const FIELDS: readonly RecordAttribute[] = Object.keys(RECORD_FIELDS)
   .filter(isField)
-  .map((field) => ({ ...RECORD_FIELDS[field], read: (record) => record[field] }));
+  .map((field) => ({
+    ...RECORD_FIELDS[field],
+    varies: VARYING.has(field),
+    read: (record) => record[field],
+  }));
 
 /** The same facts under the names of the semantic conventions. */
 const CONVENTIONAL: readonly RecordAttribute[] = [
@@ -49,11 +75,21 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   { name: SEMCONV.httpResponseStatusCode, type: 'int', read: ({ status }) => status },
   { name: SEMCONV.serverPort, type: 'int', read: (_, { serverPort }) => serverPort },
   { name: SEMCONV.genAiRequestMaxTokens, type: 'int', read: (record) => record.max_tokens },
-  { name: SEMCONV.genAiUsageInputTokens, type: 'int', read: (record) => record.prompt_tokens },
-  { name: SEMCONV.genAiUsageOutputTokens, type: 'int', read: (record) => record.completion_tokens },
-  { name: SEMCONV.genAiUsageCacheReadInputTokens, type: 'int', read: (record) => record.cached_tokens },
   { name: SEMCONV.genAiRequestStream, type: 'bool', read: ({ stream }) => stream || undefined },
   { name: SEMCONV.genAiResponseFinishReasons, type: 'strings', read: (record) => record.finish_reasons },
+  { name: SEMCONV.genAiUsageInputTokens, type: 'int', varies: true, read: (record) => record.prompt_tokens },
+  {
+    name: SEMCONV.genAiUsageOutputTokens,
+    type: 'int',
+    varies: true,
+    read: (record) => record.completion_tokens,
+  },
+  {
+    name: SEMCONV.genAiUsageCacheReadInputTokens,
+    type: 'int',
+    varies: true,
+    read: (record) => record.cached_tokens,
+  },
 ];
 
 /** Longer strings are cut: the record's own are at most 256, the rest is what nobody foresaw. */
@@ -70,14 +106,15 @@ const CONSTANT_ATTRIBUTES = `[${[
   [SEMCONV.genAiProviderName, PROVIDER_NAME],
 ].map(([key, stringValue]) => JSON.stringify({ key, value: { stringValue } }))}`;
 
-/** One attribute of one request after another. Most are what they were the last time: then their text is, too. */
+/** One attribute of one request after another. */
 class AttributeEncoder {
   readonly #name: string;
   readonly #type: WireType;
   readonly #read: RecordAttribute['read'];
   readonly #before: string;
-  #lastFact: Fact;
-  #lastJson = '';
+  #fact: Fact;
+  /** KeyValues in JSON with a comma before each; empty for what is unknown. */
+  json = '';
 
   constructor({ name, type, read }: RecordAttribute) {
     this.#name = name;
@@ -86,14 +123,14 @@ class AttributeEncoder {
     this.#before = `,{"key":${JSON.stringify(name)},"value":`;
   }
 
-  /** KeyValues in JSON with a comma before each; empty for what is unknown. */
-  encode(record: Readonly<RequestRecord>, http: HttpFacts): string {
+  /** Goes on to another record, and tells whether that changed the text. */
+  update(record: Readonly<RequestRecord>, http: HttpFacts): boolean {
     const fact = this.#read(record, http);
-    if (fact !== this.#lastFact) {
-      this.#lastFact = fact;
-      this.#lastJson = this.#encode(fact);
-    }
-    return this.#lastJson;
+    if (fact === this.#fact) return false;
+    const before = this.json;
+    this.#fact = fact;
+    this.json = this.#encode(fact);
+    return this.json !== before;
   }
 
   #encode(fact: Fact): string {
@@ -110,14 +147,24 @@ class AttributeEncoder {
  * that makes a Collector refuse the whole batch: NaN, infinities, integers beyond 2^53, lone surrogates, strings and
  * lists without end.
  *
- * The text is made of the record itself. By way of the span's `attributes`, an object of 45 members that V8 keeps as
- * a hash table, it took three times as long.
+ * The text is made of the record itself: by way of the span's `attributes`, an object of 45 members that V8 keeps as
+ * a hash table, it took three times as long. What is mostly the same from request to request is one text, made anew
+ * when any of it changes.
  */
 export function createAttributesEncoder(): (record: Readonly<RequestRecord>, http: HttpFacts) => string {
-  const encoders = [...FIELDS, ...CONVENTIONAL].map((attribute) => new AttributeEncoder(attribute));
+  const attributes = [...FIELDS, ...CONVENTIONAL];
+  const varying = attributes.filter(({ varies }) => varies).map((each) => new AttributeEncoder(each));
+  const lasting = attributes.filter(({ varies }) => !varies).map((each) => new AttributeEncoder(each));
+  let lastingJson = CONSTANT_ATTRIBUTES;
   return (record, http) => {
-    let json = CONSTANT_ATTRIBUTES;
-    for (const encoder of encoders) json += encoder.encode(record, http);
+    let hasChanged = false;
+    for (const encoder of lasting) if (encoder.update(record, http)) hasChanged = true;
+    if (hasChanged) lastingJson = CONSTANT_ATTRIBUTES + lasting.map(({ json }) => json).join('');
+    let json = lastingJson;
+    for (const encoder of varying) {
+      encoder.update(record, http);
+      json += encoder.json;
+    }
     return `${json}]`;
   };
 }

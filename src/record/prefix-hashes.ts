@@ -9,6 +9,7 @@ const MEDIA_SAMPLE_BYTES = 4096;
 /** Hex digits of a digest that are recorded. */
 const HASH_CHARS = 16;
 const NOTHING = Buffer.alloc(0);
+const FEW_BYTES = 16;
 /** Models whose first hash is kept; most requests have no tools, and it is the same for all of them. */
 const MAX_STARTS = 64;
 const ZERO_BYTE = Buffer.alloc(1);
@@ -32,8 +33,11 @@ export interface PrefixHasher {
 
 /** The hashes of one request's text. */
 export interface PrefixChain {
-  /** Adds text as valid UTF-8. A code point must not be split between two calls. */
-  add(utf8: Buffer): void;
+  /**
+   * Adds text as valid UTF-8. A code point must not be split between two calls. `isOneByteEach`: whether it is known
+   * to be ASCII.
+   */
+  add(utf8: Buffer, isOneByteEach?: boolean): void;
   /** Whether all blocks that are recorded are complete: what is added now makes no difference. */
   readonly isFull: boolean;
   /** Ends the text. 16 hex digits for each complete block, in order; a rest is not hashed. */
@@ -93,15 +97,21 @@ class BlockChain implements PrefixChain {
     return this.#hashes.length >= this.#maxBlocks;
   }
 
-  add(utf8: Buffer): void {
+  add(utf8: Buffer, isOneByteEach = utf8.length > FEW_BYTES && isAscii(utf8)): void {
     if (this.isFull) return;
-    const isOneByteEach = isAscii(utf8);
     for (let at = 0; at < utf8.length && !this.isFull; ) {
       const end = isOneByteEach ? this.#countBytes(utf8, at) : this.#countCodePoints(utf8, at);
-      this.#end += utf8.copy(this.#scratch, this.#end, at, end);
+      this.#copy(utf8, at, end);
       at = end;
       if (this.#chars === this.#blockChars) this.#endBlock();
     }
+  }
+
+  /** Some bytes are copied one by one: for them a call of Buffer.copy takes longer. */
+  #copy(utf8: Buffer, start: number, end: number): void {
+    if (end - start > FEW_BYTES) utf8.copy(this.#scratch, this.#end, start, end);
+    else for (let i = 0; i < end - start; i++) this.#scratch[this.#end + i] = utf8[start + i] as number;
+    this.#end += end - start;
   }
 
   /** Counts what the block lacks of a text that is ASCII, and returns where that ends. */
@@ -141,7 +151,6 @@ class BlockChain implements PrefixChain {
 
 /** Code points of valid UTF-8: its bytes that continue none. */
 export function countCodePoints(utf8: Buffer): number {
-  if (isAscii(utf8)) return utf8.length;
   let count = 0;
   for (let at = 0; at < utf8.length; at++) if (!isContinuation(utf8[at] as number)) count++;
   return count;

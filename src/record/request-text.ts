@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import { QUOTE } from '../json/bytes.ts';
 import { JsonCursor, type Span, utf8OfString } from '../json/cursor.ts';
@@ -40,7 +40,6 @@ const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[
 type Members = ReadonlyMap<string, Span>;
 
 const NO_MEMBERS: Members = new Map();
-const MESSAGE_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'tool_calls']);
 const PART_MEMBERS: ReadonlySet<string> = new Set(['text', ...PAYLOADS.map(([member]) => member)]);
 
 /**
@@ -86,7 +85,7 @@ class TextReader {
     const cursor = this.#list.reset(this.#body, start, end);
     if (cursor.peek() !== 'array') return false;
     cursor.beginArray();
-    while (cursor.nextElement()) this.#readMessage(readMembers(cursor, MESSAGE_MEMBERS));
+    while (cursor.nextElement()) this.#readMessage(cursor);
     return true;
   }
 
@@ -107,12 +106,27 @@ class TextReader {
     return true;
   }
 
-  #readMessage(members: Members): void {
-    const toolCalls = members.get('tool_calls');
+  /** A value that is no object is a message without members. */
+  #readMessage(cursor: JsonCursor): void {
+    let role: Span | undefined;
+    let content: Span | undefined;
+    let toolCalls: Span | undefined;
+    if (cursor.peek() === 'object') {
+      cursor.beginObject();
+      while (cursor.nextKey()) {
+        const key = cursor.key();
+        cursor.skip();
+        if (key === 'role') role = spanOf(cursor);
+        else if (key === 'content') content = spanOf(cursor);
+        else if (key === 'tool_calls') toolCalls = spanOf(cursor);
+      }
+    } else {
+      cursor.skip();
+    }
     this.#chain.add(RECORD_SEPARATOR);
-    this.#chain.add(this.#stringAt(members.get('role')) ?? NOTHING);
+    this.#chain.add(this.#stringAt(role) ?? NOTHING);
     this.#chain.add(LINE_FEED);
-    this.#readContent(members.get('content'));
+    this.#readContent(content);
     if (toolCalls !== undefined) this.#chain.add(this.#body.subarray(toolCalls.start, toolCalls.end));
     this.#chain.add(LINE_FEED);
   }
@@ -153,8 +167,9 @@ class TextReader {
 
   #addText(utf8: Buffer): void {
     if (utf8.length === 0) return;
-    this.chars += countCodePoints(utf8);
-    this.#chain.add(utf8);
+    const isOneByteEach = isAscii(utf8);
+    this.chars += isOneByteEach ? utf8.length : countCodePoints(utf8);
+    this.#chain.add(utf8, isOneByteEach);
   }
 
   #memberAt(object: Span, key: string): Span | undefined {
@@ -186,7 +201,12 @@ function readMembers(cursor: JsonCursor, wanted: ReadonlySet<string>): Members {
   while (cursor.nextKey()) {
     const key = cursor.key();
     cursor.skip();
-    if (wanted.has(key)) members.set(key, { start: cursor.valueStart, end: cursor.valueEnd });
+    if (wanted.has(key)) members.set(key, spanOf(cursor));
   }
   return members;
+}
+
+/** Where the value stands that the cursor has just gone over. */
+function spanOf({ valueStart, valueEnd }: JsonCursor): Span {
+  return { start: valueStart, end: valueEnd };
 }
