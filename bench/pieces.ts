@@ -1,7 +1,7 @@
 import { RecordProcessor } from '../otel/record-processor.ts';
 import type { RequestRecord } from '../otel/request-record.ts';
 import { createRequestSpans } from '../otel/request-span.ts';
-import { createIdGenerator } from '../otel/trace-ids.ts';
+import { SpanIdSource } from '../otel/trace-ids.ts';
 import { createResource, startRequestTracer } from '../otel/tracer.ts';
 import { EventRelay } from '../src/proxy/event-relay.ts';
 import { readRequestFacts } from '../src/proxy/request-facts.ts';
@@ -81,12 +81,13 @@ const outlet = {
   refuse: () => undefined,
 };
 const spanProcessor = new RecordProcessor(outlet, { info() {}, warn() {}, error() {} });
+const ids = new SpanIdSource();
 const { tracer } = startRequestTracer({
   resource: createResource('bench'),
-  idGenerator: createIdGenerator(),
+  idGenerator: ids,
   spanProcessor,
 });
-const startSpan = createRequestSpans(tracer, { attemptSpans: false });
+const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: false });
 measure('a span with its record, encoded', () => {
   const span = startSpan({ method: 'POST', route: CHAT });
   span.end(toRecord(span.traceId), { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 });

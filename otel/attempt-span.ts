@@ -8,7 +8,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { SEMCONV } from './attribute-names.ts';
-import { toTraceparent } from './trace-ids.ts';
+import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 
 /** What is known of an attempt when it begins. */
 export interface AttemptStart {
@@ -37,27 +37,35 @@ export interface AttemptSpan {
   end(result: AttemptEnd): void;
 }
 
-/** Starts the CLIENT span of an attempt, as a child of the request's span. */
-export function startAttemptSpan(tracer: Tracer, requestSpan: Span, start: AttemptStart): AttemptSpan {
+/** An attempt that is over, with its ids and times. */
+export interface EndedAttempt {
+  readonly start: AttemptStart;
+  readonly result: AttemptEnd;
+  readonly ids: SpanIds;
+  readonly startedEpochMs: number;
+  readonly endedEpochMs: number;
+}
+
+/** Makes the CLIENT span of an attempt, as a child of the request's span. */
+export function recordAttemptSpan(
+  { tracer, ids }: { readonly tracer: Tracer; readonly ids: SpanIdSource },
+  requestSpan: Span,
+  attempt: EndedAttempt,
+): void {
+  const { start, result, startedEpochMs, endedEpochMs } = attempt;
+  const { status, errorType } = result;
+  // A 4xx is an error of a client's span, as it is none of a server's (semantic conventions, HTTP spans, "Status").
+  const error = errorType ?? (status !== undefined && status >= 400 ? String(status) : undefined);
+  ids.assign(attempt.ids);
   // Without a low-cardinality target of its own the name is the method alone (semantic conventions, HTTP spans).
   const span = tracer.startSpan(
     start.method,
-    { kind: SpanKind.CLIENT },
+    { kind: SpanKind.CLIENT, startTime: startedEpochMs },
     trace.setSpan(ROOT_CONTEXT, requestSpan),
   );
-  return {
-    traceparent: toTraceparent(span.spanContext(), '01'),
-    end: (result) => endSpan(span, start, result),
-  };
-}
-
-function endSpan(span: Span, start: AttemptStart, { status, errorType }: AttemptEnd): void {
-  if (!span.isRecording()) return;
-  // A 4xx is an error of a client's span, as it is none of a server's (semantic conventions, HTTP spans, "Status").
-  const error = errorType ?? (status !== undefined && status >= 400 ? String(status) : undefined);
   span.setAttributes(toAttributes(start, status, error));
   if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
-  span.end();
+  span.end(endedEpochMs);
 }
 
 /** No model and no usage: backends that add up tokens over the spans of a trace would count them twice. */

@@ -3,7 +3,7 @@ import type { RecordOutlet } from './record-outlet.ts';
 import { RecordProcessor } from './record-processor.ts';
 import { createRequestSpans, type RequestSpan, type RequestSpanStart } from './request-span.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
-import { createIdGenerator, toTraceparent } from './trace-ids.ts';
+import { SpanIdSource, toTraceparent } from './trace-ids.ts';
 import { startRequestTracer } from './tracer.ts';
 
 /** What is decided of spans before the first request. */
@@ -40,14 +40,14 @@ export function startRecorder(
   { incoming, attemptSpans = false }: RecorderSettings,
   { outlet, log }: RecorderCollaborators,
 ): Recorder {
-  const idGenerator = createIdGenerator();
+  const ids = new SpanIdSource();
   const { tracer, shutdown } = startRequestTracer({
     // The envelope of the export has the resource: no span is sent with its own.
     resource: resourceFromAttributes({}),
-    idGenerator,
+    idGenerator: ids,
     spanProcessor: new RecordProcessor(outlet, log),
   });
-  const startRequestSpan = createRequestSpans(tracer, { attemptSpans });
+  const startRequestSpan = createRequestSpans({ tracer, ids }, { attemptSpans });
   return {
     startRequestSpan(start) {
       outlet.begin();
@@ -55,8 +55,7 @@ export function startRecorder(
       return startRequestSpan(known);
     },
     discardRequestSpan: () => outlet.discard(),
-    createUnsampledTraceparent: () =>
-      toTraceparent({ traceId: idGenerator.generateTraceId(), spanId: idGenerator.generateSpanId() }, '00'),
+    createUnsampledTraceparent: () => toTraceparent(ids.drawIds(), '00'),
     shutdown,
   };
 }

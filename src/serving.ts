@@ -137,11 +137,13 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       ]);
       const cutRequests = isIdle ? 0 : proxy.cutAll();
       if (cutRequests > 0) await endCut();
+      proxy.finishRecords();
       return cutRequests;
     },
     async close() {
       listener.close();
       listener.closeAllConnections();
+      proxy.finishRecords();
       await pool.close();
       await inspector.close();
       await recorder.shutdown();

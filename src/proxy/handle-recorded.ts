@@ -52,13 +52,11 @@ export async function handleRecorded(
       onAccepted: acceptBody,
     });
     const inspected = await collaborators.inspector.inspect(body.chunks, endpoint);
-    recording.noteFacts(inspected.facts);
-    const text = collaborators.pool.choosesByPrefix ? inspected.describeText() : null;
+    const { facts, describeText } = inspected;
+    const text = collaborators.pool.choosesByPrefix ? describeText() : null;
+    recording.noteBody(facts, text === null ? describeText : () => text);
     const plan = planRecorded(request, { ...inspected, text }, settings, collaborators);
-    const forwarded = forward(exchange, plan, settings);
-    // The first attempt is on its way: unless the text had to be known before, it costs the client nothing.
-    recording.noteText(text ?? inspected.describeText());
-    await forwarded;
+    await forward(exchange, plan, settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }

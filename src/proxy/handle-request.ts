@@ -5,6 +5,7 @@ import { Exchange } from './exchange.ts';
 import { handleModels } from './handle-models.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { InFlight } from './in-flight.ts';
+import { PendingRecords } from './pending-records.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 
 /** What the client-facing listener does with requests. */
@@ -22,6 +23,8 @@ export interface ProxyService {
   configure(settings: ProxySettings): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
+  /** Makes the records of all requests that have ended: some wait a few milliseconds for others. */
+  finishRecords(): void;
   /** Ends the requests that are still in flight, and returns how many those were. */
   cutAll(): number;
 }
@@ -38,6 +41,7 @@ const isRecorded = (path: string): path is RecordedEndpoint => RECORDED_ENDPOINT
 export function createProxy(initial: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
   let settings = initial;
   const inFlight = new InFlight();
+  const pending = new PendingRecords(collaborators.onRecord);
   let phase: 'serving' | 'closing' | 'ending' = 'serving';
   let onIdle: (() => void) | null = null;
 
@@ -68,7 +72,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
         const recorded = startRecorded(exchange, path, settings, collaborators);
         track(exchange, () => {
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
-          else collaborators.onRecord(recorded.recording.finish());
+          else pending.add(recorded.recording);
         });
         void handleRecorded(recorded, acceptBody, settings, collaborators);
       } else if (request.method === 'GET' && path === '/v1/models') {
@@ -97,6 +101,9 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
       return new Promise((resolve) => {
         onIdle = resolve;
       });
+    },
+    finishRecords() {
+      pending.flush();
     },
     cutAll() {
       const cut = [...inFlight];

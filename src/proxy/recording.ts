@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { AttemptSpan } from '#otel/attempt-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { RequestSpan } from '#otel/request-span.ts';
+import type { RequestTextDescription } from '../record/request-text.ts';
 import type { Ending, Exchange } from './exchange.ts';
 import type { ResponseFacts } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
@@ -22,40 +23,58 @@ export interface RecordedHeaders {
   readonly feature: string;
 }
 
-/** The record of one request while it is being filled, and its span. */
+/** How an exchange ended, without the exchange. */
+interface EndedExchange {
+  readonly requestId: string;
+  readonly durationMs: number;
+  readonly status: number;
+  readonly ending: Ending | null;
+  readonly isTruncated: boolean;
+}
+
+/** The header fields of a request that its record tells something of, as they came. */
+interface RecordedFields {
+  readonly tenant: string | undefined;
+  readonly feature: string | undefined;
+  readonly clientRequestId: string | undefined;
+  readonly host: string | undefined;
+}
+
+/**
+ * What is noted of one request for its record and its span. Nothing is made of it before the request is over: `close`
+ * says that it is, `finish` makes the record, now or a little later.
+ */
 export class Recording {
   readonly span: RequestSpan;
-  readonly #record: RequestRecord;
-  readonly #exchange: Exchange;
+  readonly #endpoint: RecordedEndpoint;
+  readonly #fields: RecordedFields;
+  /** Null once it is over. */
+  #exchange: Exchange | null;
+  #facts: RequestFacts | null = null;
+  #describeText: (() => RequestTextDescription) | null = null;
   #attemptCount = 0;
   /** The attempt under way, or the last one. */
   #attempt: AttemptSpan | null = null;
+  #replica: string | undefined;
   #previousReplica: string | undefined;
+  #isEventStream = false;
   #responseFacts: (() => ResponseFacts) | null = null;
   /** When it began to wait for a replica: monotonic; null while it does not. */
   #waitsSinceMs: number | null = null;
+  #queuedMs: number | undefined;
+  #ended: EndedExchange | null = null;
 
   constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
     this.span = span;
     this.#exchange = exchange;
-    this.#record = {
-      request_id: exchange.requestId,
-      trace_id: span.traceId,
-      ts: new Date().toISOString(),
-      endpoint,
-      e2e_ms: 0,
-      status: 0,
-      stream: false,
-    };
+    this.#endpoint = endpoint;
     const { request } = exchange;
-    setIfText(this.#record, 'tenant', headerOf(request, headers.tenant), MAX_NAME_CHARS);
-    setIfText(this.#record, 'feature', headerOf(request, headers.feature), MAX_NAME_CHARS);
-    setIfText(
-      this.#record,
-      'client_request_id',
-      headerOf(request, 'x-request-id'),
-      MAX_CLIENT_REQUEST_ID_CHARS,
-    );
+    this.#fields = {
+      tenant: headerOf(request, headers.tenant),
+      feature: headerOf(request, headers.feature),
+      clientRequestId: headerOf(request, 'x-request-id'),
+      host: request.headers.host,
+    };
   }
 
   /** What the attempt under way sends upstream. */
@@ -63,21 +82,15 @@ export class Recording {
     return this.#attempt?.traceparent ?? this.span.traceparent;
   }
 
-  /** Notes what the request body asks for. */
-  noteFacts(facts: RequestFacts): void {
-    this.#record.model = cut(facts.model, MAX_NAME_CHARS);
-    if (facts.maxTokens !== undefined) this.#record.max_tokens = facts.maxTokens;
-  }
-
-  /** Notes the length and hashes of the request text. */
-  noteText(text: { readonly promptChars?: number; readonly prefixHashes?: readonly string[] }): void {
-    if (text.promptChars !== undefined) this.#record.prompt_chars = text.promptChars;
-    if (text.prefixHashes !== undefined) this.#record.prefix_hashes = text.prefixHashes;
+  /** Notes what the request body asks for, and what describes its text when the record is made. */
+  noteBody(facts: RequestFacts, describeText: () => RequestTextDescription): void {
+    this.#facts = facts;
+    this.#describeText = describeText;
   }
 
   /** How long the request has waited for replicas, in milliseconds; waits under way do not count yet. */
   get queuedMs(): number {
-    return this.#record.queue_ms ?? 0;
+    return this.#queuedMs ?? 0;
   }
 
   /** Notes that the request waits for a replica, until the promise is settled or the request ends. */
@@ -89,13 +102,13 @@ export class Recording {
   /** Notes that a replica is being tried. `url`: origin and path prefix. */
   noteTry({ name, url }: { readonly name: string; readonly url: string }): void {
     this.#attemptCount++;
-    this.#previousReplica = this.#record.replica;
-    this.#record.replica = name;
+    this.#previousReplica = this.#replica;
+    this.#replica = name;
     this.#attempt = this.span.startAttempt({
       method: 'POST',
       ordinal: this.#attemptCount,
       replica: name,
-      url: url + this.#record.endpoint,
+      url: url + this.#endpoint,
     });
   }
 
@@ -105,11 +118,12 @@ export class Recording {
     this.#attempt?.end({ status, errorType: code });
   }
 
-  /** Notes that the try was the last, and is over. */
+  /** Notes that the try was the last, and is over. A client that leaves has ended the request before. */
   noteLastTry(): void {
+    if (this.#exchange === null || this.#attempt === null) return;
     const { ending, isTruncated, status } = this.#exchange;
     const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
-    this.#attempt?.end({
+    this.#attempt.end({
       status: this.#responseFacts === null ? undefined : status,
       errorType: isFault ? ending : ending === null && isTruncated ? '_OTHER' : undefined,
     });
@@ -119,37 +133,76 @@ export class Recording {
   takeBackTry(): void {
     this.#attempt = null;
     this.#attemptCount--;
-    if (this.#previousReplica === undefined) delete this.#record.replica;
-    else this.#record.replica = this.#previousReplica;
+    this.#replica = this.#previousReplica;
   }
 
   /** Notes that a replica's response begins. */
   noteResponse(isEventStream: boolean, facts: () => ResponseFacts): void {
-    this.#record.stream = isEventStream;
+    this.#isEventStream = isEventStream;
     this.#responseFacts = facts;
   }
 
-  /** Completes the record with how the exchange ended, ends the span, and returns the record. */
-  finish(): RequestRecord {
-    const record = this.#record;
+  /** Notes how the exchange ended, and lets go of it. */
+  close(): void {
     const exchange = this.#exchange;
-    record.e2e_ms = performance.now() - exchange.arrivedMs;
-    record.status = exchange.status;
-    if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    if (exchange === null) return;
     this.#endWait();
-    this.#responseFacts?.()?.fill(record);
-    if (exchange.ending !== null) record.error_type = exchange.ending;
-    if (exchange.isTruncated) record.truncated = true;
-    // A client that leaves ends the request before its try has heard of it.
     this.noteLastTry();
-    const { host } = exchange.request.headers;
+    this.#exchange = null;
+    this.#ended = {
+      requestId: exchange.requestId,
+      durationMs: performance.now() - exchange.arrivedMs,
+      status: exchange.status,
+      ending: exchange.ending,
+      isTruncated: exchange.isTruncated,
+    };
+  }
+
+  /** Makes the record of a request that was closed, ends its span, and returns the record. */
+  finish(): RequestRecord {
+    this.close();
+    const record = this.#toRecord(this.#ended as EndedExchange);
+    const { host } = this.#fields;
     this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
     return record;
   }
 
+  #toRecord({ requestId, durationMs, status, ending, isTruncated }: EndedExchange): RequestRecord {
+    const record: RequestRecord = {
+      request_id: requestId,
+      trace_id: this.span.traceId,
+      ts: new Date(this.span.startedEpochMs).toISOString(),
+      endpoint: this.#endpoint,
+      e2e_ms: durationMs,
+      status,
+      stream: this.#isEventStream,
+    };
+    const { tenant, feature, clientRequestId } = this.#fields;
+    setIfText(record, 'tenant', tenant, MAX_NAME_CHARS);
+    setIfText(record, 'feature', feature, MAX_NAME_CHARS);
+    setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
+    if (this.#replica !== undefined) record.replica = this.#replica;
+    if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
+    this.#fillBody(record);
+    this.#responseFacts?.()?.fill(record);
+    if (ending !== null) record.error_type = ending;
+    if (isTruncated) record.truncated = true;
+    return record;
+  }
+
+  #fillBody(record: RequestRecord): void {
+    if (this.#facts === null || this.#describeText === null) return;
+    record.model = cut(this.#facts.model, MAX_NAME_CHARS);
+    if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
+    const { promptChars, prefixHashes } = this.#describeText();
+    if (promptChars !== undefined) record.prompt_chars = promptChars;
+    if (prefixHashes !== undefined) record.prefix_hashes = prefixHashes;
+  }
+
   #endWait(): void {
     if (this.#waitsSinceMs === null) return;
-    this.#record.queue_ms = this.queuedMs + performance.now() - this.#waitsSinceMs;
+    this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
 }

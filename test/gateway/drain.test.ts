@@ -235,5 +235,6 @@ test('a replica that is down is drained like any other', async () => {
 
   expect(answer).toMatchObject({ replica: { drained: true, inflight: 0, safe_to_stop: true } });
   for (let i = 0; i < 4; i++) expect((await gateway.chat()).status).toBe(200);
-  expect(gateway.records.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1]);
+  const records = await gateway.waitForRecords(4);
+  expect(records.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1]);
 });

@@ -1,9 +1,10 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SCOPE_NAME } from '#otel/attribute-names.ts';
 import { RecordProcessor } from '#otel/record-processor.ts';
 import { createRequestSpans } from '#otel/request-span.ts';
+import { SpanIdSource } from '#otel/trace-ids.ts';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,
@@ -255,23 +256,51 @@ describe('with trace.attempt_spans', () => {
   );
 });
 
-test('an attempt that is never ended leaves no span: its replica was drained before anything was sent', () => {
+/** Starts the span of a request; `spans` are those that became a record of it. */
+function startSpan() {
   const lines: Uint8Array[] = [];
-  const outlet = { begin() {}, discard() {}, refuse() {}, put: (line: Uint8Array) => void lines.push(line) };
-  const processor = new RecordProcessor(outlet, createQuietLog());
-  const tracer = new TracerProvider({ spanProcessors: [processor] }).getTracer(SCOPE_NAME);
-  const request = createRequestSpans(tracer, { attemptSpans: true })({
-    method: 'POST',
-    route: '/v1/completions',
-  });
-  const attempt = { method: 'POST', ordinal: 1, replica: 'a', url: 'http://a/v1/completions' } as const;
+  const put = (line: Uint8Array) => void lines.push(Buffer.from(line));
+  const processor = new RecordProcessor({ begin() {}, discard() {}, refuse() {}, put }, createQuietLog());
+  const ids = new SpanIdSource();
+  const provider = new TracerProvider({ spanProcessors: [processor], idGenerator: ids });
+  const makers = { tracer: provider.getTracer(SCOPE_NAME), ids };
+  const start = createRequestSpans(makers, { attemptSpans: true });
+  return {
+    request: start({ method: 'POST', route: '/v1/completions' }),
+    spans: () => JSON.parse(`[${Buffer.concat(lines).toString()}]`),
+  };
+}
+
+const attempt = { method: 'POST', ordinal: 1, replica: 'a', url: 'http://a/v1/completions' } as const;
+
+test('spans have the times at which things happened, though they are made when all is over', () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_000_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  const { request, spans } = startSpan();
+  vi.advanceTimersByTime(10);
+  const failed = request.startAttempt(attempt);
+  vi.advanceTimersByTime(20);
+  failed.end({ errorType: 'not_connected' });
+  request.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected' });
+  vi.advanceTimersByTime(500);
+  request.end({ ...LEAST_RECORD, e2e_ms: 42.5 }, { scheme: 'http' });
+
+  const [made, madeAttempt] = spans();
+  expect(made).toMatchObject({ startTimeUnixNano: '1000000000000', endTimeUnixNano: '1000042500000' });
+  expect(made.events).toMatchObject([{ timeUnixNano: '1000030000000' }]);
+  expect(madeAttempt).toMatchObject({ startTimeUnixNano: '1000010000000', endTimeUnixNano: '1000030000000' });
+  expect([made, madeAttempt].map(traceparentOf)).toEqual([request.traceparent, failed.traceparent]);
+});
+
+test('an attempt that is never ended leaves no span: its replica was drained before anything was sent', () => {
+  const { request, spans: spansOf } = startSpan();
   request.startAttempt(attempt);
   const served = request.startAttempt({ ...attempt, replica: 'b' });
   served.end({ status: 200 });
   served.end({ errorType: 'upstream_failed' });
   request.end(LEAST_RECORD, { scheme: 'http' });
 
-  const spans = JSON.parse(`[${Buffer.concat(lines).toString()}]`);
+  const spans = spansOf();
   expect(spans.map(({ kind }: CollectedSpan) => kind)).toEqual([SERVER, CLIENT]);
   expect(spans[1].status.code).toBe(SpanStatusCode.UNSET);
   expect(served.traceparent).toBe(traceparentOf(spans[1]));

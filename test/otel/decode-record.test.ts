@@ -3,12 +3,13 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { startAttemptSpan } from '#otel/attempt-span.ts';
+import { recordAttemptSpan } from '#otel/attempt-span.ts';
 import { RECORD_FIELDS } from '#otel/attribute-names.ts';
 import { decodeRecord, decodeRecords } from '#otel/decode-record.ts';
 import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/envelope.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
+import { SpanIdSource } from '#otel/trace-ids.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 /** Values of each type that the encoder takes whole. */
@@ -32,6 +33,8 @@ const record = fc.record<Partial<RequestRecord>>(
   { requiredKeys: Object.keys(LEAST_RECORD) as (keyof RequestRecord)[] },
 ) as fc.Arbitrary<RequestRecord>;
 
+const source = new SpanIdSource();
+
 /** Ends a span with these attributes, as the processor gets it; with `attempts` of them, which are returned too. */
 function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan, ...ReadableSpan[]] {
   const ended: ReadableSpan[] = [];
@@ -45,7 +48,9 @@ function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan,
   const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
   for (let ordinal = 1; ordinal <= attempts; ordinal += 1) {
     const start = { method: 'POST', ordinal, replica: 'a', url: 'http://a/v1/embeddings' } as const;
-    startAttemptSpan(tracer, span, start).end({ status: 200 });
+    const times = { startedEpochMs: Date.now(), endedEpochMs: Date.now() };
+    const attempt = { start, result: { status: 200 }, ids: source.drawIds(), ...times };
+    recordAttemptSpan({ tracer, ids: source }, span, attempt);
   }
   span.setAttributes(attributes).end();
   const request = ended.pop();
@@ -53,7 +58,8 @@ function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan,
   return [request, ...ended];
 }
 
-const encode = (of: RequestRecord) => encodeSpan(endSpans(toAttributes(of, { scheme: 'http' }))[0]);
+const encode = (of: RequestRecord) =>
+  Buffer.from(encodeSpan(endSpans(toAttributes(of, { scheme: 'http' }))[0]));
 
 /** One line of a file that `export.to: file` writes. */
 const exportLine = (lines: readonly Uint8Array[]) =>

@@ -3,10 +3,11 @@ import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { startAttemptSpan } from '#otel/attempt-span.ts';
+import { recordAttemptSpan } from '#otel/attempt-span.ts';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/attribute-names.ts';
 import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/envelope.ts';
+import { SpanIdSource } from '#otel/trace-ids.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 const RESOURCE = resourceFromAttributes({
@@ -17,6 +18,8 @@ const RESOURCE = resourceFromAttributes({
 const LINKED = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 3, isRemote: true };
 
 /** The SDK's tracer, and the spans that ended, as the processor gets them. */
+const source = new SpanIdSource();
+
 function createTracer() {
   const ended: ReadableSpan[] = [];
   const spanProcessor = {
@@ -55,7 +58,10 @@ function withOurNumbers(json: unknown): unknown {
 
 test('a batch is the JSON the SDK would have sent, but that doubles are doubles and int64 are strings', () => {
   const spans = endSpans();
-  const ours = joinBatch(createEnvelope(RESOURCE), spans.map(encodeSpan)).toString();
+  const ours = joinBatch(
+    createEnvelope(RESOURCE),
+    spans.map((span) => Buffer.from(encodeSpan(span))),
+  ).toString();
   const theirs = Buffer.from(JsonTraceSerializer.serializeRequest([...spans]) ?? []).toString();
   expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(theirs)));
   expect(ours).toContain('{"key":"gateway.ttft_ms","value":{"doubleValue":31}}');
@@ -67,9 +73,14 @@ test('a record with attempts is the JSON the SDK would have sent of all its span
   const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
   for (const [index, url] of ['http://[::1]:8000/v1/embeddings', 'https://b/v1/embeddings'].entries()) {
     const attempt = { method: 'POST', ordinal: index + 1, replica: 'vllm-a', url } as const;
-    startAttemptSpan(tracer, span, attempt).end(
-      index === 0 ? { errorType: 'not_connected' } : { status: 200 },
-    );
+    const result = index === 0 ? { errorType: 'not_connected' } : { status: 200 };
+    const times = { startedEpochMs: Date.now(), endedEpochMs: Date.now() + 1.5 };
+    recordAttemptSpan({ tracer, ids: source }, span, {
+      start: attempt,
+      result,
+      ids: source.drawIds(),
+      ...times,
+    });
   }
   span.setAttributes(toAttributes(FULL_RECORD, { scheme: 'http' })).end();
   const [first, second, request] = ended;

@@ -8,6 +8,7 @@ import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.t
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { createRequestSpans } from '#otel/request-span.ts';
+import { SpanIdSource } from '#otel/trace-ids.ts';
 import {
   renderMetricDocs,
   renderMetricNames,
@@ -75,7 +76,7 @@ function encodeEverything() {
   };
   const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
   const start = { method: 'POST', route: '/v1/chat/completions' } as const;
-  const span = createRequestSpans(tracer, { attemptSpans: true })(start);
+  const span = createRequestSpans({ tracer, ids: new SpanIdSource() }, { attemptSpans: true })(start);
   const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
   span.startAttempt(attempt).end({ status: 429 });
   span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429' });

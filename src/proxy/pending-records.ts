@@ -1,0 +1,41 @@
+import type { RequestRecord } from '#otel/request-record.ts';
+import type { Recording } from './recording.ts';
+
+/** What is needed of a request's recording here. */
+type Finishable = Pick<Recording, 'close' | 'finish'>;
+
+/** How long a request that has ended waits for others. */
+const GATHER_MS = 5;
+/** So many do not wait: their records take 0.3 ms, in which nothing else happens. */
+const MAX_GATHERED = 16;
+
+/**
+ * Requests that are over and whose records are still to be made: several at a time, since by the next request the
+ * processor's caches have lost most of the code that makes a record (docs/decisions/0017).
+ */
+export class PendingRecords {
+  readonly #onRecord: (record: Readonly<RequestRecord>) => void;
+  #closed: Finishable[] = [];
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(onRecord: (record: Readonly<RequestRecord>) => void) {
+    this.#onRecord = onRecord;
+  }
+
+  /** Takes in a request that has just ended. */
+  add(recording: Finishable): void {
+    recording.close();
+    this.#closed.push(recording);
+    if (this.#closed.length >= MAX_GATHERED) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), GATHER_MS);
+  }
+
+  /** Makes the records of all that have ended up to now. */
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const closed = this.#closed;
+    this.#closed = [];
+    for (const recording of closed) this.#onRecord(recording.finish());
+  }
+}
