@@ -52,9 +52,8 @@ export async function handleRecorded(
       onAccepted: acceptBody,
     });
     const inspected = await collaborators.inspector.inspect(body.chunks, endpoint);
-    const { facts, describeText } = inspected;
-    const text = collaborators.pool.choosesByPrefix ? describeText() : null;
-    recording.noteBody(facts, text === null ? describeText : () => text);
+    const text = collaborators.pool.choosesByPrefix ? inspected.describeText() : null;
+    recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
     const plan = planRecorded(request, { ...inspected, text }, settings, collaborators);
     await forward(exchange, plan, settings);
   } catch (error) {

@@ -2,12 +2,14 @@ import type { RequestRecord } from '#otel/request-record.ts';
 import type { Recording } from './recording.ts';
 
 /** What is needed of a request's recording here. */
-type Finishable = Pick<Recording, 'close' | 'finish'>;
+type Finishable = Pick<Recording, 'bodyBytes' | 'close' | 'finish'>;
 
 /** How long a request that has ended waits for others. */
 const GATHER_MS = 5;
 /** So many do not wait: their records take 0.3 ms, in which nothing else happens. */
 const MAX_GATHERED = 16;
+/** Nor do those whose bodies are together so large: to hash 64 KiB takes 0.2 ms. */
+const MAX_GATHERED_BYTES = 64 * 1024;
 
 /**
  * Requests that are over and whose records are still to be made: several at a time, since by the next request the
@@ -16,6 +18,7 @@ const MAX_GATHERED = 16;
 export class PendingRecords {
   readonly #onRecord: (record: Readonly<RequestRecord>) => void;
   #closed: Finishable[] = [];
+  #bytes = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(onRecord: (record: Readonly<RequestRecord>) => void) {
@@ -26,7 +29,8 @@ export class PendingRecords {
   add(recording: Finishable): void {
     recording.close();
     this.#closed.push(recording);
-    if (this.#closed.length >= MAX_GATHERED) this.flush();
+    this.#bytes += recording.bodyBytes;
+    if (this.#closed.length >= MAX_GATHERED || this.#bytes >= MAX_GATHERED_BYTES) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), GATHER_MS);
   }
 
@@ -36,6 +40,7 @@ export class PendingRecords {
     this.#timer = null;
     const closed = this.#closed;
     this.#closed = [];
+    this.#bytes = 0;
     for (const recording of closed) this.#onRecord(recording.finish());
   }
 }

@@ -3,6 +3,7 @@ import type { AttemptSpan } from '#otel/attempt-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { RequestSpan } from '#otel/request-span.ts';
 import type { RequestTextDescription } from '../record/request-text.ts';
+import type { InspectedBody } from './body-inspector.ts';
 import type { Ending, Exchange } from './exchange.ts';
 import type { ResponseFacts } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
@@ -52,6 +53,8 @@ export class Recording {
   #exchange: Exchange | null;
   #facts: RequestFacts | null = null;
   #describeText: (() => RequestTextDescription) | null = null;
+  /** What of the request's body is kept until the record is made. */
+  bodyBytes = 0;
   #attemptCount = 0;
   /** The attempt under way, or the last one. */
   #attempt: AttemptSpan | null = null;
@@ -83,7 +86,8 @@ export class Recording {
   }
 
   /** Notes what the request body asks for, and what describes its text when the record is made. */
-  noteBody(facts: RequestFacts, describeText: () => RequestTextDescription): void {
+  noteBody({ bytes, facts, describeText }: InspectedBody): void {
+    this.bodyBytes = bytes.length;
     this.#facts = facts;
     this.#describeText = describeText;
   }

@@ -11,8 +11,9 @@ function createPending() {
   const closed: number[] = [];
   const made: number[] = [];
   const pending = new PendingRecords(({ status }) => void made.push(status));
-  const end = (status: number) =>
+  const end = (status: number, bodyBytes = 1000) =>
     pending.add({
+      bodyBytes,
       close: () => void closed.push(status),
       finish: (): RequestRecord => ({ ...LEAST_RECORD, status }),
     });
@@ -39,6 +40,18 @@ test('sixteen do not wait', () => {
   expect(made).toHaveLength(16);
   vi.advanceTimersByTime(5);
   expect(made).toHaveLength(17);
+});
+
+test('large bodies are not kept', () => {
+  const { end, made } = createPending();
+  end(200, 40_000);
+  expect(made).toEqual([]);
+  end(201, 30_000);
+  expect(made).toEqual([200, 201]);
+  end(202, 40_000);
+  expect(made).toEqual([200, 201]);
+  end(203, 10_000_000);
+  expect(made).toEqual([200, 201, 202, 203]);
 });
 
 test('those that wait can be had at once, and are not made twice', () => {
