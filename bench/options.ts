@@ -60,7 +60,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' | 'list'
     isInstall: values.install,
     rounds: Number(values.rounds ?? (quick ? 3 : 5)),
     runMs: Number(values['run-ms'] ?? (quick ? 700 : 2000)),
-    firstWarmMs: quick ? 1000 : 3000,
+    // V8 compiles for some seconds: what a gateway costs in its first ones nobody pays for long.
+    firstWarmMs: quick ? 1000 : 8000,
     baseline: values.baseline === undefined ? null : resolve(values.baseline),
     nodeFlags: values['node-flags']?.split(' ') ?? [],
     writes: values.write || (!quick && only === null && cases === null),
