@@ -65,8 +65,8 @@ export function createRequestSpans(
   makers: SpanMakers,
   { attemptSpans }: { readonly attemptSpans: boolean },
 ): (start: RequestSpanStart) => RequestSpan {
-  const encodeAttributes = createAttributesEncoder();
-  return (start) => new NotedRequestSpan(start, { ...makers, encodeAttributes, attemptSpans });
+  const surroundings = { ...makers, encodeAttributes: createAttributesEncoder(), attemptSpans };
+  return (start) => new NotedRequestSpan(start, surroundings);
 }
 
 interface Surroundings extends SpanMakers {

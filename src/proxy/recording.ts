@@ -33,6 +33,10 @@ interface EndedExchange {
   readonly isTruncated: boolean;
 }
 
+type RecordingState =
+  | { readonly kind: 'open'; readonly exchange: Exchange }
+  | { readonly kind: 'closed'; readonly ended: EndedExchange };
+
 /** The header fields of a request that its record tells something of, as they came. */
 interface RecordedFields {
   readonly tenant: string | undefined;
@@ -47,14 +51,13 @@ interface RecordedFields {
  */
 export class Recording {
   readonly span: RequestSpan;
+  /** How many bytes of the request's body are kept until the record is made. */
+  bodyBytes = 0;
   readonly #endpoint: RecordedEndpoint;
   readonly #fields: RecordedFields;
-  /** Null once it is over. */
-  #exchange: Exchange | null;
+  #state: RecordingState;
   #facts: RequestFacts | null = null;
   #describeText: (() => RequestTextDescription) | null = null;
-  /** What of the request's body is kept until the record is made. */
-  bodyBytes = 0;
   #attemptCount = 0;
   /** The attempt under way, or the last one. */
   #attempt: AttemptSpan | null = null;
@@ -65,11 +68,10 @@ export class Recording {
   /** When it began to wait for a replica: monotonic; null while it does not. */
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
-  #ended: EndedExchange | null = null;
 
   constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
     this.span = span;
-    this.#exchange = exchange;
+    this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
     const { request } = exchange;
     this.#fields = {
@@ -105,6 +107,7 @@ export class Recording {
 
   /** Notes that a replica is being tried. `url`: origin and path prefix. */
   noteTry({ name, url }: { readonly name: string; readonly url: string }): void {
+    if (this.#state.kind === 'closed') return;
     this.#attemptCount++;
     this.#previousReplica = this.#replica;
     this.#replica = name;
@@ -118,14 +121,15 @@ export class Recording {
 
   /** Notes that the try failed, and what the replica answered if it did. */
   noteFailedTry(replica: string, code: string, status?: number): void {
+    if (this.#state.kind === 'closed') return;
     this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code });
     this.#attempt?.end({ status, errorType: code });
   }
 
   /** Notes that the try was the last, and is over. A client that leaves has ended the request before. */
   noteLastTry(): void {
-    if (this.#exchange === null || this.#attempt === null) return;
-    const { ending, isTruncated, status } = this.#exchange;
+    if (this.#state.kind === 'closed' || this.#attempt === null) return;
+    const { ending, isTruncated, status } = this.#state.exchange;
     const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
     this.#attempt.end({
       status: this.#responseFacts === null ? undefined : status,
@@ -142,33 +146,38 @@ export class Recording {
 
   /** Notes that a replica's response begins. */
   noteResponse(isEventStream: boolean, facts: () => ResponseFacts): void {
+    if (this.#state.kind === 'closed') return;
     this.#isEventStream = isEventStream;
     this.#responseFacts = facts;
   }
 
-  /** Notes how the exchange ended, and lets go of it. */
+  /** Notes how the exchange ended, and lets go of it. Nothing is noted any more. */
   close(): void {
-    const exchange = this.#exchange;
-    if (exchange === null) return;
+    this.#close();
+  }
+
+  /** Makes the record of a request that is over, ends its span, and returns the record. */
+  finish(): RequestRecord {
+    const record = this.#toRecord(this.#close());
+    const { host } = this.#fields;
+    this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
+    return record;
+  }
+
+  #close(): EndedExchange {
+    if (this.#state.kind === 'closed') return this.#state.ended;
+    const { exchange } = this.#state;
     this.#endWait();
     this.noteLastTry();
-    this.#exchange = null;
-    this.#ended = {
+    const ended = {
       requestId: exchange.requestId,
       durationMs: performance.now() - exchange.arrivedMs,
       status: exchange.status,
       ending: exchange.ending,
       isTruncated: exchange.isTruncated,
     };
-  }
-
-  /** Makes the record of a request that was closed, ends its span, and returns the record. */
-  finish(): RequestRecord {
-    this.close();
-    const record = this.#toRecord(this.#ended as EndedExchange);
-    const { host } = this.#fields;
-    this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
-    return record;
+    this.#state = { kind: 'closed', ended };
+    return ended;
   }
 
   #toRecord({ requestId, durationMs, status, ending, isTruncated }: EndedExchange): RequestRecord {
