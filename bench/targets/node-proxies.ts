@@ -4,7 +4,7 @@ import type { Target } from './target.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
 
-/** node:http to node:http by pipe: the reference of every case, and the least that Node can do. */
+/** node:http to node:http by pipe: the reference of every case. */
 export const nodePipe: Target = {
   name: 'node-pipe',
   findObstacle: () => null,
@@ -12,6 +12,18 @@ export const nodePipe: Target = {
   prepare: ({ port, replicaPorts }) => ({
     file: process.execPath,
     args: [join(PEERS, 'node-pipe.ts'), String(port), ...replicaPorts.map(String)],
+  }),
+};
+
+/** node:http and undici with nothing between: the least that a gateway on them can cost. */
+export const nodeDispatch: Target = {
+  name: 'node-dispatch',
+  findObstacle: () => null,
+  readVersion: () => process.version.slice(1),
+  isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
+  prepare: ({ port, replicaPorts }) => ({
+    file: process.execPath,
+    args: [join(PEERS, 'node-dispatch.ts'), String(port), ...replicaPorts.map(String)],
   }),
 };
 
