@@ -1,3 +1,5 @@
+import { hasAt } from './bytes.ts';
+
 /**
  * The member names of the APIs that the gateway speaks. Decoding one of a dozen bytes costs as much as going over a
  * hundred: for these, the text that is there already is taken. Only these: what a client names otherwise is not kept.
@@ -67,15 +69,8 @@ export function toKnownKey(bytes: Buffer, start: number, end: number): string | 
   for (let slot = slotOf(bytes, start, end); ; slot = (slot + 1) % SLOTS) {
     const known = table[slot];
     if (known === undefined) return undefined;
-    if (isEqual(known.bytes, bytes, start, end)) return known.name;
+    if (known.bytes.length === end - start && hasAt(bytes, start, known.bytes)) return known.name;
   }
-}
-
-/** Bytewise: for a dozen bytes faster than Buffer.compare. */
-function isEqual(name: Buffer, bytes: Buffer, start: number, end: number): boolean {
-  if (name.length !== end - start) return false;
-  for (let i = 0; i < name.length; i++) if (name[i] !== bytes[start + i]) return false;
-  return true;
 }
 
 function slotOf(bytes: Buffer, start: number, end: number): number {

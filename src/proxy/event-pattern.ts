@@ -1,4 +1,4 @@
-import { BACKSLASH, QUOTE } from '../json/bytes.ts';
+import { BACKSLASH, hasAt, QUOTE } from '../json/bytes.ts';
 import { JsonLexer, JsonSyntaxError } from '../json/lexer.ts';
 import type { MemberSpan } from './stream-chunk.ts';
 
@@ -43,13 +43,6 @@ export class EventPattern {
     this.hasText = textEnd > textStart;
     return textEnd + this.#after.length;
   }
-}
-
-/** Whether these bytes stand there: bytewise, for some hundred bytes that is as fast as Buffer.compare. */
-function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
-  if (bytes.length - start < wanted.length) return false;
-  for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
-  return true;
 }
 
 /** Offset of the quote that closes the JSON string whose first byte is at `start`; -1 if it is none, or not whole. */
