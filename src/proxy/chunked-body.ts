@@ -29,9 +29,8 @@ export class ChunkedBody {
     const sizeBytes = sizeOf(pieces);
     // A chunk of no bytes would be the end. undici has one when it goes on after a pause.
     if (sizeBytes === 0) return true;
-    const head = sizeBytes.toString(16) + LINE_END;
-    if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(head, pieces, sizeBytes, LINE_END));
-    this.#response.write(head, 'latin1');
+    if (sizeBytes <= JOINED_BYTES) return this.#response.write(toChunk(pieces, sizeBytes, LINE_END));
+    this.#response.write(toHead(sizeBytes), 'latin1');
     this.#writeAll(pieces);
     return this.#response.write(LINE_END, 'latin1');
   }
@@ -47,8 +46,7 @@ export class ChunkedBody {
     const last = LAST_CHUNK + fields.join('') + LINE_END;
     const sizeBytes = sizeOf(pieces);
     if (sizeBytes > 0 && sizeBytes <= JOINED_BYTES) {
-      const head = sizeBytes.toString(16) + LINE_END;
-      this.#response.end(toChunk(head, pieces, sizeBytes, LINE_END + last));
+      this.#response.end(toChunk(pieces, sizeBytes, LINE_END + last));
     } else {
       this.write(pieces);
       this.#response.end(last, 'latin1');
@@ -68,7 +66,13 @@ function sizeOf(pieces: readonly Buffer[]): number {
   return sizeBytes;
 }
 
-function toChunk(head: string, pieces: readonly Buffer[], sizeBytes: number, tail: string): Buffer {
+/** What stands before the bytes of a chunk. */
+function toHead(sizeBytes: number): string {
+  return sizeBytes.toString(16) + LINE_END;
+}
+
+function toChunk(pieces: readonly Buffer[], sizeBytes: number, tail: string): Buffer {
+  const head = toHead(sizeBytes);
   const chunk = Buffer.allocUnsafe(head.length + sizeBytes + tail.length);
   let at = chunk.write(head, 'latin1');
   for (const piece of pieces) {
