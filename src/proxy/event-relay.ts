@@ -1,7 +1,8 @@
 import { EventPattern } from './event-pattern.ts';
+import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
-import { type MemberSpan, readStreamChunk, type StreamChunk } from './stream-chunk.ts';
+import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
 import {
   decideUndo,
   prefixShowsPass,
@@ -9,13 +10,6 @@ import {
   showsForcedUsage,
   type UndoRules,
 } from './undo-usage.ts';
-
-/** A finishing event that waits for the member which its engine moved to the usage chunk. */
-interface HeldEvent {
-  readonly bytes: Buffer;
-  /** Offset of its closing brace in `bytes`, or null if it needs no member. */
-  readonly spliceAt: number | null;
-}
 
 export interface EventRelayOptions {
   readonly maxEventBytes: number;
@@ -91,8 +85,10 @@ export class EventRelay implements SseSink {
   onEvent(bytes: Buffer, start: number, end: number): void {
     const chunk = readEventData(bytes, start, end, this.#data) ? readStreamChunk(this.#data) : null;
     this.#tap.observe(chunk, this.#data.hasErrorLine, this.#arrivedMs);
-    if (this.#isOutputOnly(chunk)) this.#pattern.remember(bytes, start, end, chunk.text);
-    if (this.#undo === null) return;
+    if (this.#undo === null) {
+      this.#learn(bytes, start, end, chunk);
+      return;
+    }
     if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
     else this.#undoEvent(bytes, start, end, chunk, this.#undo);
     this.#sentOfPending = 0;
@@ -106,13 +102,12 @@ export class EventRelay implements SseSink {
     return end;
   }
 
-  /** Whether an event passes as it is and tells nothing but that there is output: true of all with its pattern. */
-  #isOutputOnly(chunk: StreamChunk | null): chunk is StreamChunk & { readonly text: MemberSpan } {
-    if (chunk === null || chunk.text === null || !this.#data.isInPlace || this.#data.hasErrorLine)
-      return false;
+  /** Remembers an event that passes as it is, if it tells nothing but that there is output: so do all like it. */
+  #learn(bytes: Buffer, start: number, end: number, chunk: StreamChunk | null): void {
+    if (chunk === null || chunk.text === null || !this.#data.isInPlace || this.#data.hasErrorLine) return;
     const isTelling =
       chunk.hasError || chunk.usage !== null || chunk.timings !== null || chunk.finished.length > 0;
-    return !isTelling && (this.#undo === null || decideUndo(chunk, this.#undo) === 'pass');
+    if (!isTelling) this.#pattern.remember(bytes, start, end, chunk.text);
   }
 
   onOverlong(bytes: Buffer, start: number, end: number): void {
@@ -144,32 +139,17 @@ export class EventRelay implements SseSink {
       case 'hold':
       case 'cut_usage_and_hold':
         this.#heldCount++;
-        this.#held = this.#toHeld(bytes, start, end, chunk, rules, decision === 'cut_usage_and_hold');
+        this.#held = holdEvent(
+          { bytes, start, end, isInPlace: this.#data.isInPlace },
+          chunk,
+          rules,
+          decision === 'cut_usage_and_hold',
+        );
         return;
       case 'pass':
+        this.#learn(bytes, start, end, chunk);
         this.#emit(bytes, start, end);
     }
-  }
-
-  #toHeld(
-    bytes: Buffer,
-    start: number,
-    end: number,
-    chunk: StreamChunk,
-    { movedMember }: UndoRules,
-    cutsUsage: boolean,
-  ): HeldEvent {
-    const isMissing = movedMember !== null && chunk.members[movedMember] === null;
-    // Data over several lines, which no engine is known to send, is held as it is.
-    const spliceAt = isMissing && this.#data.isInPlace ? chunk.closingBrace - start : null;
-    if (!cutsUsage || chunk.usageMember === null || !this.#data.isInPlace) {
-      return { bytes: bytes.subarray(start, end), spliceAt };
-    }
-    const cut = rangeOfMember(bytes, chunk.usageMember);
-    return {
-      bytes: Buffer.concat([bytes.subarray(start, cut.start), bytes.subarray(cut.end, end)]),
-      spliceAt: spliceAt === null ? null : spliceAt - (cut.end - cut.start),
-    };
   }
 
   /** The member that a withheld usage chunk took from the finishing one; remembered where it never changes. */
@@ -192,11 +172,8 @@ export class EventRelay implements SseSink {
     if (held === null) return;
     this.#held = null;
     const member = movedMember ?? this.#undo?.lastMember?.text ?? null;
-    if (member === null || held.spliceAt === null) {
-      this.#emit(held.bytes, 0, held.bytes.length);
-      return;
-    }
-    this.#out.push(held.bytes.subarray(0, held.spliceAt), COMMA, member, held.bytes.subarray(held.spliceAt));
+    if (member === null || held.spliceAt === null) this.#emit(held.bytes, 0, held.bytes.length);
+    else this.#out.push(...spliceMember(held.bytes, held.spliceAt, member));
   }
 
   #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
@@ -249,6 +226,5 @@ export class EventRelay implements SseSink {
   }
 }
 
-const COMMA = Buffer.from(',');
 /** A fingerprint is some tens of bytes; nothing larger is kept for a replica. */
 const MAX_REMEMBERED_BYTES = 256;

@@ -3,7 +3,7 @@ import type { Recorder } from '#otel/start-recorder.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/pool.ts';
 import type { BodyInspector } from './body-inspector.ts';
-import type { RecordedHeaders } from './recording.ts';
+import type { RecordedHeaders } from './recorded-fields.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import type { SendSettings } from './send.ts';
 

@@ -1,10 +1,17 @@
-import type { IncomingMessage } from 'node:http';
 import type { AttemptSpan } from '#otel/attempt-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { RequestSpan } from '#otel/request-span.ts';
 import type { RequestTextDescription } from '../record/request-text.ts';
 import type { InspectedBody } from './body-inspector.ts';
 import type { Ending, Exchange } from './exchange.ts';
+import {
+  cutName,
+  fillFromFields,
+  type RecordedFields,
+  type RecordedHeaders,
+  takeRecordedFields,
+  toServer,
+} from './recorded-fields.ts';
 import type { ResponseFacts } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
 
@@ -14,15 +21,6 @@ const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
   'upstream_timeout',
   'upstream_error',
 ]);
-
-const MAX_NAME_CHARS = 256;
-const MAX_CLIENT_REQUEST_ID_CHARS = 128;
-
-/** The header names, in lower case, from which tenant and feature are taken. */
-export interface RecordedHeaders {
-  readonly tenant: string;
-  readonly feature: string;
-}
 
 /** How an exchange ended, without the exchange. */
 interface EndedExchange {
@@ -36,14 +34,6 @@ interface EndedExchange {
 type RecordingState =
   | { readonly kind: 'open'; readonly exchange: Exchange }
   | { readonly kind: 'closed'; readonly ended: EndedExchange };
-
-/** The header fields of a request that its record tells something of, as they came. */
-interface RecordedFields {
-  readonly tenant: string | undefined;
-  readonly feature: string | undefined;
-  readonly clientRequestId: string | undefined;
-  readonly host: string | undefined;
-}
 
 /**
  * What is noted of one request for its record and its span. Nothing is made of it before the request is over: `close`
@@ -73,13 +63,7 @@ export class Recording {
     this.span = span;
     this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
-    const { request } = exchange;
-    this.#fields = {
-      tenant: headerOf(request, headers.tenant),
-      feature: headerOf(request, headers.feature),
-      clientRequestId: headerOf(request, 'x-request-id'),
-      host: request.headers.host,
-    };
+    this.#fields = takeRecordedFields(exchange.request, headers);
   }
 
   /** What the attempt under way sends upstream. */
@@ -190,10 +174,7 @@ export class Recording {
       status,
       stream: this.#isEventStream,
     };
-    const { tenant, feature, clientRequestId } = this.#fields;
-    setIfText(record, 'tenant', tenant, MAX_NAME_CHARS);
-    setIfText(record, 'feature', feature, MAX_NAME_CHARS);
-    setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
+    fillFromFields(record, this.#fields);
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
@@ -206,7 +187,7 @@ export class Recording {
 
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
-    record.model = cut(this.#facts.model, MAX_NAME_CHARS);
+    record.model = cutName(this.#facts.model);
     if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
     const { promptChars, prefixHashes } = this.#describeText();
     if (promptChars !== undefined) record.prompt_chars = promptChars;
@@ -218,40 +199,4 @@ export class Recording {
     this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
-}
-
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
-}
-
-function setIfText(
-  record: RequestRecord,
-  name: 'tenant' | 'feature' | 'client_request_id',
-  value: string | undefined,
-  maxChars: number,
-): void {
-  if (value === undefined) return;
-  const cleaned = cut(toUnicode(value).replace(/\p{Cc}/gu, ''), maxChars).trim();
-  if (cleaned !== '') record[name] = cleaned;
-}
-
-/** At most this many UTF-16 units, never half a character. */
-function cut(text: string, maxChars: number): string {
-  return (text.length > maxChars ? text.slice(0, maxChars) : text).toWellFormed();
-}
-
-/** Field bytes reach us as latin-1; clients that send UTF-8 are read as such. */
-function toUnicode(value: string): string {
-  if (!/[\u0080-\u00ff]/.test(value)) return value;
-  const decoded = Buffer.from(value, 'latin1').toString('utf8');
-  return decoded.includes('\ufffd') ? value : decoded;
-}
-
-/** The host and port of a Host field; nothing where it is not one. */
-function toServer(host: string): { serverAddress?: string; serverPort?: number } {
-  const match = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,255})(?::(\d{1,5}))?$/.exec(host);
-  if (match?.[1] === undefined) return {};
-  const serverAddress = match[1].replace(/^\[|\]$/g, '');
-  return match[2] === undefined ? { serverAddress } : { serverAddress, serverPort: Number(match[2]) };
 }

@@ -2,7 +2,8 @@ import type { RequestRecord } from '#otel/request-record.ts';
 import { JsonCursor } from '../json/cursor.ts';
 import { JsonSkimmer } from '../json/skim.ts';
 import { GapRecorder } from '../record/gaps.ts';
-import { type FinishedChoice, readStreamChunk, readTimings, type StreamChunk } from './stream-chunk.ts';
+import { type FinishedChoice, readStreamChunk, type StreamChunk } from './stream-chunk.ts';
+import { readTimings } from './timings.ts';
 import { readUsage, type UsageFigures, type UsageTally } from './usage.ts';
 
 /** The members of a record that a response tells. */

@@ -5,6 +5,7 @@ import type { Abandonable, Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
 import { toClientHeaders } from './headers.ts';
 import { Relay, type RelayOptions, type ResponseFacts, type ResponseHead } from './relay.ts';
+import { toWritable } from './upstream-body.ts';
 
 /** How one attempt ended. */
 export type AttemptOutcome =
@@ -48,25 +49,6 @@ export interface SendSettings {
 /** Sends one request to one replica and relays what comes back. Never rejects. */
 export function send(request: AttemptRequest, settings: SendSettings): Promise<AttemptOutcome> {
   return new Promise((resolve) => new Attempt(request, settings, resolve).start());
-}
-
-/** Pieces of up to this many bytes are joined, to be sent with the head in one write. */
-const JOINED_BYTES = 64 * 1024;
-
-/**
- * The body as undici takes it. A large one stays in pieces: joining 20 MB stalls everything else for up to 20 ms.
- * undici writes the elements of an iterable with the Content-Length it is given, though its types do not tell.
- */
-function toWritable(
-  headers: readonly string[],
-  body: readonly Buffer[] | null,
-): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
-  if (body === null) return { headers: [...headers], body };
-  if (body.length === 1) return { headers: [...headers], body: body[0] as Buffer };
-  const sizeBytes = body.reduce((sum, piece) => sum + piece.length, 0);
-  if (sizeBytes <= JOINED_BYTES) return { headers: [...headers], body: Buffer.concat(body, sizeBytes) };
-  const pieces: unknown = body;
-  return { headers: [...headers, 'Content-Length', String(sizeBytes)], body: pieces as Buffer };
 }
 
 /** Bytes of a 400 or 422 that are looked through for `stream_options`. */

@@ -1,5 +1,6 @@
 import { JsonCursor } from '../json/cursor.ts';
 import type { EventData } from './sse.ts';
+import { readTimings } from './timings.ts';
 import { readUsage, type UsageFigures } from './usage.ts';
 
 /** A member of the chunk's top-level object: from its key's opening quote to the end of its value. */
@@ -231,24 +232,4 @@ function noteText(start: number, end: number, chunk: Draft): void {
 function noteOutput(chunk: Draft): void {
   chunk.hasOutput = true;
   chunk.text = null;
-}
-
-const MAX_TIMINGS = 32;
-const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
-
-/** Reads the numbers of an engine's own object. Names are checked: nothing else of it may reach a record. */
-export function readTimings(json: JsonCursor): Record<string, number> {
-  const timings: Record<string, number> = {};
-  let count = 0;
-  json.beginObject();
-  while (json.nextKey()) {
-    const name = json.key();
-    if (json.peek() !== 'number') {
-      json.skip();
-      continue;
-    }
-    const value = json.readNumber();
-    if (Number.isFinite(value) && TIMING_NAME.test(name) && count++ < MAX_TIMINGS) timings[name] = value;
-  }
-  return timings;
 }
