@@ -143,6 +143,7 @@ export async function composeGateway(
       gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),
+      settleRecords: () => serving.settleRecords(),
       dashboard: {
         figures: () => figures.figures(),
         startedAt: new Date().toISOString(),

@@ -73,6 +73,8 @@ export interface Serving {
    * from 1, of workers that did not answer in time.
    */
   confirm(): Promise<readonly number[]>;
+  /** Resolves when the records of all requests that have ended up to now are made and counted. */
+  settleRecords(): Promise<void>;
   /** From now on /healthz answers 503, and connections close with the next response that begins on them. */
   startClosing(): void;
   /** Stops accepting, lets requests in flight finish for so long, and cuts the others; returns how many those are. */
@@ -127,6 +129,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     },
     // Nothing else of this thread runs while somebody asks: whatever was decided is written.
     confirm: async () => [],
+    settleRecords: async () => proxy.finishRecords(),
     startClosing: () => proxy.startClosing(),
     async finish(graceMs) {
       proxy.endKeepAlive();

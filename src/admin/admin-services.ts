@@ -44,6 +44,8 @@ export interface AdminServices {
   readonly fleet: FleetControl | null;
   readonly gatewayName: string;
   readonly stats: () => ExportStats;
+  /** Resolves when `stats`, `recentRecords` and all figures hold every request that has ended up to now. */
+  readonly settleRecords: () => Promise<void>;
   readonly recentRecords: RecentRecords;
   readonly dashboard: DashboardServices;
   /** All metrics as they are now, in Prometheus' text format, in pieces. */

@@ -26,6 +26,7 @@ export type Order =
       readonly logLevels: readonly LogLevel[];
     }
   | { readonly kind: 'confirm' }
+  | { readonly kind: 'settleRecords' }
   | { readonly kind: 'startClosing' }
   | { readonly kind: 'finish'; readonly graceMs: number }
   | { readonly kind: 'close' };

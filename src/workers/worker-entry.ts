@@ -61,6 +61,9 @@ async function carryOut(to: Serving, order: Order): Promise<number> {
     case 'confirm':
       await to.confirm();
       return 0;
+    case 'settleRecords':
+      await to.settleRecords();
+      return 0;
     case 'startClosing':
       to.startClosing();
       return 0;

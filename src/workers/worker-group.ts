@@ -18,6 +18,8 @@ import { WorkerThread } from './worker-thread.ts';
 
 /** How long a worker that is asked for nothing but an answer has for it. */
 const ANSWER_MS = 5_000;
+/** How long somebody who wants to see figures waits for those of a worker that is busy. */
+const FIGURES_MS = 1_000;
 
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
@@ -97,6 +99,18 @@ export class WorkerGroup implements Serving {
       return (await within(ANSWER_MS, answered)) === null ? worker + 1 : null;
     });
     return (await Promise.all(answers)).filter((worker) => worker !== null);
+  }
+
+  /** What a worker tells before its answer has come when that comes. One that is busy for long is not waited for. */
+  async settleRecords(): Promise<void> {
+    await Promise.all(
+      this.#threads().map((thread) =>
+        within(
+          FIGURES_MS,
+          thread.call({ kind: 'settleRecords' }).catch(() => 0),
+        ),
+      ),
+    );
   }
 
   startClosing(): void {

@@ -402,6 +402,21 @@ describe('a restart', () => {
   });
 });
 
+describe('figures of the admin API', () => {
+  test.each([1, 2])('workers: %i: they hold every request that has ended', async (workers) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica], config: { gateway: { workers } } });
+
+    for (let count = 1; count <= 10; count++) {
+      await (await gateway.chat()).text();
+
+      expect(await gateway.stats()).toMatchObject({ recorded: count, lost: 0 });
+      const { records } = (await (await gateway.admin('/admin/records')).json()) as { records: object[] };
+      expect(records).toHaveLength(count);
+    }
+  });
+});
+
 describe('GET /admin/stats', () => {
   test('shows all counters, which add up', async () => {
     await using replica = await startFakeReplica();
