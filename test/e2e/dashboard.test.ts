@@ -131,6 +131,36 @@ describe('replicas', () => {
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
     expect(tab.complaints).toEqual([]);
   });
+
+  test('that were removed are shown until they have finished, beside what took their place', async (context) => {
+    await using replicas = await startFakeReplicas('old', 'new');
+    const [old, next] = replicas;
+    if (old === undefined || next === undefined) throw new Error('no replicas');
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url: old.url }] });
+    const held = Promise.withResolvers<void>();
+    old.answerOnce(async (exchange) => {
+      await held.promise;
+      await answerJson(COMPLETION)(exchange);
+    });
+    const answer = gateway.chat();
+    await old.untilRequests(1);
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+    await page.getByText('1 serving').waitFor();
+
+    gateway.writeConfig({ replicas: [{ name: 'a', url: next.url }] });
+    await gateway.reload();
+
+    await page.getByText('1 serving, 1 leaving').waitFor();
+    await rowOf(page, 'a').getByText('Leaving, 1 request left').waitFor();
+    await rowOf(page, 'a').getByText('Serving', { exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Drain a', exact: true }).count()).toBe(1);
+    expect(await findBarriers(page)).toEqual([]);
+    held.resolve();
+    expect((await answer).status).toBe(200);
+    await page.getByText('Leaving, 1 request left').waitFor({ state: 'detached' });
+    expect(tab.complaints).toEqual([]);
+  });
 });
 
 describe('draining', () => {

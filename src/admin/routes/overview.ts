@@ -29,7 +29,7 @@ export const showOverview = defineRoute({
       body: {
         ...toFiguresView(
           figures,
-          registry.replicas.map((replica) => toReplicaView(replica, fleet)),
+          [...registry.replicas, ...registry.removing].map((replica) => toReplicaView(replica, fleet)),
           Date.now(),
         ),
         waiting: registry.waiting,

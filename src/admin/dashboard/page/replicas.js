@@ -17,14 +17,15 @@ export function createReplicaTable(onAction) {
   /** @type {Map<string, Row>} */
   const rows = new Map();
   return ({ replicas, time }) => {
-    const shown = replicas.map((replica) => {
-      const row = rows.get(replica.name) ?? createRow(onAction);
-      rows.set(replica.name, row);
+    const keys = toRowKeys(replicas);
+    const shown = replicas.map((replica, index) => {
+      const key = keys[index] ?? '';
+      const row = rows.get(key) ?? createRow(onAction);
+      rows.set(key, row);
       row.show(replica, time);
       return row.row;
     });
-    const names = new Set(replicas.map(({ name }) => name));
-    for (const name of rows.keys()) if (!names.has(name)) rows.delete(name);
+    for (const key of rows.keys()) if (!keys.includes(key)) rows.delete(key);
     if (body !== undefined) setChildren(body, shown);
     setText(summary, toSummary(replicas));
   };
@@ -100,6 +101,18 @@ const NUMBERS = [
     write: ({ last_minute }) => formatShare(last_minute.errors, last_minute.requests),
   },
 ];
+
+/**
+ * A key for each replica, the same from one answer to the next: its name, and for the second of a name, which took the
+ * place of one that is leaving, its number too.
+ * @param {readonly Replica[]} replicas
+ */
+function toRowKeys(replicas) {
+  return replicas.map(({ name }, index) => {
+    const before = replicas.slice(0, index).filter((other) => other.name === name).length;
+    return before === 0 ? name : `${name} ${before}`;
+  });
+}
 
 /** @param {Replica} replica */
 function toModels({ models }) {

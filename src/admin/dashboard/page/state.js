@@ -55,17 +55,20 @@ export function toInflight({ inflight, max_inflight, unconfirmed }) {
 }
 
 /**
- * How many replicas serve, fail and are drained.
+ * How many replicas serve, fail, are drained and are leaving.
  * @param {readonly Replica[]} replicas
  */
 export function toSummary(replicas) {
   if (replicas.length === 0)
     return 'none is known: look at the configuration, or wait for the names to resolve';
-  const drained = replicas.filter((replica) => replica.drained).length;
-  const failing = replicas.filter((replica) => replica.health === 'failing').length;
+  const present = replicas.filter((replica) => !replica.removing);
+  const leaving = replicas.length - present.length;
+  const drained = present.filter((replica) => replica.drained).length;
+  const failing = present.filter((replica) => !replica.drained && replica.health === 'failing').length;
   return [
-    `${replicas.length - drained - failing} serving`,
+    `${present.length - drained - failing} serving`,
     ...(failing === 0 ? [] : [`${failing} failing`]),
     ...(drained === 0 ? [] : [`${drained} drained`]),
+    ...(leaving === 0 ? [] : [`${leaving} leaving`]),
   ].join(', ');
 }

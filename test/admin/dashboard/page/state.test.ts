@@ -75,4 +75,6 @@ test('requests in flight are told of as many as may be, but not those of a whole
 test('the summary counts each replica once', () => {
   expect(toSummary([replica(), replica()])).toBe('2 serving');
   expect(toSummary([replica(), failing, drained])).toBe('1 serving, 1 failing, 1 drained');
+  expect(toSummary([replica(), { ...drained, health: 'failing' }])).toBe('1 serving, 1 drained');
+  expect(toSummary([replica(), { ...drained, removing: true }])).toBe('1 serving, 1 leaving');
 });
