@@ -285,6 +285,17 @@ describe('the latest requests', () => {
     expect(tab.complaints).toEqual([]);
   });
 
+  test('have their filters before there are any', async (context) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await using tab = await openDashboard(context, gateway);
+
+    await tab.page.getByText('No request has ended yet').waitFor();
+
+    const chosen = tab.page.locator('#filters select option:checked');
+    expect(await chosen.allInnerTexts()).toEqual(['Any replica', 'Any model', 'Any tenant', 'Any status']);
+  });
+
   test('stand still while they are paused', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });

@@ -125,7 +125,8 @@ export class RecordTable {
     const names = namesIn(this.#held, field);
     const offered = chosen === null || names.includes(chosen) ? names : [chosen, ...names];
     const values = [ANY, ...offered.map((name) => `=${name}`)];
-    if (values.join('\n') === [...select.options].map(({ value }) => value).join('\n')) return;
+    const { options } = select;
+    if (options.length === values.length && values.every((value, at) => options[at]?.value === value)) return;
     select.replaceChildren(
       create('option', { value: ANY }, `Any ${title.toLowerCase()}`),
       ...offered.map((name) =>
