@@ -18,6 +18,8 @@ import { WorkerThread } from './worker-thread.ts';
 
 /** How long a worker that is asked for nothing but an answer has for it. */
 const ANSWER_MS = 5_000;
+/** How long it has to take over what changed. One that has just begun loads its code before it does. */
+const TAKE_OVER_MS = 30_000;
 /** How long somebody who wants to see figures waits for those of a worker that is busy. */
 const FIGURES_MS = 1_000;
 
@@ -161,12 +163,12 @@ export class WorkerGroup implements Serving {
   async #tellAll(order: Order): Promise<void> {
     await Promise.all(
       this.#threads().map(async (thread) => {
-        try {
-          await thread.call(order);
-        } catch {
-          // A worker that goes by something older would serve what is gone; the next one begins with this.
-          await thread.terminate();
-        }
+        const carriedOut = thread.call(order).then(
+          () => true,
+          () => false,
+        );
+        // A worker that goes by something older would serve what is gone; the next one begins with this.
+        if ((await within(TAKE_OVER_MS, carriedOut)) !== true) await thread.terminate();
       }),
     );
   }

@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
-import { hang, startFakeReplica } from '../support/fake-replica.ts';
+import { type FakeReplica, hang, startFakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
 import { watchWorkerThreads } from '../support/worker-threads.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
@@ -75,6 +75,38 @@ describe('a worker that ends', () => {
     expect(gateway.records).toHaveLength(received.size);
     // A client can have its answer when the record is lost with the worker, but not the other way round.
     expect(answered).toBeGreaterThanOrEqual(100);
+  });
+
+  test('because it stood still holds up a reload for half a minute at most', async () => {
+    using watched = watchWorkerThreads();
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
+    await using gateway = await startWorkers(2, { replicas: [a] });
+    await watched.block(1, 3_600_000);
+    gateway.writeConfig({ replicas: [b] });
+    const tookOver = new Promise<void>((resolve) => {
+      watched.threads[0]?.on('message', ({ kind }) => kind === 'done' && resolve());
+    });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+
+    const reloaded = gateway.reload();
+    await tookOver;
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(gateway.logLines.join()).not.toContain('worker ended');
+    let isOver = false;
+    const over = Promise.all([reloaded, gateway.untilLogged('worker replaced')]).finally(() => {
+      isOver = true;
+    });
+    await vi.advanceTimersByTimeAsync(1_000);
+    // The new worker has its own times to keep: they pass as fast as it works.
+    while (!isOver) await vi.advanceTimersByTimeAsync(1);
+    vi.useRealTimers();
+
+    expect((await over)[0].status).toBe(200);
+    for (const answer of await Promise.all(chatAtOnce(gateway, 10))) expect(answer?.status).toBe(200);
+    expect(a.requests).toEqual([]);
+    expect(b.requests).toHaveLength(10);
   });
 
   test('again and again is replaced ever later', async () => {
