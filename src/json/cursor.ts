@@ -72,6 +72,13 @@ export class JsonCursor {
     this.#lexer = new JsonLexer(bytes, start, end);
   }
 
+  /** A cursor over bytes, or parts of them, that were found to be JSON before: it looks for the ends of long strings only. */
+  static ofChecked(bytes: Buffer): JsonCursor {
+    const cursor = new JsonCursor(bytes);
+    cursor.#lexer.isChecked = true;
+    return cursor;
+  }
+
   /** Starts over on another text, so that one cursor serves a whole stream of events. */
   reset(bytes: Buffer, start: number, end: number): this {
     this.#bytes = bytes;
@@ -171,7 +178,7 @@ export class JsonCursor {
   /**
    * Consumes a string and leaves the span between its quotes in `valueStart` and `valueEnd`.
    *
-   * @returns whether the span holds escapes; without any, it is the string's UTF-8
+   * @returns whether the span may hold escapes; without any, it is the string's UTF-8
    */
   readStringSpan(): boolean {
     this.#lexer.expect(QUOTE);

@@ -25,8 +25,10 @@ const SHORT_STRING_BYTES = 64;
 export class JsonLexer {
   /** Offset of the next byte to be read. */
   position = 0;
-  /** Whether the string that {@link scanString} went over last has escapes. */
+  /** Whether the string that {@link scanString} went over last may have escapes. */
   hasEscapes = false;
+  /** Whether the text was found to be JSON before: then only the ends of its strings are looked for. */
+  isChecked = false;
 
   #bytes: Buffer;
   #end = 0;
@@ -82,6 +84,7 @@ export class JsonLexer {
 
   /** Goes over a string from behind its opening quote, and returns the offset of the closing one. */
   scanString(): number {
+    if (this.isChecked) return this.#scanCheckedString();
     const bytes = this.#bytes;
     const end = this.#end;
     let at = this.position;
@@ -108,6 +111,23 @@ export class JsonLexer {
       }
     }
     throw new JsonSyntaxError(end);
+  }
+
+  /** As {@link scanString}, of what is known to be a string. */
+  #scanCheckedString(): number {
+    const bytes = this.#bytes;
+    let at = this.position;
+    const searchFrom = Math.min(at + SHORT_STRING_BYTES, this.#end);
+    at = endOfChecked(bytes, at, searchFrom);
+    this.hasEscapes = true;
+    if (at >= searchFrom) {
+      const quote = bytes.indexOf(QUOTE, at);
+      // Where there is one escaped quote there are more: to search for each would take longer.
+      at = quote > 0 && bytes[quote - 1] !== BACKSLASH ? quote : endOfChecked(bytes, at, this.#end);
+    }
+    if (at >= this.#end) throw new JsonSyntaxError(this.#end);
+    this.position = at + 1;
+    return at;
   }
 
   /** Goes over four bytes at a time while none of them is a quote, a backslash or a control character. */
@@ -190,4 +210,15 @@ export function isDigit(byte: number): boolean {
 function isHexDigit(byte: number): boolean {
   const letter = byte | 0x20;
   return isDigit(byte) || (letter >= 0x61 && letter <= 0x66);
+}
+
+/** Offset of the quote that ends a string, or of the first byte from `end` on that is not part of an escape. */
+function endOfChecked(bytes: Buffer, start: number, end: number): number {
+  let at = start;
+  while (at < end) {
+    const byte = bytes[at];
+    if (byte === QUOTE) return at;
+    at += byte === BACKSLASH ? 2 : 1;
+  }
+  return at;
 }

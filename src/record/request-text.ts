@@ -77,7 +77,7 @@ class TextReader {
     this.#body = body;
     this.#hasher = hasher;
     this.#chain = chain;
-    this.#list = new JsonCursor(body);
+    this.#list = JsonCursor.ofChecked(body);
   }
 
   /** The text of a chat. False if the value is no array. */
@@ -138,7 +138,7 @@ class TextReader {
       this.#addText(text);
       return;
     }
-    this.#parts ??= new JsonCursor(this.#body);
+    this.#parts ??= JsonCursor.ofChecked(this.#body);
     const cursor = this.#parts.reset(this.#body, content.start, content.end);
     if (cursor.peek() !== 'array') return;
     cursor.beginArray();
@@ -173,7 +173,7 @@ class TextReader {
   }
 
   #memberAt(object: Span, key: string): Span | undefined {
-    this.#part ??= new JsonCursor(this.#body);
+    this.#part ??= JsonCursor.ofChecked(this.#body);
     const cursor = this.#part.reset(this.#body, object.start, object.end);
     return readMembers(cursor, new Set([key])).get(key);
   }
