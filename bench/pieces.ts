@@ -18,34 +18,37 @@ import { describeRequestText } from '../src/record/request-text.ts';
 const ROUNDS = 7;
 const CALLS = 50_000;
 
-function measure(name: string, piece: () => unknown): void {
-  for (let call = 0; call < CALLS; call++) piece();
+function measure(name: string, piece: () => unknown, calls = CALLS): void {
+  for (let call = 0; call < calls; call++) piece();
   let leastUs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round++) {
     const before = process.cpuUsage();
-    for (let call = 0; call < CALLS; call++) piece();
+    for (let call = 0; call < calls; call++) piece();
     const { user, system } = process.cpuUsage(before);
-    leastUs = Math.min(leastUs, (user + system) / CALLS);
+    leastUs = Math.min(leastUs, (user + system) / calls);
   }
   console.log(`${leastUs.toFixed(2).padStart(7)} µs  ${name}`);
 }
 
 const CHAT = '/v1/chat/completions';
-const body = Buffer.from(
-  JSON.stringify({
-    model: 'm',
-    max_tokens: 40,
-    messages: [
-      { role: 'system', content: 'You are helpful.' },
-      { role: 'user', content: 'lorem ipsum '.repeat(166) },
-    ],
-  }),
-);
+function toBody(content: string): Buffer {
+  const messages = [
+    { role: 'system', content: 'You are helpful.' },
+    { role: 'user', content },
+  ];
+  return Buffer.from(JSON.stringify({ model: 'm', max_tokens: 40, messages }));
+}
+const body = toBody('lorem ipsum '.repeat(166));
 const facts = readRequestFacts(body, CHAT);
 measure('read a request of 2,000 characters: model, stream, limits', () => readRequestFacts(body, CHAT));
 
 const hasher = createPrefixHasher({ salt: Buffer.from('a'.repeat(64)), blockChars: 512, maxBlocks: 128 });
 measure('count and hash its text', () => describeRequestText(body, facts, CHAT, hasher));
+
+const code = toBody('a = "b";\n  if (x) {\n'.repeat(5000));
+const codeFacts = readRequestFacts(code, CHAT);
+measure('read 100,000 characters of code', () => readRequestFacts(code, CHAT), CALLS / 100);
+measure('count and hash them', () => describeRequestText(code, codeFacts, CHAT, hasher), CALLS / 100);
 
 const usage = { prompt_tokens: 500, completion_tokens: 40, total_tokens: 540 };
 const choice = { index: 0, message: { role: 'assistant', content: 'lorem ' }, finish_reason: 'stop' };
