@@ -110,7 +110,7 @@ export async function composeGateway(
   );
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
-    inflight: [...registry.replicas, ...registry.removing].reduce((sum, { inflight }) => sum + inflight, 0),
+    inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
   const onRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
   const plane = { config, salt, memory };

@@ -4,27 +4,24 @@ import type { Target } from './target.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
 
-/** node:http to node:http by pipe: the reference of every case. */
-export const nodePipe: Target = {
-  name: 'node-pipe',
+/** A peer of ours that needs nothing but this Node. */
+const nodePeer = (name: string): Target => ({
+  name,
   findObstacle: () => null,
   readVersion: () => process.version.slice(1),
   prepare: ({ port, replicaPorts }) => ({
     file: process.execPath,
-    args: [join(PEERS, 'node-pipe.ts'), String(port), ...replicaPorts.map(String)],
+    args: [join(PEERS, `${name}.ts`), String(port), ...replicaPorts.map(String)],
   }),
-};
+});
+
+/** node:http to node:http by pipe: the reference of every case. */
+export const nodePipe: Target = nodePeer('node-pipe');
 
 /** node:http and undici with nothing between: the least that a gateway on them can cost. */
 export const nodeDispatch: Target = {
-  name: 'node-dispatch',
-  findObstacle: () => null,
-  readVersion: () => process.version.slice(1),
+  ...nodePeer('node-dispatch'),
   isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
-  prepare: ({ port, replicaPorts }) => ({
-    file: process.execPath,
-    args: [join(PEERS, 'node-dispatch.ts'), String(port), ...replicaPorts.map(String)],
-  }),
 };
 
 /** https://github.com/fastify/fastify-http-proxy, as its README starts it. */

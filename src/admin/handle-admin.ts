@@ -21,7 +21,6 @@ export function createAdminHandler(
     const decision = isOpen(found?.route) ? 'allowed' : authorize(request.headers.authorization);
     if (decision !== 'allowed') return new Refusal(decision);
     if (found === null) return new Refusal('not_found');
-    if (found.route.method === 'GET' && !isOpen(found.route)) await services.settleRecords();
     const call = { params: found.params, search: new URLSearchParams(query), signal };
     return await found.route.respond(call, services);
   }

@@ -175,6 +175,11 @@ export class ReplicaRegistry {
     return this.#retired.map(({ replica }) => replica).filter(isPresent);
   }
 
+  /** The configured ones, and behind them those that are being removed. */
+  get all(): readonly RegisteredReplica[] {
+    return [...this.#replicas, ...this.removing];
+  }
+
   /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
   get waiting(): number {
     return this.#with.shared.waiting.waiting;
@@ -220,7 +225,7 @@ export class ReplicaRegistry {
   /** Requests in flight by name, on replicas that were removed too; names without any are left out. */
   inflightByName(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
-    for (const { name, inflight } of [...this.#replicas, ...this.removing]) {
+    for (const { name, inflight } of this.all) {
       if (inflight > 0) counts.set(name, (counts.get(name) ?? 0) + inflight);
     }
     return counts;

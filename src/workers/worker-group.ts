@@ -106,12 +106,7 @@ export class WorkerGroup implements Serving {
   /** What a worker tells before its answer has come when that comes. One that is busy for long is not waited for. */
   async settleRecords(): Promise<void> {
     await Promise.all(
-      this.#threads().map((thread) =>
-        within(
-          FIGURES_MS,
-          thread.call({ kind: 'settleRecords' }).catch(() => 0),
-        ),
-      ),
+      this.#threads().map((thread) => answerOf(thread, { kind: 'settleRecords' }, FIGURES_MS)),
     );
   }
 
@@ -123,8 +118,7 @@ export class WorkerGroup implements Serving {
   async finish(graceMs: number): Promise<number> {
     this.#stopReplacing();
     const cuts = this.#threads().map(async (thread) => {
-      const answered = thread.call({ kind: 'finish', graceMs }).catch(() => null);
-      const cut = await within(graceMs + LAST_WORDS_MS + ANSWER_MS, answered);
+      const cut = await answerOf(thread, { kind: 'finish', graceMs }, graceMs + LAST_WORDS_MS + ANSWER_MS);
       // What a worker that does not answer had in flight is counted when it has ended.
       if (cut === null) await thread.terminate();
       return cut ?? 0;
@@ -137,10 +131,7 @@ export class WorkerGroup implements Serving {
     this.#stopReplacing();
     await Promise.all(
       this.#threads().map(async (thread) => {
-        await within(
-          ANSWER_MS,
-          thread.call({ kind: 'close' }).catch(() => 0),
-        );
+        await answerOf(thread, { kind: 'close' }, ANSWER_MS);
         await thread.terminate();
       }),
     );
@@ -163,12 +154,8 @@ export class WorkerGroup implements Serving {
   async #tellAll(order: Order): Promise<void> {
     await Promise.all(
       this.#threads().map(async (thread) => {
-        const carriedOut = thread.call(order).then(
-          () => true,
-          () => false,
-        );
         // A worker that goes by something older would serve what is gone; the next one begins with this.
-        if ((await within(TAKE_OVER_MS, carriedOut)) !== true) await thread.terminate();
+        if ((await answerOf(thread, order, TAKE_OVER_MS)) === null) await thread.terminate();
       }),
     );
   }
@@ -241,6 +228,12 @@ export class WorkerGroup implements Serving {
       await thread.terminate();
     }
   }
+}
+
+/** A worker's answer, or null when the worker fails, ends before, or takes longer. */
+function answerOf(thread: WorkerThread, order: Order, ms: number): Promise<number | null> {
+  const answer: Promise<number | null> = thread.call(order).catch(() => null);
+  return within(ms, answer);
 }
 
 /** What a promise resolves with, or null when that takes longer. */

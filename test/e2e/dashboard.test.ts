@@ -5,6 +5,7 @@ import { startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,
   COMPLETION,
+  type FakeReplica,
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
@@ -32,6 +33,16 @@ async function openDashboard(
 const rowOf = (page: Page, replica: string) => page.locator(`#replicas tr[data-name="${replica}"]`);
 const recordRows = (page: Page) => page.locator('#records tbody tr');
 const dialogOf = (page: Page) => page.getByRole('dialog');
+
+/** Holds back what the replica answers next until the function returned is called. */
+function holdNextAnswer(replica: FakeReplica): () => void {
+  const held = Promise.withResolvers<void>();
+  replica.answerOnce(async (exchange) => {
+    await held.promise;
+    await answerJson(COMPLETION)(exchange);
+  });
+  return held.resolve;
+}
 
 /** Resolves when the locator has this text; playwright asks again and again. */
 const untilText = (page: Page, selector: string, text: string | RegExp) =>
@@ -116,18 +127,14 @@ describe('replicas', () => {
     await rowOf(page, 'a').getByText('tried last').waitFor();
     await page.getByText('1 serving, 1 failing').waitFor();
 
-    const held = Promise.withResolvers<void>();
-    b.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson(COMPLETION)(exchange);
-    });
+    const letGo = holdNextAnswer(b);
     const answers = [gateway.chat({ model: 'n' }), gateway.chat({ model: 'n' })];
     await rowOf(page, 'b').getByText('1 of 1').waitFor();
     await page.getByText('on 2 replicas, 1 waiting').waitFor();
     await page.getByRole('button', { name: 'Drain b', exact: true }).click();
     await dialogOf(page).getByText('New requests for m go to a (failing).').waitFor();
     expect(await findBarriers(page)).toEqual([]);
-    held.resolve();
+    letGo();
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
     expect(tab.complaints).toEqual([]);
   });
@@ -137,11 +144,7 @@ describe('replicas', () => {
     const [old, next] = replicas;
     if (old === undefined || next === undefined) throw new Error('no replicas');
     await using gateway = await startGateway({ replicas: [{ name: 'a', url: old.url }] });
-    const held = Promise.withResolvers<void>();
-    old.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson(COMPLETION)(exchange);
-    });
+    const letGo = holdNextAnswer(old);
     const answer = gateway.chat();
     await old.untilRequests(1);
     await using tab = await openDashboard(context, gateway);
@@ -156,7 +159,7 @@ describe('replicas', () => {
     await rowOf(page, 'a').getByText('Serving', { exact: true }).waitFor();
     expect(await page.getByRole('button', { name: 'Drain a', exact: true }).count()).toBe(1);
     expect(await findBarriers(page)).toEqual([]);
-    held.resolve();
+    letGo();
     expect((await answer).status).toBe(200);
     await page.getByText('Leaving, 1 request left').waitFor({ state: 'detached' });
     expect(tab.complaints).toEqual([]);
@@ -171,11 +174,7 @@ describe('draining', () => {
     if (a === undefined || b === undefined) throw new Error('no replicas');
     await using tab = await openDashboard(context, gateway);
     const { page } = tab;
-    const held = Promise.withResolvers<void>();
-    a.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson(COMPLETION)(exchange);
-    });
+    const letGo = holdNextAnswer(a);
     const slow = gateway.chat();
     await a.untilRequests(1);
     const stopLoad = startLoad(gateway, 4);
@@ -192,7 +191,7 @@ describe('draining', () => {
     await b.untilRequests(b.requests.length + 50);
     expect(a.requests.length).toBe(afterDrain);
 
-    held.resolve();
+    letGo();
     expect((await slow).status).toBe(200);
     await rowOf(page, 'a').getByText('Safe to stop').waitFor();
 

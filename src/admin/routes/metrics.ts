@@ -12,5 +12,8 @@ export const showMetrics = defineRoute({
   summary: 'The metrics, for Prometheus',
   description: 'What each of them means is told in docs/metrics.md.',
   answer: { description: "Prometheus' text format.", content: bytes(PROMETHEUS_TEXT) },
-  handle: (_call, { metricsText }) => ({ body: metricsText() }),
+  async handle(_call, { settleRecords, metricsText }) {
+    await settleRecords();
+    return { body: metricsText() };
+  },
 });

@@ -22,14 +22,15 @@ export const showOverview = defineRoute({
       .describe('Only records after this number, as `last_record` told it.'),
   },
   answer: { description: 'How things are.', content: json(overviewSchema) },
-  handle({ query }, { registry, fleet, stats, dashboard, recentRecords }) {
+  async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+    await settleRecords();
     const figures = dashboard.figures();
     const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
     return {
       body: {
         ...toFiguresView(
           figures,
-          [...registry.replicas, ...registry.removing].map((replica) => toReplicaView(replica, fleet)),
+          registry.all.map((replica) => toReplicaView(replica, fleet)),
           Date.now(),
         ),
         waiting: registry.waiting,

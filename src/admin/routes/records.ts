@@ -21,7 +21,8 @@ export const listRecords = defineRoute({
     description: 'The records, newest first.',
     content: json(z.object({ records: z.array(recordSchema).readonly() })),
   },
-  handle: ({ query }, { recentRecords }) => ({
-    body: { records: recentRecords.latest(Number(query.limit)) },
-  }),
+  async handle({ query }, { settleRecords, recentRecords }) {
+    await settleRecords();
+    return { body: { records: recentRecords.latest(Number(query.limit)) } };
+  },
 });

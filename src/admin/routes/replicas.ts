@@ -20,7 +20,7 @@ export const listReplicas = defineRoute({
   },
   handle: (_call, { registry, fleet }) => ({
     body: {
-      replicas: [...registry.replicas, ...registry.removing].map((replica) => toReplicaView(replica, fleet)),
+      replicas: registry.all.map((replica) => toReplicaView(replica, fleet)),
       waiting: registry.waiting,
     },
   }),

@@ -12,5 +12,8 @@ export const showStats = defineRoute({
     'At any moment: recorded + restored = exported + dropped + rejected + queued + spooled + lost. ' +
     'All count records, from the start of the gateway, but failed_calls.',
   answer: { description: 'The counters.', content: json(statsSchema) },
-  handle: (_call, { stats }) => ({ body: toStatsView(stats()) }),
+  async handle(_call, { settleRecords, stats }) {
+    await settleRecords();
+    return { body: toStatsView(stats()) };
+  },
 });

@@ -15,18 +15,22 @@ export function createReplicaTable(onAction) {
   const body = byId('replicas', HTMLTableElement).tBodies[0];
   const summary = byId('replicas-summary', HTMLElement);
   /** @type {Map<string, Row>} */
-  const rows = new Map();
+  let rows = new Map();
   return ({ replicas, time }) => {
-    const keys = toRowKeys(replicas);
-    const shown = replicas.map((replica, index) => {
-      const key = keys[index] ?? '';
+    /** @type {Map<string, Row>} */
+    const shown = new Map();
+    for (const replica of replicas) {
+      const key = toFreeKey(replica.name, shown);
       const row = rows.get(key) ?? createRow(onAction);
-      rows.set(key, row);
+      shown.set(key, row);
       row.show(replica, time);
-      return row.row;
-    });
-    for (const key of rows.keys()) if (!keys.includes(key)) rows.delete(key);
-    if (body !== undefined) setChildren(body, shown);
+    }
+    rows = shown;
+    if (body !== undefined)
+      setChildren(
+        body,
+        [...shown.values()].map(({ row }) => row),
+      );
     setText(summary, toSummary(replicas));
   };
 }
@@ -103,15 +107,14 @@ const NUMBERS = [
 ];
 
 /**
- * A key for each replica, the same from one answer to the next: its name, and for the second of a name, which took the
- * place of one that is leaving, its number too.
- * @param {readonly Replica[]} replicas
+ * The key of a row: the replica's name, and longer for one that is leaving while another has taken its name.
+ * @param {string} name
+ * @param {ReadonlyMap<string, unknown>} taken
  */
-function toRowKeys(replicas) {
-  return replicas.map(({ name }, index) => {
-    const before = replicas.slice(0, index).filter((other) => other.name === name).length;
-    return before === 0 ? name : `${name} ${before}`;
-  });
+function toFreeKey(name, taken) {
+  let key = name;
+  while (taken.has(key)) key += ' ';
+  return key;
 }
 
 /** @param {Replica} replica */
