@@ -18,6 +18,9 @@ export const NOTHING = -1;
 /** Strings up to this length are scanned bytewise: for them a DataView costs more than it saves. */
 const SHORT_STRING_BYTES = 64;
 
+/** So many bytes of a long string are looked at together. */
+const WORDS_BYTES = 8;
+
 /**
  * The words of JSON, in place: white space, strings, numbers and literals. It knows no nesting; that is
  * `JsonCursor`'s. Every method throws {@link JsonSyntaxError} where the bytes are not JSON.
@@ -88,13 +91,11 @@ export class JsonLexer {
     const bytes = this.#bytes;
     const end = this.#end;
     let at = this.position;
-    let wordsFrom = at + SHORT_STRING_BYTES;
+    const wordsFrom = at + SHORT_STRING_BYTES;
     this.hasEscapes = false;
     while (at < end) {
       if (at >= wordsFrom) {
         at = this.#skipPlainWords(at);
-        // What stopped the words is within the next four bytes, or the input is about to end.
-        wordsFrom = at + 4;
         if (at >= end) break;
       }
       const byte = bytes[at] as number;
@@ -130,24 +131,18 @@ export class JsonLexer {
     return at;
   }
 
-  /** Goes over four bytes at a time while none of them is a quote, a backslash or a control character. */
+  /** Returns where the next quote, backslash or control character is; or a place before it near the end of the text. */
   #skipPlainWords(from: number): number {
     this.#view ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
     const view = this.#view;
-    const last = this.#end - 4;
+    const last = this.#end - WORDS_BYTES;
     let at = from;
     while (at <= last) {
-      const word = view.getInt32(at, true);
-      const quote = word ^ 0x22222222;
-      const backslash = word ^ 0x5c5c5c5c;
-      // "Determine if a word has a zero byte", "… a byte less than n" (Anderson, Bit Twiddling Hacks). As a
-      // question about the whole word both are exact.
-      const found =
-        ((quote - 0x01010101) & ~quote) |
-        ((backslash - 0x01010101) & ~backslash) |
-        ((word - 0x20202020) & ~word);
-      if ((found & 0x80808080) !== 0) return at;
-      at += 4;
+      const first = marksOfSpecial(view.getInt32(at, true));
+      const second = marksOfSpecial(view.getInt32(at + 4, true));
+      if ((first | second) !== 0)
+        return at + (first !== 0 ? offsetOfFirst(first) : 4 + offsetOfFirst(second));
+      at += WORDS_BYTES;
     }
     return at;
   }
@@ -200,6 +195,22 @@ export class JsonLexer {
     if (at === from) throw new JsonSyntaxError(from);
     return at;
   }
+}
+
+/**
+ * The highest bit of each of four bytes that is a quote, a backslash or below 0x20; of those above the first of them
+ * it may be set too ("Determine if a word has a zero byte", "… a byte less than n": Anderson, Bit Twiddling Hacks).
+ * With its second bit turned a quote is 0x20, and what was 0x20 is above it: one question is about both.
+ */
+function marksOfSpecial(word: number): number {
+  const turned = word ^ 0x02020202;
+  const backslash = word ^ 0x5c5c5c5c;
+  return (((turned - 0x21212121) & ~turned) | ((backslash - 0x01010101) & ~backslash)) & 0x80808080;
+}
+
+/** Where the first of the marks is: the lowest byte is the first. */
+function offsetOfFirst(marks: number): number {
+  return (31 - Math.clz32(marks & -marks)) >> 3;
 }
 
 /** Whether the byte is an ASCII digit. */
