@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { wasMalformed } from '../http/listener.ts';
 import { Failure, type FailureCode, retryAfterSecondsOf, statusOf, toFailureJson } from './failure.ts';
+import type { Outbox } from './outbox.ts';
 import { lingerAfterAnswer } from './read-body.ts';
 
 /** How an exchange ended, other than by a whole response. */
@@ -17,6 +18,8 @@ export interface ExchangeStart {
   readonly requestId: string;
   /** Request bytes thrown away after an early answer, before the connection is closed. */
   readonly lingerBytes: number;
+  /** Where what is sent for it waits for the rest of its turn. */
+  readonly outbox: Outbox;
 }
 
 /**
@@ -27,6 +30,7 @@ export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
+  readonly outbox: Outbox;
   /** When the request arrived: monotonic, in milliseconds. */
   readonly arrivedMs = performance.now();
   /** What is under way for it; told once when the client goes away, or the exchange is cut, before it is over. */
@@ -44,6 +48,7 @@ export class Exchange {
     this.request = start.request;
     this.response = start.response;
     this.requestId = start.requestId;
+    this.outbox = start.outbox;
     this.#lingerBytes = start.lingerBytes;
     const onClose = () => this.#close();
     this.response.once('close', onClose);

@@ -5,6 +5,7 @@ import { Exchange } from './exchange.ts';
 import { handleModels } from './handle-models.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { InFlight } from './in-flight.ts';
+import { Outbox } from './outbox.ts';
 import { PendingRecords } from './pending-records.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 
@@ -41,13 +42,15 @@ const isRecorded = (path: string): path is RecordedEndpoint => RECORDED_ENDPOINT
 export function createProxy(initial: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
   let settings = initial;
   const inFlight = new InFlight();
+  const outbox = new Outbox();
   const pending = new PendingRecords(collaborators.onRecord);
   let phase: 'serving' | 'closing' | 'ending' = 'serving';
   let onIdle: (() => void) | null = null;
 
   function begin(request: IncomingMessage, response: ServerResponse): Exchange {
     if (phase !== 'serving') response.shouldKeepAlive = false;
-    return new Exchange({ request, response, requestId: randomUUID(), lingerBytes: settings.maxBodyBytes });
+    const lingerBytes = settings.maxBodyBytes;
+    return new Exchange({ request, response, requestId: randomUUID(), lingerBytes, outbox });
   }
 
   /** Keeps the exchange in flight until it ends, whichever way. */
@@ -106,6 +109,8 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
       pending.flush();
     },
     cutAll() {
+      // What is ready to be sent is not cut.
+      outbox.flush();
       const cut = [...inFlight];
       for (const exchange of cut) exchange.cut();
       return cut.length;

@@ -3,6 +3,7 @@ import { EventRelay } from './event-relay.ts';
 import type { Exchange } from './exchange.ts';
 import { type FailureCode, toErrorEvent } from './failure.ts';
 import { type ReplicaHeaders, toFieldText } from './headers.ts';
+import type { Sendable } from './outbox.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
 import type { UndoRules } from './undo-usage.ts';
 
@@ -38,7 +39,7 @@ export type ResponseFacts = StreamTap | JsonTap | null;
  * Copies one response to the client: one read, one write, however many chunks or events the read holds. The replica is
  * paused while the client does not read. Knows how each kind of response ends when the replica breaks off.
  */
-export class Relay {
+export class Relay implements Sendable {
   readonly isEventStream: boolean;
   /** When the last read came, on the clock of performance.now(); the first is that of the head. */
   lastReadMs = performance.now();
@@ -53,6 +54,8 @@ export class Relay {
   #out: Buffer[] = [];
   #isFlushDue = false;
   #isHeadOut = false;
+  /** Null until the response is complete. */
+  #trailers: readonly [string, string][] | null = null;
 
   constructor(exchange: Exchange, source: ResponseSource, head: ResponseHead, options: RelayOptions) {
     this.#exchange = exchange;
@@ -102,7 +105,14 @@ export class Relay {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
     this.#noteEnd();
-    this.#body.end(this.#takeOut(), toPairs(rawTrailers ?? []));
+    this.#trailers = toPairs(rawTrailers ?? []);
+    this.#exchange.outbox.add(this);
+  }
+
+  /** Sends the last of a complete response. */
+  sendOut(): void {
+    if (this.#trailers !== null && !this.#exchange.response.destroyed)
+      this.#body.end(this.#takeOut(), this.#trailers);
   }
 
   /**
@@ -161,7 +171,7 @@ export class Relay {
   #flush(): void {
     this.#isFlushDue = false;
     const { response } = this.#exchange;
-    if (response.writableEnded || response.destroyed) return;
+    if (this.#trailers !== null || response.writableEnded || response.destroyed) return;
     const pieces = this.#takeOut();
     if (pieces.length > 0) {
       if (!this.#body.write(pieces) && !response.destroyed) this.#pauseSource();

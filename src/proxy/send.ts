@@ -4,6 +4,7 @@ import type { Replica } from '../replicas/replica.ts';
 import type { Abandonable, Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
 import { toClientHeaders } from './headers.ts';
+import type { Sendable } from './outbox.ts';
 import { Relay, type RelayOptions, type ResponseFacts, type ResponseHead } from './relay.ts';
 import { toWritable } from './upstream-body.ts';
 
@@ -62,7 +63,7 @@ interface HeldRefusal {
 }
 
 /** One try at one replica, as undici's handler of it. */
-class Attempt implements ConnectionAwareHandler, Abandonable {
+class Attempt implements ConnectionAwareHandler, Abandonable, Sendable {
   connection: Connection | null = null;
   readonly #request: AttemptRequest;
   readonly #settings: SendSettings;
@@ -84,8 +85,14 @@ class Attempt implements ConnectionAwareHandler, Abandonable {
   }
 
   start(): void {
-    const { exchange, replica, method, path, headers, body, onFreshConnection } = this.#request;
+    const { exchange } = this.#request;
     exchange.attempt = this;
+    exchange.outbox.add(this);
+  }
+
+  sendOut(): void {
+    if (this.#isOver) return;
+    const { replica, method, path, headers, body, onFreshConnection } = this.#request;
     const options = { method, path: replica.pathPrefix + path, ...toWritable(headers, body) };
     try {
       if (onFreshConnection) replica.connections.dispatchOnFresh(options, this);
