@@ -55,11 +55,13 @@ const SHAPES: readonly Shape[] = [
     name: 'stream options',
     toBody: (size) => `{"model":"m","stream":true,"stream_options":{${fill('"a":0,', size)}"b":0}}`,
   },
-  { name: 'digits inline', toBody: () => chatOf(`[${fill('0,', 64 * 1024 - 60)}0]`) },
+  // As much as is read at once: 128 KiB, or 4,096 members and elements.
+  { name: 'digits inline', toBody: () => chatOf(`[${fill('0,', 2 * 4_000)}0]`) },
   {
     name: 'empty parts inline',
-    toBody: () => chatOf(`[{"content":[${fill('{"text":""},', 64 * 1024 - 80)}""]}]`),
+    toBody: () => chatOf(`[{"content":[${fill('{"text":""},', 12 * 2_000)}""]}]`),
   },
+  { name: 'escapes inline', toBody: () => chatOf(`[{"content":"${fill('\\n', 128 * 1024 - 80)}"}]`) },
   { name: '1-byte chunks', toBody: (size) => chatOf(`["${fill('x', size / 10)}"]`), chunkBytes: 1 },
 ];
 

@@ -37,6 +37,14 @@ const EXACT_INTEGER_CHARS = 15;
 /** Most cursors never skip a container, so that the stack is made when it is needed. */
 const NO_NESTING = new Uint8Array(0);
 
+/** More members than any text has: a Buffer holds fewer bytes than they would need. */
+const UNBOUNDED = 2 ** 30;
+
+/** A text has more members and elements than the cursor was to go over. Says nothing of whether it is JSON. */
+export class MemberLimitError extends Error {
+  override readonly name = 'MemberLimitError';
+}
+
 /** A nesting stack above this size is given back when the value that needed it has been skipped. */
 const KEPT_NESTING_BYTES = 4096;
 
@@ -47,7 +55,8 @@ const KEPT_NESTING_BYTES = 4096;
  *
  * The caller follows the text: `beginObject`, then `nextKey` until it returns false, reading or skipping
  * exactly one value after each key; arrays alike. Every method throws {@link JsonSyntaxError} where the text
- * is not JSON, and where the next value is not of the kind that was asked for: {@link peek} first.
+ * is not JSON, and where the next value is not of the kind that was asked for: {@link peek} first. Where
+ * `membersLeft` is exceeded it throws {@link MemberLimitError}.
  */
 export class JsonCursor {
   /** Offset of the opening quote of the key last read. */
@@ -56,6 +65,8 @@ export class JsonCursor {
   valueStart = 0;
   /** One past the value last read or skipped, or past the object or array whose end was last reached. */
   valueEnd = 0;
+  /** How many members and elements may still be read, those of what is skipped included. */
+  membersLeft = UNBOUNDED;
 
   #bytes: Buffer;
   readonly #lexer: JsonLexer;
@@ -83,6 +94,7 @@ export class JsonCursor {
   reset(bytes: Buffer, start: number, end: number): this {
     this.#bytes = bytes;
     this.#lexer.reset(bytes, start, end);
+    this.membersLeft = UNBOUNDED;
     this.#opened = false;
     return this;
   }
@@ -237,6 +249,7 @@ export class JsonCursor {
       this.valueEnd = ++this.#lexer.position;
       return false;
     }
+    if (--this.membersLeft < 0) throw new MemberLimitError();
     if (this.#opened) {
       this.#opened = false;
       return true;

@@ -49,9 +49,14 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
  *   needs; `missing_model` if `model` is absent, no string, or 64 KiB long
+ * @throws {MemberLimitError} if it has more members and elements, on all levels together, than `maxMembers`
  */
-export function readRequestFacts(body: Buffer, endpoint: RecordedEndpoint): RequestFacts {
-  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint]).read();
+export function readRequestFacts(
+  body: Buffer,
+  endpoint: RecordedEndpoint,
+  maxMembers?: number,
+): RequestFacts {
+  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], maxMembers).read();
   if (facts === undefined) throw new Failure('missing_model');
   return facts;
 }
@@ -89,8 +94,9 @@ class FactsReader {
   #text: Span | undefined;
   #tools: Span | undefined;
 
-  constructor(body: Buffer, textMember: string) {
+  constructor(body: Buffer, textMember: string, maxMembers?: number) {
     this.#cursor = new JsonCursor(body);
+    if (maxMembers !== undefined) this.#cursor.membersLeft = maxMembers;
     this.#textMember = textMember;
   }
 

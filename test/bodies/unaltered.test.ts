@@ -120,7 +120,7 @@ describe('a large body', () => {
     return head + 'é'.repeat(50) + 'x'.repeat(sizeBytes - head.length - tail.length - 100) + tail;
   };
   const limitBytes = 32 * 1024 * 1024;
-  const sizes = [60_000, 64 * 1024, 64 * 1024 + 1, 1_000_000, limitBytes];
+  const sizes = [60_000, 64 * 1024 + 1, 128 * 1024, 128 * 1024 + 1, 1_000_000, limitBytes];
 
   test.for(sizes)('of %i bytes reaches the replica byte for byte', async (sizeBytes) => {
     await using replica = await startFakeReplica();

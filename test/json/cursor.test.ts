@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonCursor, JsonSyntaxError } from '../../src/json/cursor.ts';
+import { JsonCursor, JsonSyntaxError, MemberLimitError } from '../../src/json/cursor.ts';
 
 /** Builds the value through the pull interface, as JSON.parse would. */
 function readValue(cursor: JsonCursor): unknown {
@@ -215,6 +215,48 @@ describe('a cursor over a JSON text', () => {
         expect(byReading(text)).toStrictEqual(byParsing(text));
       }
     }
+  });
+
+  it('agrees with JSON.parse about long strings, whatever stands in them side by side', () => {
+    const units = [
+      '\u0000',
+      '\u001f',
+      ' ',
+      '!',
+      '#',
+      '[',
+      ']',
+      '\\n',
+      '\\"',
+      '\\\\',
+      '\u007f',
+      'é',
+      '\u2028',
+      '😀',
+    ];
+    const content = fc.string({ unit: fc.constantFrom(...units, 'a', 'a', 'a', 'a'), maxLength: 60 });
+    fc.assert(
+      fc.property(content, content, fc.nat({ max: 80 }), (first, second, length) => {
+        for (const damage of ['', '"', '\\']) {
+          const text = `["${'a'.repeat(length)}${first}${damage}${second}"]`;
+          expect(byReading(text)).toStrictEqual(byParsing(text));
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('goes over no more members and elements than it may, on all levels', () => {
+    const bytes = Buffer.from('{"a":[1,[],{"b":2}],"c":3}');
+    const skipWith = (membersLeft: number) => {
+      const cursor = new JsonCursor(bytes);
+      cursor.membersLeft = membersLeft;
+      cursor.skip();
+      return cursor;
+    };
+    expect(skipWith(6).membersLeft).toBe(0);
+    expect(() => skipWith(5)).toThrow(MemberLimitError);
+    expect(() => skipWith(6).reset(bytes, 0, bytes.length).skip()).not.toThrow();
   });
 
   it('nests as deep as the input, without recursion', () => {

@@ -32,6 +32,32 @@ describe('a body inspector', () => {
     expect(inspected).toMatchObject({ bytes: SMALL, facts: { model: 'm', maxTokens: 7 } });
   });
 
+  it('reads one of 128 KiB at once, and one of many members in its thread', async () => {
+    const inspector = createInspector();
+    const empty = bodyOf('').length;
+    const inspect = (body: Buffer) => inspector.inspect(inPieces(body), CHAT);
+    expect(inspect(bodyOf('x'.repeat(128 * 1024 - empty)))).not.toBeInstanceOf(Promise);
+    expect(inspect(bodyOf('x'.repeat(128 * 1024 + 1 - empty)))).toBeInstanceOf(Promise);
+
+    const many = Buffer.from(
+      `{"model":"m","messages":[${'0,'.repeat(4100)}{"content":"Grüße, wie geht es?"}]}`,
+    );
+    const inThread = inspect(many);
+    expect(inThread).toBeInstanceOf(Promise);
+    const { bytes, facts, describeText } = await inThread;
+    expect(bytes.equals(many)).toBe(true);
+    expect(describeText()).toEqual(describeRequestText(many, facts, CHAT, createPrefixHasher(settings)));
+    expect(describeText()).toMatchObject({ promptChars: 19 });
+  });
+
+  it('refuses one of many members that is no JSON further on', async () => {
+    const refused = createInspector().inspect(
+      [Buffer.from(`{"model":"m","messages":[${'0,'.repeat(5000)}`)],
+      CHAT,
+    );
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_json' });
+  });
+
   it('lets the event loop turn while it reads a large one', async () => {
     let turnCount = 0;
     const countTurns = () => {
