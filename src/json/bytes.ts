@@ -17,7 +17,7 @@ export const LOWER_T = 0x74;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 
-/** Whether these bytes stand there: one by one, which for some hundred bytes is as fast as Buffer.compare. */
+/** Whether these few bytes stand there. */
 export function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
   if (bytes.length - start < wanted.length) return false;
   for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
