@@ -37,7 +37,7 @@ const EXACT_INTEGER_CHARS = 15;
 /** Most cursors never skip a container, so that the stack is made when it is needed. */
 const NO_NESTING = new Uint8Array(0);
 
-/** More members than any text has: a Buffer holds fewer bytes than they would need. */
+/** No limit: a text of so many members has two gigabytes or more. */
 const UNBOUNDED = 2 ** 30;
 
 /** A text has more members and elements than the cursor was to go over. Says nothing of whether it is JSON. */

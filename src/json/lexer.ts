@@ -137,12 +137,11 @@ export class JsonLexer {
     const view = this.#view;
     const last = this.#end - WORDS_BYTES;
     let at = from;
-    while (at <= last) {
+    for (; at <= last; at += WORDS_BYTES) {
       const first = marksOfSpecial(view.getInt32(at, true));
+      if (first !== 0) return at + offsetOfFirst(first);
       const second = marksOfSpecial(view.getInt32(at + 4, true));
-      if ((first | second) !== 0)
-        return at + (first !== 0 ? offsetOfFirst(first) : 4 + offsetOfFirst(second));
-      at += WORDS_BYTES;
+      if (second !== 0) return at + 4 + offsetOfFirst(second);
     }
     return at;
   }

@@ -111,8 +111,8 @@ export class Relay implements Sendable {
 
   /** Sends the last of a complete response. */
   sendOut(): void {
-    if (this.#trailers !== null && !this.#exchange.response.destroyed)
-      this.#body.end(this.#takeOut(), this.#trailers);
+    if (this.#trailers === null || this.#exchange.response.destroyed) return;
+    this.#body.end(this.#takeOut(), this.#trailers);
   }
 
   /**
