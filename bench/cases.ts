@@ -110,6 +110,13 @@ export const CASES: readonly Case[] = [
     targets: ['gateway', 'gateway-2-workers'],
     clients: 64,
   }),
+  // A request takes long enough for what load and replica take of the same cores to be little beside it.
+  closedCase('workers-100k', 'as prompt-100k with 32 clients, one worker and two', {
+    reference: 'gateway',
+    targets: ['gateway', 'gateway-2-workers'],
+    promptChars: 100_000,
+    clients: 32,
+  }),
 ];
 
 interface ClosedOptions {

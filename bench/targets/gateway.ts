@@ -16,7 +16,7 @@ export const gatewayTargets: readonly Target[] = [
   toTarget('gateway', {}),
   toTarget('baseline', { checkout: (baseline) => baseline }),
   toTarget('gateway-collector-down', { isCollectorDown: true, onlyFor: ['collector-down', 'queue-full'] }),
-  toTarget('gateway-2-workers', { workers: 2, onlyFor: ['workers'] }),
+  toTarget('gateway-2-workers', { workers: 2, onlyFor: ['workers', 'workers-100k'] }),
 ];
 
 function toTarget(
