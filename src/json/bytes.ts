@@ -17,6 +17,11 @@ export const LOWER_T = 0x74;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 
+/** The same bytes, to be read several at a time. */
+export function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}
+
 /** Whether these few bytes stand there. */
 export function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
   if (bytes.length - start < wanted.length) return false;

@@ -1,5 +1,4 @@
 import {
-  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -311,14 +310,4 @@ export class JsonCursor {
     if (!hasEscapes) return this.#bytes.toString('utf8', start, end);
     return JSON.parse(this.#bytes.toString('utf8', start - 1, end + 1)) as string;
   }
-}
-
-/**
- * The UTF-8 of a string that a cursor has gone over before, given with its quotes: a view of `bytes` if it has no
- * escapes. Lone surrogates become U+FFFD.
- */
-export function utf8OfString(bytes: Buffer, { start, end }: Span): Buffer {
-  const written = bytes.subarray(start + 1, end - 1);
-  if (!written.includes(BACKSLASH)) return written;
-  return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
 }

@@ -1,4 +1,4 @@
-import { BACKSLASH, DOT, LOWER_E, MINUS, NINE, PLUS, QUOTE, ZERO } from './bytes.ts';
+import { BACKSLASH, DOT, LOWER_E, MINUS, NINE, PLUS, QUOTE, viewOf, ZERO } from './bytes.ts';
 
 /** The bytes are not one JSON text. The message names the offset only: the input may be somebody's prompt. */
 export class JsonSyntaxError extends Error {
@@ -17,9 +17,6 @@ export const NOTHING = -1;
 
 /** Strings up to this length are scanned bytewise: for them a DataView costs more than it saves. */
 const SHORT_STRING_BYTES = 64;
-
-/** So many bytes of a long string are looked at together. */
-const WORDS_BYTES = 8;
 
 /**
  * The words of JSON, in place: white space, strings, numbers and literals. It knows no nesting; that is
@@ -133,15 +130,13 @@ export class JsonLexer {
 
   /** Returns where the next quote, backslash or control character is; or a place before it near the end of the text. */
   #skipPlainWords(from: number): number {
-    this.#view ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    this.#view ??= viewOf(this.#bytes);
     const view = this.#view;
-    const last = this.#end - WORDS_BYTES;
+    const last = this.#end - 4;
     let at = from;
-    for (; at <= last; at += WORDS_BYTES) {
-      const first = marksOfSpecial(view.getInt32(at, true));
-      if (first !== 0) return at + offsetOfFirst(first);
-      const second = marksOfSpecial(view.getInt32(at + 4, true));
-      if (second !== 0) return at + 4 + offsetOfFirst(second);
+    for (; at <= last; at += 4) {
+      const marks = marksOfSpecial(view.getInt32(at, true));
+      if (marks !== 0) return at + offsetOfFirst(marks);
     }
     return at;
   }

@@ -7,6 +7,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  viewOf,
 } from './bytes.ts';
 import { MemberReader, parseCount, parseString } from './member-reader.ts';
 
@@ -196,7 +197,7 @@ const SHORT_RUN_BYTES = 32;
 function findStructure(chunk: Buffer, from: number): number {
   const wordsFrom = Math.min(from + SHORT_RUN_BYTES, chunk.length);
   for (let at = from; at < wordsFrom; at++) if (isStructure(chunk[at] as number)) return at;
-  const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.length);
+  const view = viewOf(chunk);
   let at = wordsFrom;
   for (; at + 4 <= chunk.length; at += 4) {
     const word = view.getInt32(at, true);

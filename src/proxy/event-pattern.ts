@@ -1,4 +1,4 @@
-import { BACKSLASH, QUOTE } from '../json/bytes.ts';
+import { BACKSLASH, QUOTE, viewOf } from '../json/bytes.ts';
 import { JsonLexer, JsonSyntaxError } from '../json/lexer.ts';
 import type { MemberSpan } from './stream-chunk.ts';
 
@@ -52,10 +52,6 @@ export class EventPattern {
     this.hasText = textEnd > textStart;
     return textEnd + this.#after.byteLength;
   }
-}
-
-function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, byteLength);
 }
 
 /** Whether these bytes stand there: four at a time, a third of what comparing them one by one takes. */

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
-import { QUOTE } from '../json/bytes.ts';
-import { JsonCursor, type Span, utf8OfString } from '../json/cursor.ts';
+import { BACKSLASH, QUOTE } from '../json/bytes.ts';
+import { JsonCursor, type Span } from '../json/cursor.ts';
 import { countCodePoints, type PrefixChain, type PrefixHasher } from './prefix-hashes.ts';
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
@@ -209,4 +209,14 @@ function readMembers(cursor: JsonCursor, wanted: ReadonlySet<string>): Members {
 /** Where the value stands that the cursor has just gone over. */
 function spanOf({ valueStart, valueEnd }: JsonCursor): Span {
   return { start: valueStart, end: valueEnd };
+}
+
+/**
+ * The UTF-8 of a string that a cursor has gone over before, given with its quotes: a view of `bytes` if it has no
+ * escapes. Lone surrogates become U+FFFD.
+ */
+function utf8OfString(bytes: Buffer, { start, end }: Span): Buffer {
+  const written = bytes.subarray(start + 1, end - 1);
+  if (!written.includes(BACKSLASH)) return written;
+  return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
 }
