@@ -1,0 +1,308 @@
+import {
+  BACKSLASH,
+  CR,
+  EQUALS,
+  LF,
+  QUOTE,
+  QUOTED_BYTES,
+  SEMICOLON,
+  TEXT_BYTES,
+  TOKEN_BYTES,
+} from './characters.ts';
+import { FieldLines } from './field-lines.ts';
+import { Fields } from './fields.ts';
+import type { Framing } from './head.ts';
+import { HttpError } from './http-error.ts';
+
+/** Receives a body as it is read. */
+export interface BodySink {
+  /** A view into the read: valid as long as that buffer. */
+  onData(view: Buffer): void;
+}
+
+/**
+ * ```
+ *  DONE ◄── length is 0 ── DATA_OF_LENGTH          UNTIL_CLOSE ── end() ──► DONE
+ *
+ *           ┌────────────── DATA_LF ◄── DATA_CR ◄──────────────┐
+ *           ▼                                                  │
+ *  SIZE_START ─► SIZE ─┬────────────────────► SIZE_LF ─► DATA ─┘
+ *                      └─► EXTENSION_… ───────► │
+ *                                               └─ size 0 ─► TRAILER_START ◄─► TRAILER_LINE, TRAILER_LF
+ *                                                               └─► TRAILER_END_LF ─► DONE
+ * ```
+ */
+const DONE = 0;
+const DATA_OF_LENGTH = 1;
+const UNTIL_CLOSE = 2;
+const SIZE_START = 3;
+const SIZE = 4;
+const EXTENSION_START = 5;
+const EXTENSION_NAME = 6;
+const EXTENSION_VALUE_START = 7;
+const EXTENSION_TOKEN = 8;
+const EXTENSION_QUOTED = 9;
+const EXTENSION_ESCAPED = 10;
+const EXTENSION_QUOTED_END = 11;
+const SIZE_LF = 12;
+const DATA = 13;
+const DATA_CR = 14;
+const DATA_LF = 15;
+const TRAILER_START = 16;
+const TRAILER_LINE = 17;
+const TRAILER_LF = 18;
+const TRAILER_END_LF = 19;
+
+const MAX_SIZE_DIGITS = 15;
+const DEFAULT_MAX_LINE_BYTES = 4096;
+const DEFAULT_MAX_TRAILER_BYTES = 16 * 1024;
+const NOTHING = Buffer.alloc(0);
+const NOT_A_DIGIT = 255;
+
+/** The value of each byte as a hexadecimal digit. */
+const HEX_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const digit = Number.parseInt(String.fromCharCode(byte), 16);
+  return Number.isNaN(digit) ? NOT_A_DIGIT : digit;
+});
+
+/**
+ * Reads the body of one message after the other, pushed in reads that may be cut anywhere (RFC 9112 6, 7). It copies
+ * nothing but trailer fields, and looks at each byte of a line once, however it is cut.
+ */
+export class BodyReader {
+  readonly #maxLineBytes: number;
+  readonly #maxTrailerBytes: number;
+  #state = DONE;
+  /** Bytes of the body, or of its present chunk, that have not come yet; while a size is read, what it is so far. */
+  #leftBytes = 0;
+  #sizeDigits = 0;
+  #lineBytes = 0;
+  /** The trailer section as far as it came. */
+  #trailerText = NOTHING;
+  #trailerBytes = 0;
+  #trailers = new Fields();
+
+  /** `maxLineBytes` bounds the line of a chunk's size with its extensions, `maxTrailerBytes` the trailer section. */
+  constructor(limits: { readonly maxLineBytes?: number; readonly maxTrailerBytes?: number } = {}) {
+    this.#maxLineBytes = limits.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
+    this.#maxTrailerBytes = limits.maxTrailerBytes ?? DEFAULT_MAX_TRAILER_BYTES;
+  }
+
+  /** Whether the body has come whole. */
+  get isDone(): boolean {
+    return this.#state === DONE;
+  }
+
+  /** The trailer fields of a chunked body, once done; empty otherwise. */
+  get trailers(): Fields {
+    return this.#trailers;
+  }
+
+  /** Begins the body of the next message. It is done at once when there is none, or when its length is 0. */
+  start(framing: Framing): void {
+    if (this.#trailers.count > 0) this.#trailers = new Fields();
+    this.#trailerText = NOTHING;
+    this.#trailerBytes = 0;
+    switch (framing.kind) {
+      case 'none':
+        this.#state = DONE;
+        break;
+      case 'length':
+        this.#state = framing.bytes === 0 ? DONE : DATA_OF_LENGTH;
+        this.#leftBytes = framing.bytes;
+        break;
+      case 'chunked':
+        this.#startSize();
+        break;
+      case 'until_close':
+        this.#state = UNTIL_CLOSE;
+        break;
+    }
+  }
+
+  /**
+   * Takes bytes from `start`, gives those of the body to the sink, and returns the offset of the first byte that is
+   * not the body's. Throws HttpError('malformed'); the reader is of no use then until the next `start`.
+   */
+  read(bytes: Buffer, start: number, sink: BodySink): number {
+    let at = start;
+    while (at < bytes.length) {
+      switch (this.#state) {
+        case DONE:
+          return at;
+        case UNTIL_CLOSE:
+          sink.onData(viewOf(bytes, at, bytes.length));
+          return bytes.length;
+        case DATA_OF_LENGTH:
+        case DATA:
+          at = this.#readData(bytes, at, sink);
+          break;
+        case TRAILER_START:
+        case TRAILER_LINE:
+        case TRAILER_LF:
+        case TRAILER_END_LF:
+          at = this.#readTrailers(bytes, at);
+          break;
+        default:
+          at = this.#readSizeLine(bytes, at);
+      }
+    }
+    return at;
+  }
+
+  /**
+   * The peer ended its side. That ends a body whose end it marks; throws HttpError('closed_early') when another has
+   * not come whole.
+   */
+  end(): void {
+    if (this.#state === UNTIL_CLOSE) this.#state = DONE;
+    if (this.#state !== DONE) throw new HttpError('closed_early');
+  }
+
+  #startSize(): void {
+    this.#state = SIZE_START;
+    this.#leftBytes = 0;
+    this.#sizeDigits = 0;
+    this.#lineBytes = 0;
+  }
+
+  #readData(bytes: Buffer, start: number, sink: BodySink): number {
+    const end = Math.min(bytes.length, start + this.#leftBytes);
+    this.#leftBytes -= end - start;
+    if (this.#leftBytes === 0) this.#state = this.#state === DATA ? DATA_CR : DONE;
+    sink.onData(viewOf(bytes, start, end));
+    return end;
+  }
+
+  /** Reads on in the line end of a chunk's data and in the line of the next one's size. */
+  #readSizeLine(bytes: Buffer, start: number): number {
+    let at = start;
+    let state = this.#state;
+    while (at < bytes.length) {
+      const byte = bytes[at++] as number;
+      state = this.#next(state, byte);
+      if (state === SIZE_START) this.#startSize();
+      else if (++this.#lineBytes > this.#maxLineBytes) throw new HttpError('malformed');
+      if (state === DATA || state === TRAILER_START) {
+        this.#lineBytes = 0;
+        break;
+      }
+    }
+    this.#state = state;
+    return at;
+  }
+
+  /** The state after one more byte of a chunk's framing. */
+  #next(state: number, byte: number): number {
+    switch (state) {
+      case DATA_CR:
+        return expected(byte === CR, DATA_LF);
+      case DATA_LF:
+        return expected(byte === LF, SIZE_START);
+      case SIZE_LF:
+        return expected(byte === LF, this.#leftBytes === 0 ? TRAILER_START : DATA);
+      case SIZE_START:
+        return this.#addDigit(byte);
+      case SIZE:
+        return HEX_DIGITS[byte] === NOT_A_DIGIT ? afterPart(byte) : this.#addDigit(byte);
+      case EXTENSION_START:
+        return expected(TOKEN_BYTES[byte] === 1, EXTENSION_NAME);
+      case EXTENSION_NAME:
+        if (TOKEN_BYTES[byte] === 1) return EXTENSION_NAME;
+        return byte === EQUALS ? EXTENSION_VALUE_START : afterPart(byte);
+      case EXTENSION_VALUE_START:
+        return byte === QUOTE ? EXTENSION_QUOTED : expected(TOKEN_BYTES[byte] === 1, EXTENSION_TOKEN);
+      case EXTENSION_TOKEN:
+        return TOKEN_BYTES[byte] === 1 ? EXTENSION_TOKEN : afterPart(byte);
+      case EXTENSION_QUOTED:
+        if (byte === QUOTE) return EXTENSION_QUOTED_END;
+        if (byte === BACKSLASH) return EXTENSION_ESCAPED;
+        return expected(QUOTED_BYTES[byte] === 1, EXTENSION_QUOTED);
+      case EXTENSION_ESCAPED:
+        return expected(TEXT_BYTES[byte] === 1, EXTENSION_QUOTED);
+      default:
+        return afterPart(byte);
+    }
+  }
+
+  #addDigit(byte: number): number {
+    const digit = HEX_DIGITS[byte] as number;
+    const size = this.#leftBytes * 16 + digit;
+    if (digit === NOT_A_DIGIT || ++this.#sizeDigits > MAX_SIZE_DIGITS || size > Number.MAX_SAFE_INTEGER) {
+      throw new HttpError('malformed');
+    }
+    this.#leftBytes = size;
+    return SIZE;
+  }
+
+  #readTrailers(bytes: Buffer, start: number): number {
+    let at = start;
+    let state = this.#state;
+    while (at < bytes.length && state !== DONE) {
+      const byte = bytes[at++] as number;
+      switch (state) {
+        case TRAILER_START:
+          state = byte === CR ? TRAILER_END_LF : expected(TEXT_BYTES[byte] === 1, TRAILER_LINE);
+          break;
+        case TRAILER_LINE:
+          state = byte === CR ? TRAILER_LF : expected(TEXT_BYTES[byte] === 1, TRAILER_LINE);
+          break;
+        case TRAILER_LF:
+          state = expected(byte === LF, TRAILER_START);
+          break;
+        default:
+          state = expected(byte === LF, DONE);
+      }
+    }
+    this.#state = state;
+    // Nearly always there are none, and their end comes with that of the body.
+    if (state === DONE && this.#trailerBytes === 0 && at - start === LINE_END_BYTES) return at;
+    this.#keepTrailers(bytes, start, at);
+    if (state === DONE) this.#parseTrailers();
+    return at;
+  }
+
+  /** Copies a piece of the trailer section, into memory that doubles. */
+  #keepTrailers(bytes: Buffer, start: number, end: number): void {
+    const sizeBytes = this.#trailerBytes + end - start;
+    if (sizeBytes > this.#maxTrailerBytes) throw new HttpError('malformed');
+    if (sizeBytes > this.#trailerText.length) {
+      const larger = Buffer.allocUnsafe(Math.max(sizeBytes, 2 * this.#trailerText.length));
+      this.#trailerText.copy(larger, 0, 0, this.#trailerBytes);
+      this.#trailerText = larger;
+    }
+    bytes.copy(this.#trailerText, this.#trailerBytes, start, end);
+    this.#trailerBytes = sizeBytes;
+  }
+
+  #parseTrailers(): void {
+    const bytes = this.#trailerText;
+    const end = this.#trailerBytes;
+    this.#trailerText = NOTHING;
+    this.#trailerBytes = 0;
+    if (end === LINE_END_BYTES) return;
+    const lines = new FieldLines();
+    lines.read(bytes, 0, end - LINE_END_BYTES, bytes.toString('latin1', 0, end), 0);
+    // RFC 9110 6.5.1: what frames or routes a message has to stand before it.
+    if (lines.host !== null || lines.contentLength !== null || lines.transferEncoding !== null) {
+      throw new HttpError('malformed');
+    }
+    this.#trailers = lines.fields;
+  }
+}
+
+const LINE_END_BYTES = 2;
+
+function viewOf(bytes: Buffer, start: number, end: number): Buffer {
+  return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
+}
+
+/** What may stand behind a whole part of the line: the next extension, or the line's end. */
+function afterPart(byte: number): number {
+  return byte === SEMICOLON ? EXTENSION_START : expected(byte === CR, SIZE_LF);
+}
+
+function expected(isThere: boolean, next: number): number {
+  if (!isThere) throw new HttpError('malformed');
+  return next;
+}

@@ -1,0 +1,36 @@
+/** Header fields in the order and spelling in which they came. Values are latin-1, without surrounding white space. */
+export class Fields {
+  /** Parallel lists: entry i of each belongs to one field line. */
+  readonly names: string[] = [];
+  readonly lowerNames: string[] = [];
+  readonly values: string[] = [];
+
+  /** How many field lines there are. */
+  get count(): number {
+    return this.names.length;
+  }
+
+  /** Adds one field line behind the others. */
+  add(name: string, lowerName: string, value: string): void {
+    this.names.push(name);
+    this.lowerNames.push(lowerName);
+    this.values.push(value);
+  }
+
+  /** The value of a field; several of one name are joined by ", ". */
+  get(lowerName: string): string | undefined {
+    const { lowerNames, values } = this;
+    const first = lowerNames.indexOf(lowerName);
+    if (first === -1) return undefined;
+    let value = values[first] as string;
+    for (let i = first + 1; i < lowerNames.length; i++) {
+      if (lowerNames[i] === lowerName) value += `, ${values[i]}`;
+    }
+    return value;
+  }
+
+  /** Whether there is a field of that name. */
+  has(lowerName: string): boolean {
+    return this.lowerNames.includes(lowerName);
+  }
+}

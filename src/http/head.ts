@@ -1,0 +1,267 @@
+import { METHODS } from 'node:http';
+import {
+  CR,
+  HTAB,
+  isToken,
+  LF,
+  NINE,
+  SPACE,
+  TEXT_BYTES,
+  TOKEN_BYTES,
+  VISIBLE_BYTES,
+  ZERO,
+} from './characters.ts';
+import { FieldLines } from './field-lines.ts';
+import type { Fields } from './fields.ts';
+import { HttpError } from './http-error.ts';
+import { isAuthority, isTarget } from './target.ts';
+
+/** How the end of a message's body is found (RFC 9112 6.3). */
+export type Framing =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'length'; readonly bytes: number }
+  | { readonly kind: 'chunked' }
+  | { readonly kind: 'until_close' };
+
+/** What the head of a request says. */
+export interface RequestHead {
+  readonly method: string;
+  readonly target: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  readonly framing: Framing;
+  /** Whether the client lets the connection be kept. */
+  readonly keepsAlive: boolean;
+  /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
+  readonly connectionOptions: ReadonlySet<string> | null;
+  readonly expectsContinue: boolean;
+}
+
+/** What the head of a response says. */
+export interface ResponseHead {
+  readonly status: number;
+  /** Latin-1, byte for byte. */
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  readonly framing: Framing;
+  /** Whether the connection can be used again; never when the body ends with it. */
+  readonly keepsAlive: boolean;
+  /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
+  readonly connectionOptions: ReadonlySet<string> | null;
+}
+
+const NO_BODY: Framing = { kind: 'none' };
+const CHUNKED: Framing = { kind: 'chunked' };
+const UNTIL_CLOSE: Framing = { kind: 'until_close' };
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+const HEAD_END = Buffer.from('\r\n\r\n');
+const VERSION_PREFIX = 'HTTP/1.';
+/** `HTTP/1.1` */
+const VERSION_LENGTH = VERSION_PREFIX.length + 1;
+
+/**
+ * Offset behind the empty line that ends a head beginning at `start`, or -1 while it has not come. One empty line
+ * before the head is part of it (RFC 9112 2.2). `scanFrom` resumes: what stands before it was looked at, and is as it
+ * was.
+ *
+ * Throws HttpError('malformed') when what came can be no head: a bare CR or LF, a NUL or another control byte.
+ */
+export function findHeadEnd(bytes: Buffer, start: number, scanFrom: number = start): number {
+  // The end of the head may have begun in what was looked at.
+  const from = Math.max(start, scanFrom - (HEAD_END.length - 1));
+  const at = bytes.indexOf(HEAD_END, from);
+  if (at !== -1) return at + HEAD_END.length;
+  refuseNoHead(bytes, start, from);
+  return -1;
+}
+
+function refuseNoHead(bytes: Buffer, start: number, from: number): void {
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (TEXT_BYTES[byte] === 1) continue;
+    const isWhole =
+      byte === CR
+        ? at + 1 === bytes.length || bytes[at + 1] === LF
+        : byte === LF && isAfterCr(bytes, start, at);
+    if (!isWhole) throw new HttpError('malformed');
+  }
+}
+
+function isAfterCr(bytes: Buffer, start: number, at: number): boolean {
+  return at > start && bytes[at - 1] === CR;
+}
+
+/** Reads the request head `bytes[start, end)`, whole with its empty line. Throws HttpError. */
+export function parseRequestHead(bytes: Buffer, start: number, end: number): RequestHead {
+  const text = bytes.toString('latin1', start, end);
+  refuseUnended(text);
+  let at = text.startsWith('\r\n') ? 2 : 0;
+
+  const methodStart = at;
+  while (TOKEN_BYTES[bytes[start + at] as number] === 1) at++;
+  const method = text.slice(methodStart, at);
+  if (bytes[start + at] !== SPACE || !KNOWN_METHODS.has(method)) throw new HttpError('malformed');
+  const targetStart = ++at;
+  while (VISIBLE_BYTES[bytes[start + at] as number] === 1) at++;
+  const target = text.slice(targetStart, at);
+  if (bytes[start + at] !== SPACE || !isTarget(target, method)) throw new HttpError('malformed');
+  const minorVersion = minorVersionAt(text, ++at);
+  at += VERSION_LENGTH;
+  if (!text.startsWith('\r\n', at)) throw new HttpError('malformed');
+
+  const lines = new FieldLines();
+  lines.read(bytes, start + at + 2, end - 2, text, start);
+  // RFC 9112 3.2: a request of HTTP/1.1 has one Host. Its value may be empty.
+  if (lines.host === null ? minorVersion === 1 : lines.host !== '' && !isAuthority(lines.host)) {
+    throw new HttpError('malformed');
+  }
+  const connection = readConnection(lines.connection);
+  return {
+    method,
+    target,
+    minorVersion,
+    fields: lines.fields,
+    framing: framingOf(lines, minorVersion) ?? NO_BODY,
+    keepsAlive: isKept(connection, minorVersion),
+    connectionOptions: connection.options,
+    expectsContinue:
+      minorVersion === 1 && lines.expect !== null && lines.expect.toLowerCase() === '100-continue',
+  };
+}
+
+/**
+ * Reads the response head `bytes[start, end)`, whole with its empty line. The method of the request decides whether a
+ * body follows. Throws HttpError.
+ */
+export function parseResponseHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  requestMethod: string,
+): ResponseHead {
+  const text = bytes.toString('latin1', start, end);
+  refuseUnended(text);
+  const minorVersion = minorVersionAt(text, 0);
+  let at = VERSION_LENGTH;
+  if (text.charCodeAt(at) !== SPACE) throw new HttpError('malformed');
+  const status = statusAt(text, ++at);
+  at += 3;
+  let reason = '';
+  // The space is missing where the reason is, in what some servers send. It changes the meaning of nothing.
+  if (text.charCodeAt(at) === SPACE) {
+    const reasonStart = ++at;
+    while (TEXT_BYTES[bytes[start + at] as number] === 1) at++;
+    reason = text.slice(reasonStart, at);
+  }
+  if (!text.startsWith('\r\n', at)) throw new HttpError('malformed');
+
+  const lines = new FieldLines();
+  lines.read(bytes, start + at + 2, end - 2, text, start);
+  const framing = framingOf(lines, minorVersion) ?? UNTIL_CLOSE;
+  const hasNoBody = requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304;
+  const connection = readConnection(lines.connection);
+  return {
+    status,
+    reason,
+    minorVersion,
+    fields: lines.fields,
+    framing: hasNoBody ? NO_BODY : framing,
+    keepsAlive: (hasNoBody || framing !== UNTIL_CLOSE) && isKept(connection, minorVersion),
+    connectionOptions: connection.options,
+  };
+}
+
+function refuseUnended(text: string): void {
+  if (!text.endsWith('\r\n\r\n')) throw new HttpError('malformed');
+}
+
+function minorVersionAt(text: string, at: number): 0 | 1 {
+  const digit = text.charCodeAt(at + VERSION_PREFIX.length) - ZERO;
+  if (!text.startsWith(VERSION_PREFIX, at) || (digit !== 0 && digit !== 1)) throw new HttpError('malformed');
+  return digit;
+}
+
+function statusAt(text: string, at: number): number {
+  let status = 0;
+  for (let i = at; i < at + 3; i++) {
+    const code = text.charCodeAt(i);
+    if (!(code >= ZERO && code <= NINE)) throw new HttpError('malformed');
+    status = status * 10 + (code - ZERO);
+  }
+  if (status < 100) throw new HttpError('malformed');
+  return status;
+}
+
+/** What the head says about the body's end; null when it says nothing (RFC 9112 6.1, 6.2). */
+function framingOf({ transferEncoding, contentLength }: FieldLines, minorVersion: 0 | 1): Framing | null {
+  if (transferEncoding !== null) {
+    const isChunked = transferEncoding === 'chunked' || transferEncoding.toLowerCase() === 'chunked';
+    if (!isChunked || contentLength !== null || minorVersion === 0) throw new HttpError('malformed');
+    return CHUNKED;
+  }
+  return contentLength === null ? null : { kind: 'length', bytes: toLength(contentLength) };
+}
+
+/** 16 digits hold every safe integer; more could only be zeros before it. */
+const MAX_LENGTH_DIGITS = 16;
+
+function toLength(digits: string): number {
+  if (digits.length === 0 || digits.length > MAX_LENGTH_DIGITS) throw new HttpError('malformed');
+  let bytes = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const code = digits.charCodeAt(i);
+    if (code < ZERO || code > NINE) throw new HttpError('malformed');
+    bytes = bytes * 10 + (code - ZERO);
+  }
+  if (bytes > Number.MAX_SAFE_INTEGER) throw new HttpError('malformed');
+  return bytes;
+}
+
+interface ConnectionFacts {
+  readonly closes: boolean;
+  readonly keeps: boolean;
+  readonly options: ReadonlySet<string> | null;
+}
+
+const NOT_SAID: ConnectionFacts = { closes: false, keeps: false, options: null };
+const KEEPS: ConnectionFacts = { closes: false, keeps: true, options: null };
+const CLOSES: ConnectionFacts = { closes: true, keeps: false, options: null };
+
+function isKept({ closes, keeps }: ConnectionFacts, minorVersion: 0 | 1): boolean {
+  return !closes && (minorVersion === 1 || keeps);
+}
+
+/** Reads the list of options of all Connection fields (RFC 9110 7.6.1); members may be empty (5.6.1.2). */
+function readConnection(value: string | null): ConnectionFacts {
+  if (value === null) return NOT_SAID;
+  const lower = value.toLowerCase();
+  if (lower === 'keep-alive') return KEEPS;
+  if (lower === 'close') return CLOSES;
+  const options = new Set<string>();
+  for (const member of lower.split(',')) {
+    const option = withoutBlanks(member);
+    if (option === '') continue;
+    if (!isToken(option)) throw new HttpError('malformed');
+    options.add(option);
+  }
+  const closes = options.has('close');
+  const keeps = options.has('keep-alive');
+  const namedCount = options.size - Number(closes) - Number(keeps);
+  return { closes, keeps, options: namedCount === 0 ? null : options };
+}
+
+/** `trim` would take more than SP and HTAB: a no-break space too. */
+function withoutBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlankAt(text, start)) start++;
+  while (end > start && isBlankAt(text, end - 1)) end--;
+  return text.slice(start, end);
+}
+
+function isBlankAt(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code === SPACE || code === HTAB;
+}
