@@ -1,16 +1,23 @@
 import type { RecordOutlet } from '#otel/record-outlet.ts';
 import { startRecorder } from '#otel/start-recorder.ts';
 import type { Config } from './config/config.ts';
-import { configureListener, createListener, listen, stopAccepting } from './http/listener.ts';
+import { DeadlineClock, toTickMs } from './http/deadline-clock.ts';
+import { HttpServer } from './http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from './http/shared-limit.ts';
 import { createBodyInspector } from './proxy/body-inspector.ts';
+import { logDefect } from './proxy/defect.ts';
 import { createProxy } from './proxy/handle-request.ts';
 import type { ProxyCollaborators } from './proxy/proxy-context.ts';
 import { ReplicaLog, type ReplicaLogTarget } from './proxy/replica-log.ts';
 import { ReplicaPool } from './replicas/pool.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from './replicas/shared-state.ts';
 import type { Topology } from './replicas/topology.ts';
-import { toConnectionTimeouts, toListenerSettings, toProxySettings, toRecorderSettings } from './settings.ts';
+import {
+  toClientConnectionSettings,
+  toConnectionTimeouts,
+  toProxySettings,
+  toRecorderSettings,
+} from './settings.ts';
 
 /** What all data planes of a gateway have in common memory. */
 export interface ServingMemory {
@@ -92,11 +99,13 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const { outlet, log, onRecord } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { outlet, log });
   const shared = new SharedState(memory.replicas);
+  const clock = new DeadlineClock(tickOf(config));
+  const onDefect = (error: unknown) => logDefect(error, log);
   const pool = new ReplicaPool({
     ...{ shared, worker, policy: config.routing.policy },
     timeouts: toConnectionTimeouts(config),
     queueCapacity: config.limits.queue,
-    ...{ health: config.health, log },
+    ...{ health: config.health, log, clock, onDefect },
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
@@ -104,21 +113,25 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
   });
-  const connections = new SharedLimit(memory.connections, worker);
-  const listener = createListener(toListenerSettings(config), connections, proxy.handle);
+  const server = new HttpServer(toClientConnectionSettings(config), {
+    ...{ clock, handle: proxy.handle, onDefect },
+    connections: new SharedLimit(memory.connections, worker),
+    onTooMany: logSometimes(() => log.warn({}, 'limits.connections reached: new connections are closed')),
+  });
 
   /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
   async function endCut(): Promise<void> {
     await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
-    listener.closeAllConnections();
+    server.destroyConnections();
     await proxy.untilIdle();
   }
 
   return {
-    listen: (address) => listen(listener, address),
+    listen: (address) => server.listen(address),
     apply: async (topology) => pool.apply(topology),
     async configure(next) {
-      configureListener(listener, toListenerSettings(next));
+      clock.setTick(tickOf(next));
+      server.configure(toClientConnectionSettings(next));
       proxy.configure(toProxySettings(next));
       pool.configure({
         policy: next.routing.policy,
@@ -130,10 +143,12 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     // Nothing else of this thread runs while somebody asks: whatever was decided is written.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),
-    startClosing: () => proxy.startClosing(),
+    startClosing() {
+      proxy.startClosing();
+      server.startClosing();
+    },
     async finish(graceMs) {
-      proxy.endKeepAlive();
-      stopAccepting(listener);
+      server.stopAccepting();
       const isIdle = await Promise.race([
         proxy.untilIdle().then(() => true),
         delay(graceMs).then(() => false),
@@ -144,10 +159,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       return cutRequests;
     },
     async close() {
-      listener.close();
-      listener.closeAllConnections();
+      server.stopAccepting();
+      server.destroyConnections();
       proxy.finishRecords();
-      await pool.close();
+      pool.close();
       await inspector.close();
       await recorder.shutdown();
     },
@@ -159,4 +174,23 @@ function delay(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms).unref();
   });
+}
+
+/** How often the deadlines of connections are looked at. */
+function tickOf({ timeouts }: Config): number {
+  const { clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs } = timeouts;
+  return toTickMs([clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs]);
+}
+
+const SOMETIMES_MS = 60_000;
+
+/** Does something the first time it is called, and then at most once a minute. */
+function logSometimes(act: () => void): () => void {
+  let nextMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = performance.now();
+    if (nowMs < nextMs) return;
+    nextMs = nowMs + SOMETIMES_MS;
+    act();
+  };
 }

@@ -4,6 +4,7 @@ import type { MetricsSettings } from '#otel/metrics/start-metrics.ts';
 import type { RecorderSettings } from '#otel/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from './config/config.ts';
+import type { ClientConnectionSettings } from './http/client-connection.ts';
 import type { ListenerSettings } from './http/listener.ts';
 import type { ProxySettings } from './proxy/proxy-context.ts';
 import type { ConnectionTimeouts } from './replicas/connections.ts';
@@ -32,7 +33,18 @@ export function toConnectionTimeouts({ timeouts, discovery }: Config): Connectio
   return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
 }
 
-/** What both listeners are told. */
+/** What the connections of clients are told. */
+export function toClientConnectionSettings({ limits, timeouts }: Config): ClientConnectionSettings {
+  return {
+    maxHeadBytes: limits.headersBytes,
+    headTimeoutMs: timeouts.clientHeadersMs,
+    keepAliveMs: timeouts.keepAliveMs,
+    sendTimeoutMs: timeouts.idleMs,
+    maxDiscardedBytes: limits.bodyBytes,
+  };
+}
+
+/** What the admin listener is told. */
 export function toListenerSettings({ limits, timeouts }: Config): ListenerSettings {
   return {
     maxHeaderBytes: limits.headersBytes,

@@ -40,11 +40,14 @@ export class SharedLimit {
     this.#limitUnits = Math.floor(limit / this.#unit);
   }
 
-  /** Whether so much could be taken; nothing is taken when it could not. */
-  tryTake(amount: number): boolean {
+  /**
+   * Whether so much could be taken; nothing is taken when it could not. `leaves`: the share of the limit, from 0 to 1,
+   * that is left for others.
+   */
+  tryTake(amount: number, leaves = 0): boolean {
     // Taken first and looked at afterwards: of two workers at the brim at most one gets the rest.
     this.#hold(this.#held + amount);
-    if (this.#heldByAll() <= this.#limitUnits) return true;
+    if (this.#heldByAll() <= this.#limitUnits * (1 - leaves)) return true;
     this.#hold(this.#held - amount);
     return false;
   }

@@ -1,8 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { wasMalformed } from '../http/listener.ts';
+import type { RequestHead } from '../http/head.ts';
+import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
 import { Failure, type FailureCode, retryAfterSecondsOf, statusOf, toFailureJson } from './failure.ts';
 import type { Outbox } from './outbox.ts';
-import { lingerAfterAnswer } from './read-body.ts';
 
 /** How an exchange ended, other than by a whole response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
@@ -13,12 +12,9 @@ export interface Abandonable {
 }
 
 export interface ExchangeStart {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly http: HttpExchange;
   readonly requestId: string;
-  /** Request bytes thrown away after an early answer, before the connection is closed. */
-  readonly lingerBytes: number;
-  /** Where what is sent for it waits for the rest of its turn. */
+  /** Where requests to replicas wait for the rest of their turn. */
   readonly outbox: Outbox;
 }
 
@@ -27,49 +23,54 @@ export interface ExchangeStart {
  * still there, how it ended. `onFinish` runs exactly once, on every ending.
  */
 export class Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly http: HttpExchange;
   readonly requestId: string;
   readonly outbox: Outbox;
-  /** When the request arrived: monotonic, in milliseconds. */
-  readonly arrivedMs = performance.now();
   /** What is under way for it; told once when the client goes away, or the exchange is cut, before it is over. */
   attempt: Abandonable | null = null;
   /** Called exactly once, when nothing more will happen. */
   onFinish: (() => void) | null = null;
   /** Its place among those in flight. */
   inFlightIndex = -1;
-  readonly #lingerBytes: number;
-  #state: 'open' | 'finished' = 'open';
   #ending: Ending | null = null;
   #isTruncated = false;
+  #isMalformed = false;
+  #endedMs: number | null = null;
 
-  constructor(start: ExchangeStart) {
-    this.request = start.request;
-    this.response = start.response;
-    this.requestId = start.requestId;
-    this.outbox = start.outbox;
-    this.#lingerBytes = start.lingerBytes;
-    const onClose = () => this.#close();
-    this.response.once('close', onClose);
-    // A pipelined response has no socket yet, and hears nothing of the connection's end.
-    if (this.response.socket === null) this.request.socket.once('close', onClose);
-    // Writing to a client that has just left is no error of ours; 'close' tells the rest.
-    this.response.on('error', () => undefined);
+  constructor({ http, requestId, outbox }: ExchangeStart) {
+    this.http = http;
+    this.requestId = requestId;
+    this.outbox = outbox;
+    const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
+    http.onOver = close;
+  }
+
+  get head(): RequestHead {
+    return this.http.head;
+  }
+
+  /** When the request arrived: monotonic, in milliseconds. */
+  get arrivedMs(): number {
+    return this.http.arrivedMs;
+  }
+
+  /** Milliseconds from the request's arrival to its end; to the present while it goes on. */
+  get durationMs(): number {
+    return (this.#endedMs ?? performance.now()) - this.arrivedMs;
   }
 
   /** Whether nothing can be sent any more. */
   get isFinished(): boolean {
-    return this.#state === 'finished';
+    return this.http.isOver;
   }
 
   get ending(): Ending | null {
     return this.#ending;
   }
 
-  /** Whether the request turned out not to be valid HTTP, and the listener has refused it. */
+  /** Whether the request turned out not to be valid HTTP, and its connection has refused it. */
   get isMalformed(): boolean {
-    return wasMalformed(this.response);
+    return this.#isMalformed;
   }
 
   /** Whether the response broke off before its end. */
@@ -79,7 +80,7 @@ export class Exchange {
 
   /** The status sent to the client; 499 when it left before one was sent. */
   get status(): number {
-    return this.response.headersSent ? this.response.statusCode : 499;
+    return this.http.isAnswered ? this.http.status : 499;
   }
 
   /** Notes how the exchange ends, unless that is known already. */
@@ -96,21 +97,15 @@ export class Exchange {
   /** Answers with an error of the gateway's own. Once a response has begun this destroys the connection. */
   fail(code: FailureCode): void {
     if (this.isFinished) return;
-    this.note(code, this.response.headersSent);
-    if (this.response.headersSent) {
-      this.response.destroy();
+    this.note(code, this.http.isAnswered);
+    if (this.http.isAnswered) {
+      this.http.destroy();
       return;
     }
-    const body = toFailureJson(code);
     const retryAfterSeconds = retryAfterSecondsOf(code);
-    this.response.writeHead(statusOf(code), {
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(body),
-      'X-Request-Id': this.requestId,
-      ...(retryAfterSeconds === null ? {} : { 'Retry-After': retryAfterSeconds }),
-    });
-    this.response.end(body);
-    lingerAfterAnswer(this.request, this.#lingerBytes);
+    const retryAfter = retryAfterSeconds === null ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
+    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${retryAfter}`;
+    this.http.answer(statusOf(code), 'application/json', toFailureJson(code), fieldLines);
   }
 
   /** Answers with what was thrown: a Failure's code, or `upstream_failed` for anything unforeseen. */
@@ -121,16 +116,16 @@ export class Exchange {
   /** Ends the exchange for a shutdown whose time is up: with 503, an error event, or a broken connection. */
   cut(): void {
     if (this.isFinished) return;
-    this.note('shutting_down', this.response.headersSent);
+    this.note('shutting_down', this.http.isAnswered);
     this.attempt?.abandon('shutting_down');
-    if (!this.response.headersSent) this.fail('shutting_down');
-    else if (!this.response.writableEnded) this.response.destroy();
+    if (!this.http.isAnswered) this.fail('shutting_down');
+    else if (!this.http.isEnded) this.http.destroy();
   }
 
-  #close(): void {
-    if (this.#state === 'finished') return;
-    this.#state = 'finished';
-    if (!this.response.writableFinished) this.note('client_closed', this.response.headersSent);
+  #close(end: ExchangeEnd, atMs: number): void {
+    this.#endedMs = atMs;
+    this.#isMalformed = end === 'malformed';
+    if (end !== 'sent') this.note('client_closed', this.http.isAnswered);
     this.attempt?.abandon('client_closed');
     this.attempt = null;
     this.onFinish?.();

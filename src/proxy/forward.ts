@@ -22,7 +22,7 @@ export interface ForwardPlan {
 }
 
 /** Why a try was not the last word, or was. */
-export type FailedTryCode = 'not_connected' | 'reset_on_reuse' | 'usage_refused' | FailureCode;
+export type FailedTryCode = 'not_connected' | 'loading' | 'reset_on_reuse' | 'usage_refused' | FailureCode;
 
 /** What comes after an attempt. */
 export type NextStep = 'done' | 'next_replica' | 'repeat_on_fresh' | 'repeat_without_usage' | 'fail';
@@ -41,6 +41,7 @@ export function decideNext(
       return 'done';
     case 'drained':
     case 'not_connected':
+    case 'loading':
       return 'next_replica';
     case 'reset_on_reuse':
       return tried.onFreshConnection ? 'fail' : 'repeat_on_fresh';
@@ -57,31 +58,35 @@ export function decideNext(
  */
 export async function forward(exchange: Exchange, plan: ForwardPlan, settings: SendSettings): Promise<void> {
   const tried = new Set<Replica>();
+  /** What a replica that loads its model answered: the client's, if nobody else takes the request. */
+  let relayLoading: (() => void) | null = null;
   while (!exchange.isFinished) {
     const acquired = plan.acquire(tried);
     const lease = isWait(acquired) ? await awaitLease(acquired, exchange) : acquired;
     if (lease === 'gone') return;
     if (typeof lease === 'string') {
-      exchange.fail(lease);
+      if (relayLoading === null) exchange.fail(lease);
+      else relayLoading();
       return;
     }
     using held = lease;
     // The client may have left in the moment in which the wait was over.
     if (exchange.isFinished) return;
     const { replica } = held;
-    const isDecided = await tryReplica(replica, exchange, plan, settings);
-    if (isDecided) return;
+    const outcome = await tryReplica(replica, exchange, plan, settings);
+    if (outcome === null) return;
+    if (outcome.kind === 'loading') relayLoading = outcome.relayAnswer;
     if (!replica.isDrained) tried.add(replica);
   }
 }
 
-/** Tries one replica, with the repeats it is due. Returns whether the exchange is decided. */
+/** Tries one replica, with the repeats it is due. Returns why another is to be tried; null: the exchange is decided. */
 async function tryReplica(
   replica: Replica,
   exchange: Exchange,
   plan: ForwardPlan,
   settings: SendSettings,
-): Promise<boolean> {
+): Promise<AttemptOutcome | null> {
   const try_ = { withUsage: !replica.refusesIncludeUsage, onFreshConnection: false };
   let wasUsageRefused = false;
   for (;;) {
@@ -94,9 +99,9 @@ async function tryReplica(
         if (wasUsageRefused && outcome.kind === 'relayed' && outcome.statusCode < 300) {
           replica.refusesIncludeUsage = true;
         }
-        return true;
+        return null;
       case 'next_replica':
-        return false;
+        return outcome;
       case 'repeat_on_fresh':
         try_.onFreshConnection = true;
         break;
@@ -106,7 +111,7 @@ async function tryReplica(
         break;
       case 'fail':
         exchange.fail(outcome.kind === 'failed' ? outcome.code : 'upstream_failed');
-        return true;
+        return null;
     }
   }
 }
@@ -129,6 +134,10 @@ function reportFailedTry(outcome: AttemptOutcome, replica: Replica, plan: Forwar
     case 'not_connected':
       replica.noteRefused();
       plan.onFailedTry(replica, outcome.kind, outcome.cause);
+      break;
+    case 'loading':
+      replica.noteRefused();
+      plan.onFailedTry(replica, outcome.kind, null, outcome.statusCode);
       break;
     case 'reset_on_reuse':
       plan.onFailedTry(replica, outcome.kind, outcome.cause);

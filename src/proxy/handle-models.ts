@@ -1,4 +1,4 @@
-import { failExchange, toAttemptBase } from './attempt-base.ts';
+import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import { forward } from './forward.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -11,18 +11,18 @@ export async function handleModels(
 ): Promise<void> {
   const traceparent = telemetry.createUnsampledTraceparent();
   const traceId = traceparent.slice(3, 35);
-  exchange.request.resume();
+  exchange.http.discardBody();
   try {
     await forward(
       exchange,
       {
         acquire: (tried) => pool.acquireAny(tried),
         toAttempt: (replica, { onFreshConnection }) => ({
-          ...toAttemptBase(exchange, replica, traceparent),
+          ...{ replica, exchange, traceparent, onFreshConnection },
           body: null,
-          onFreshConnection,
           didInjectUsage: false,
           relay: { maxEventBytes: settings.maxEventBytes, undo: null, createStreamTap: null },
+          onWritten: () => undefined,
           onResponse: () => replicaLog.answered(replica, traceId),
         }),
         onTry: () => undefined,

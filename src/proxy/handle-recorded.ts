@@ -1,12 +1,12 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
-import type { RequestTextDescription } from '../record/request-text.ts';
 import type { Replica } from '../replicas/replica.ts';
-import { failExchange, toAttemptBase } from './attempt-base.ts';
+import type { InspectedBody } from './body-inspector.ts';
+import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import { type ForwardPlan, forward } from './forward.ts';
 import { isUsageAsked, spliceIncludeUsage } from './include-usage.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
-import { readBody } from './read-body.ts';
+import { type HeldBody, readBody } from './read-body.ts';
 import { Recording } from './recording.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { StreamTap } from './response-tap.ts';
@@ -27,11 +27,10 @@ export function startRecorded(
   { recordedHeaders }: ProxySettings,
   { telemetry }: ProxyCollaborators,
 ): RecordedRequest {
-  const { traceparent } = exchange.request.headers;
   const span = telemetry.startRequestSpan({
     method: 'POST',
     route: endpoint,
-    incomingTraceparent: Array.isArray(traceparent) ? undefined : traceparent,
+    incomingTraceparent: exchange.head.fields.get('traceparent'),
   });
   return { exchange, endpoint, recording: new Recording(exchange, span, endpoint, recordedHeaders) };
 }
@@ -39,41 +38,64 @@ export function startRecorded(
 /** One recorded request: read, understand, forward. Ends with an answer on every path. */
 export async function handleRecorded(
   request: RecordedRequest,
-  acceptBody: () => void,
   settings: ProxySettings,
   collaborators: ProxyCollaborators,
 ): Promise<void> {
-  const { exchange, endpoint, recording } = request;
+  const { exchange } = request;
   try {
-    using body = await readBody(exchange.request, {
+    const reading = readBody(exchange, {
       maxBytes: settings.maxBodyBytes,
       timeoutMs: settings.clientBodyMs,
       budget: collaborators.bodyBudget,
-      onAccepted: acceptBody,
     });
-    const inspected = await collaborators.inspector.inspect(body.chunks, endpoint);
-    const text = collaborators.pool.choosesByPrefix ? inspected.describeText() : null;
-    recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
-    const plan = planRecorded(request, { ...inspected, text }, settings, collaborators);
-    await forward(exchange, plan, settings);
+    using body = reading instanceof Promise ? await reading : reading;
+    const inspecting = collaborators.inspector.inspect(body.chunks, request.endpoint);
+    const inspected = inspecting instanceof Promise ? await inspecting : inspecting;
+    await forward(exchange, planRecorded(request, body, inspected, settings, collaborators), settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
 }
 
-/** A request body, and what its text says where that decides which replica it goes to. */
-interface PlannedBody {
-  readonly bytes: Buffer;
-  readonly facts: RequestFacts;
-  readonly text: RequestTextDescription | null;
+/** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
+const KEPT_BYTES = 16 * 1024;
+/** Larger bodies go by connections that cannot turn out dead, so that they need not be kept for a repeat. */
+const FRESH_CONNECTION_BYTES = 1024 * 1024;
+
+/** The bytes of a request's body, for as long as an attempt may need them. */
+class SentBody {
+  bytes: Buffer | null;
+  readonly isLarge: boolean;
+  readonly #held: HeldBody;
+  readonly #recording: Recording;
+
+  constructor(bytes: Buffer, held: HeldBody, recording: Recording) {
+    this.bytes = bytes;
+    this.isLarge = bytes.length > FRESH_CONNECTION_BYTES;
+    this.#held = held;
+    this.#recording = recording;
+  }
+
+  /** No attempt needs them any more. */
+  release(): void {
+    if (this.bytes === null || this.bytes.length <= KEPT_BYTES) return;
+    this.bytes = null;
+    this.#recording.describeBody();
+    this.#held.release();
+  }
 }
 
 function planRecorded(
   { exchange, endpoint, recording }: RecordedRequest,
-  { bytes, facts, text }: PlannedBody,
+  held: HeldBody,
+  inspected: InspectedBody,
   { maxEventBytes, queueMs }: ProxySettings,
   { pool, replicaLog }: ProxyCollaborators,
 ): ForwardPlan {
+  const { facts } = inspected;
+  const text = pool.choosesByPrefix ? inspected.describeText() : null;
+  recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
+  const body = new SentBody(inspected.bytes, held, recording);
   const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
   const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
   return {
@@ -85,11 +107,15 @@ function planRecorded(
       return wait;
     },
     toAttempt(replica, { withUsage, onFreshConnection }) {
+      const { bytes } = body;
+      if (bytes === null) throw new Error('the body was released before the last attempt');
       const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
+      // Whoever may have to be asked once more, or may say that it still loads its model.
+      const mayRepeat = (isInjected && !replica.acceptsIncludeUsage) || replica.engine === 'llamacpp';
       return {
-        ...toAttemptBase(exchange, replica, recording.traceparent),
+        ...{ replica, exchange, traceparent: recording.traceparent },
         body: isInjected ? spliceIncludeUsage(bytes, facts) : [bytes],
-        onFreshConnection,
+        onFreshConnection: onFreshConnection || body.isLarge,
         didInjectUsage: isInjected,
         relay: {
           maxEventBytes,
@@ -98,7 +124,12 @@ function planRecorded(
             : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
-        onResponse: (isEventStream, responseFacts) => {
+        onWritten(isReused) {
+          if (!isReused && !mayRepeat) body.release();
+        },
+        onResponse(isEventStream, responseFacts) {
+          body.release();
+          if (isInjected && isEventStream) replica.acceptsIncludeUsage = true;
           recording.noteResponse(isEventStream, responseFacts);
           replicaLog.answered(replica, recording.span.traceId);
         },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
+import { logDefect } from './defect.ts';
 import { Exchange } from './exchange.ts';
 import { handleModels } from './handle-models.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
@@ -11,15 +12,10 @@ import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 
 /** What the client-facing listener does with requests. */
 export interface ProxyService {
-  /** Handles one request. `acceptBody` sends the 100 that a client may be waiting for. */
-  handle(request: IncomingMessage, response: ServerResponse, acceptBody: () => void): void;
-  /**
-   * From now on /healthz answers 503, and each response that begins is the last of its connection, and says so. One
-   * that began before has promised to keep it: its client may be about to send the next request.
-   */
+  /** Handles one request. */
+  handle(http: HttpExchange): void;
+  /** From now on /healthz answers 503. */
   startClosing(): void;
-  /** From now on no connection is kept, whatever was promised. */
-  endKeepAlive(): void;
   /** Requests that begin from now on go by other settings. */
   configure(settings: ProxySettings): void;
   /** Resolves when no request is in flight. */
@@ -41,16 +37,15 @@ const isRecorded = (path: string): path is RecordedEndpoint => RECORDED_ENDPOINT
 /** Creates the proxy of one listener. */
 export function createProxy(initial: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
   let settings = initial;
-  const inFlight = new InFlight();
-  const outbox = new Outbox();
-  const pending = new PendingRecords(collaborators.onRecord);
-  let phase: 'serving' | 'closing' | 'ending' = 'serving';
+  let isClosing = false;
   let onIdle: (() => void) | null = null;
+  const { log } = collaborators;
+  const inFlight = new InFlight();
+  const outbox = new Outbox((error) => logDefect(error, log));
+  const pending = new PendingRecords(collaborators.onRecord, (error) => logDefect(error, log));
 
-  function begin(request: IncomingMessage, response: ServerResponse): Exchange {
-    if (phase !== 'serving') response.shouldKeepAlive = false;
-    const lingerBytes = settings.maxBodyBytes;
-    return new Exchange({ request, response, requestId: randomUUID(), lingerBytes, outbox });
+  function begin(http: HttpExchange): Exchange {
+    return new Exchange({ http, requestId: randomUUID(), outbox });
   }
 
   /** Keeps the exchange in flight until it ends, whichever way. */
@@ -59,7 +54,6 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     const finish = () => {
       inFlight.remove(exchange);
       onFinish();
-      if (phase === 'ending') exchange.request.socket.end();
       if (inFlight.size === 0) onIdle?.();
     };
     // Not assigned as a literal: V8 takes that for a method of a prototype and puts it into the old generation, where
@@ -68,33 +62,29 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   }
 
   return {
-    handle(request, response, acceptBody) {
-      const path = pathOf(request.url ?? '');
-      if (request.method === 'POST' && isRecorded(path)) {
-        const exchange = begin(request, response);
+    handle(http) {
+      const { method, target } = http.head;
+      const path = pathOf(target);
+      if (method === 'POST' && isRecorded(path)) {
+        const exchange = begin(http);
         const recorded = startRecorded(exchange, path, settings, collaborators);
         track(exchange, () => {
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
-        void handleRecorded(recorded, acceptBody, settings, collaborators);
-      } else if (request.method === 'GET' && path === '/v1/models') {
-        const exchange = begin(request, response);
+        void handleRecorded(recorded, settings, collaborators);
+      } else if (method === 'GET' && path === '/v1/models') {
+        const exchange = begin(http);
         track(exchange, () => undefined);
         void handleModels(exchange, settings, collaborators);
-      } else if (request.method === 'GET' && path === '/healthz') {
-        response.shouldKeepAlive &&= phase === 'serving';
-        answerHealth(response, phase !== 'serving');
+      } else if (method === 'GET' && path === '/healthz') {
+        http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else {
-        begin(request, response).fail('not_found');
+        begin(http).fail('not_found');
       }
     },
     startClosing() {
-      phase = 'closing';
-      for (const { response } of inFlight) if (!response.headersSent) response.shouldKeepAlive = false;
-    },
-    endKeepAlive() {
-      phase = 'ending';
+      isClosing = true;
     },
     configure(next) {
       settings = next;
@@ -122,11 +112,4 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
 function pathOf(target: string): string {
   const query = target.indexOf('?');
   return query === -1 ? target : target.slice(0, query);
-}
-
-function answerHealth(response: ServerResponse, isClosing: boolean): void {
-  const body = isClosing ? 'shutting down' : 'ok';
-  const status = isClosing ? 503 : 200;
-  response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': body.length });
-  response.end(body);
 }

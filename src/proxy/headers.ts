@@ -1,10 +1,12 @@
-import type { IncomingMessage } from 'node:http';
+import type { Fields } from '../http/fields.ts';
+import { Fields as FieldList } from '../http/fields.ts';
+import type { RequestHead, ResponseHead } from '../http/head.ts';
 
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];
 
 /** What the gateway sets itself upstream, or keeps from replicas. */
-const NOT_SENT_UPSTREAM = new Set([
+const NOT_SENT_UPSTREAM: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   'host',
   'expect',
@@ -14,14 +16,23 @@ const NOT_SENT_UPSTREAM = new Set([
   'traceparent',
   'tracestate',
   'baggage',
+  'forwarded',
+  'x-real-ip',
   'x-forwarded-for',
   'x-forwarded-proto',
   'x-forwarded-host',
 ]);
 
-const NOT_SENT_TO_CLIENT = new Set([...HOP_BY_HOP, 'x-request-id']);
+/** Content-Length is written by whoever frames the body. */
+const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'x-request-id']);
 
-const NOTHING: ReadonlySet<string> = new Set();
+/** What may not stand in a trailer: framing, routing, authentication, what says how to read the body (RFC 9110 6.5.1). */
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
+  ...NOT_SENT_TO_CLIENT,
+  ...['host', 'trailer', 'authorization', 'proxy-authenticate', 'proxy-authorization', 'www-authenticate'],
+  ...['set-cookie', 'cookie', 'content-type', 'content-encoding', 'content-range', 'cache-control', 'expect'],
+  ...['location', 'vary', 'retry-after', 'age', 'date', 'expires', 'max-forwards', 'range', 'traceparent'],
+]);
 
 /** What the gateway adds to a request on its way upstream. */
 export interface UpstreamIdentity {
@@ -31,40 +42,74 @@ export interface UpstreamIdentity {
   readonly apiKey: string | undefined;
 }
 
-/**
- * Converts a client's header fields to those for the replica: a flat name, value list in the client's
- * order and spelling. `Host` and `Content-Length` are left to the connection.
- */
-export function toUpstreamHeaders(request: IncomingMessage, identity: UpstreamIdentity): string[] {
-  const { rawHeaders } = request;
-  const named = namesIn(request.headers.connection);
-  const result: string[] = [];
-  const forwardedFor: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    const value = rawHeaders[i + 1] as string;
-    const lower = name.toLowerCase();
-    if (lower === 'x-forwarded-for') forwardedFor.push(value);
-    if (NOT_SENT_UPSTREAM.has(lower) || named.has(lower)) continue;
-    if (lower === 'authorization' && identity.apiKey !== undefined) continue;
-    result.push(name, value);
-  }
-  if (identity.apiKey !== undefined) result.push('Authorization', `Bearer ${identity.apiKey}`);
-  const { remoteAddress } = request.socket;
-  if (remoteAddress !== undefined) forwardedFor.push(remoteAddress);
-  if (forwardedFor.length > 0) result.push('X-Forwarded-For', forwardedFor.join(', '));
-  result.push('X-Forwarded-Proto', 'http');
-  if (request.headers.host !== undefined) result.push('X-Forwarded-Host', request.headers.host);
-  // A compressed stream could not be read for usage, nor its extra chunk withheld.
-  result.push('Accept-Encoding', 'identity');
-  result.push('X-Request-Id', identity.requestId, 'traceparent', identity.traceparent);
-  return result;
+/** Where a request goes. */
+export interface UpstreamTarget {
+  /** The value of Host. */
+  readonly host: string;
+  /** Path and query. */
+  readonly path: string;
 }
 
-/** What a replica's header fields say that the relay must know. */
-export interface ReplicaHeaders {
-  /** Flat name, value list for the client, without `X-Request-Id` and hop-by-hop fields. */
-  readonly fields: string[];
+/** Who sent a request, and how. */
+export interface ClientFacts {
+  readonly remoteAddress: string | undefined;
+  readonly scheme: 'http' | 'https';
+}
+
+/**
+ * The head of a request to a replica, as text: the client's fields in their order and spelling, without those that
+ * concern the connection or that the gateway sets itself. Fields whose names have an underscore are left out: many
+ * servers read `Content_Length` as `Content-Length`.
+ *
+ * @param bodyBytes the length of the body; null: there is none
+ */
+export function toUpstreamHead(
+  head: RequestHead,
+  target: UpstreamTarget,
+  identity: UpstreamIdentity,
+  client: ClientFacts,
+  bodyBytes: number | null,
+): string {
+  const { fields, connectionOptions } = head;
+  const { names, lowerNames, values } = fields;
+  let text = `${head.method} ${target.path} HTTP/1.1\r\nHost: ${target.host}\r\n`;
+  let forwardedFor = '';
+  for (let i = 0; i < names.length; i++) {
+    const lower = lowerNames[i] as string;
+    const value = values[i] as string;
+    if (NOT_SENT_UPSTREAM.has(lower)) {
+      if (lower === 'x-forwarded-for') forwardedFor += `${value}, `;
+      continue;
+    }
+    if (connectionOptions?.has(lower) === true || lower.includes('_')) continue;
+    if (lower === 'authorization' && identity.apiKey !== undefined) continue;
+    text += `${names[i]}: ${value}\r\n`;
+  }
+  if (identity.apiKey !== undefined) text += `Authorization: Bearer ${identity.apiKey}\r\n`;
+  const { remoteAddress } = client;
+  if (remoteAddress !== undefined) forwardedFor += remoteAddress;
+  else forwardedFor = forwardedFor.slice(0, -2);
+  if (forwardedFor !== '') text += `X-Forwarded-For: ${forwardedFor}\r\n`;
+  const host = fields.get('host');
+  if (host !== undefined) text += `X-Forwarded-Host: ${host}\r\n`;
+  if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
+  return (
+    `${text}X-Forwarded-Proto: ${client.scheme}\r\n` +
+    // A compressed stream could not be read for usage, nor its extra chunk withheld.
+    `Accept-Encoding: identity\r\nX-Request-Id: ${identity.requestId}\r\n` +
+    `traceparent: ${identity.traceparent}\r\n\r\n`
+  );
+}
+
+/** What a replica's response head says that the relay must know. */
+export interface RelayedHead {
+  readonly status: number;
+  /** Latin-1, byte for byte. */
+  readonly reason: string;
+  /** Field lines for the client, without `X-Request-Id`, `Content-Length` and hop-by-hop fields. */
+  readonly fieldLines: string;
+  /** Null: not known, or not to be told. */
+  readonly contentLength: number | null;
   readonly isEventStream: boolean;
   readonly isJson: boolean;
   /** A Content-Encoding other than identity: the body cannot be read. */
@@ -72,53 +117,48 @@ export interface ReplicaHeaders {
 }
 
 /**
- * Converts a replica's raw header fields (names and values in turn) for the client.
- * An event stream loses its Content-Length: an error event may have to be appended.
+ * Converts a replica's response head for the client. An event stream loses its Content-Length: an error event may
+ * have to be appended.
  */
-export function toClientHeaders(rawHeaders: readonly (Buffer | string)[]): ReplicaHeaders {
-  const fields: string[] = [];
-  let named = NOTHING;
+export function toRelayedHead({
+  status,
+  reason,
+  fields,
+  framing,
+  connectionOptions,
+}: ResponseHead): RelayedHead {
+  const { names, lowerNames, values } = fields;
+  let fieldLines = '';
   let contentType = '';
   let isEncoded = false;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = toFieldText(rawHeaders[i]);
-    const value = toFieldText(rawHeaders[i + 1]);
-    const lower = name.toLowerCase();
-    if (lower === 'connection') named = namesIn(value);
-    if (lower === 'content-type') contentType = value.trimStart().toLowerCase();
-    if (lower === 'content-encoding' && value.trim().toLowerCase() !== 'identity') isEncoded = true;
-    if (!NOT_SENT_TO_CLIENT.has(lower)) fields.push(name, value);
+  let announcedBytes: number | null = null;
+  for (let i = 0; i < names.length; i++) {
+    const lower = lowerNames[i] as string;
+    const value = values[i] as string;
+    if (lower === 'content-type') contentType = value.toLowerCase();
+    if (lower === 'content-encoding' && value.toLowerCase() !== 'identity') isEncoded = true;
+    if (lower === 'content-length') announcedBytes = Number(value);
+    if (NOT_SENT_TO_CLIENT.has(lower) || connectionOptions?.has(lower) === true) continue;
+    fieldLines += `${names[i]}: ${value}\r\n`;
   }
   const isEventStream = /^text\/event-stream(?:[\s;]|$)/.test(contentType);
-  const dropped = new Set(named);
-  if (isEventStream) dropped.add('content-length');
+  const contentLength =
+    framing.kind === 'length' ? framing.bytes : framing.kind === 'none' ? announcedBytes : null;
   return {
-    fields: dropped.size === 0 ? fields : withoutFields(fields, dropped),
-    isEventStream,
+    ...{ status, reason, fieldLines, isEncoded, isEventStream },
+    contentLength: isEventStream ? null : contentLength,
     isJson: /^application\/(?:[a-z0-9.+-]+\+)?json(?:[\s;]|$)/.test(contentType),
-    isEncoded,
   };
 }
 
-function withoutFields(fields: readonly string[], names: ReadonlySet<string>): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] as string;
-    if (!names.has(name.toLowerCase())) kept.push(name, fields[i + 1] as string);
+/** The trailer fields that a client may get. */
+export function toClientTrailers(trailers: Fields): Fields {
+  if (trailers.count === 0) return trailers;
+  const kept = new FieldList();
+  for (let i = 0; i < trailers.count; i++) {
+    const lower = trailers.lowerNames[i] as string;
+    if (NOT_IN_TRAILERS.has(lower)) continue;
+    kept.add(trailers.names[i] as string, lower, trailers.values[i] as string);
   }
   return kept;
-}
-
-/** The field names that a Connection field lists, in lower case. */
-function namesIn(connection: string | undefined): ReadonlySet<string> {
-  if (connection === undefined) return NOTHING;
-  const lower = connection.toLowerCase();
-  if (lower === 'keep-alive' || lower === 'close') return NOTHING;
-  return new Set(lower.split(',').map((name) => name.trim()));
-}
-
-/** The text of a field's name or value: its bytes are latin-1 (RFC 9110 5.5), one byte, one character, both ways. */
-export function toFieldText(value: Buffer | string | undefined): string {
-  if (value === undefined) return '';
-  return typeof value === 'string' ? value : value.toString('latin1');
 }

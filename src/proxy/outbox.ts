@@ -1,6 +1,6 @@
 /** Something whose bytes are ready to be sent. */
 export interface Sendable {
-  /** Sends them. Called once, and never throws. */
+  /** Sends them. Called once. */
   sendOut(): void;
 }
 
@@ -8,15 +8,20 @@ export interface Sendable {
 const MAX_WAITING = 32;
 
 /**
- * What is sent when the event loop has looked at all that came: requests to replicas, and the ends of complete
- * responses. One after another they take less CPU than each between what else is to be done
- * (docs/decisions/0018). Where they come one by one nothing waits: the turn holds nothing else.
+ * Sends requests to replicas when the event loop has read everything that arrived: what came on a kept connection
+ * meanwhile says that it must not be used (docs/decisions/0018).
  */
 export class Outbox {
+  readonly #onDefect: (error: unknown) => void;
   #waiting: Sendable[] = [];
   #immediate: NodeJS.Immediate | null = null;
 
-  /** Has it sent in this turn of the event loop. */
+  /** @param onDefect told of what a Sendable throws; the others are sent all the same */
+  constructor(onDefect: (error: unknown) => void) {
+    this.#onDefect = onDefect;
+  }
+
+  /** Sends it in this turn of the event loop. */
   add(sendable: Sendable): void {
     this.#waiting.push(sendable);
     if (this.#waiting.length >= MAX_WAITING) this.flush();
@@ -29,6 +34,12 @@ export class Outbox {
     this.#immediate = null;
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const sendable of waiting) sendable.sendOut();
+    for (const sendable of waiting) {
+      try {
+        sendable.sendOut();
+      } catch (error) {
+        this.#onDefect(error);
+      }
+    }
   }
 }

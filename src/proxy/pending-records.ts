@@ -17,12 +17,15 @@ const MAX_GATHERED_BYTES = 64 * 1024;
  */
 export class PendingRecords {
   readonly #onRecord: (record: Readonly<RequestRecord>) => void;
+  readonly #onDefect: (error: unknown) => void;
   #closed: Finishable[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(onRecord: (record: Readonly<RequestRecord>) => void) {
+  /** @param onDefect told of what is thrown while a record is made; the others are made all the same */
+  constructor(onRecord: (record: Readonly<RequestRecord>) => void, onDefect: (error: unknown) => void) {
     this.#onRecord = onRecord;
+    this.#onDefect = onDefect;
   }
 
   /** Takes in a request that has just ended. */
@@ -41,6 +44,12 @@ export class PendingRecords {
     const closed = this.#closed;
     this.#closed = [];
     this.#bytes = 0;
-    for (const recording of closed) this.#onRecord(recording.finish());
+    for (const recording of closed) {
+      try {
+        this.#onRecord(recording.finish());
+      } catch (error) {
+        this.#onDefect(error);
+      }
+    }
   }
 }

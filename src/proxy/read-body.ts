@@ -1,10 +1,14 @@
-import type { IncomingMessage } from 'node:http';
+import type { HttpExchange, RequestBodySink } from '../http/http-exchange.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
-import { Failure } from './failure.ts';
+import type { Abandonable, Exchange } from './exchange.ts';
+import { Failure, type FailureCode } from './failure.ts';
 
 /** A request body in memory, as the chunks it came in, and its share of the budget. */
 export interface HeldBody extends Disposable {
   readonly chunks: readonly Buffer[];
+  readonly sizeBytes: number;
+  /** Lets go of the bytes and gives back their share: at once, and not only at the end. */
+  release(): void;
 }
 
 export interface ReadBodySettings {
@@ -12,79 +16,127 @@ export interface ReadBodySettings {
   readonly timeoutMs: number;
   /** Bytes of request bodies held at one time, over all requests of all workers. */
   readonly budget: SharedLimit;
-  /** Called once the head was found acceptable, before the first byte is read: the place for a 100. */
-  readonly onAccepted: () => void;
 }
 
 /**
- * Reads a whole request body into memory.
+ * Reads a whole request body into memory: at once, if it came with its head.
  *
- * Rejects with a Failure: `unsupported_encoding`, `request_too_large` (from Content-Length before a byte
+ * Throws, or rejects with, a Failure: `unsupported_encoding`, `request_too_large` (from Content-Length before a byte
  * is read, else when the limit is passed), `overloaded` (the budget is used up), `request_timeout`.
  * When the client goes away the promise never settles: the exchange notices by itself.
  */
-export function readBody(request: IncomingMessage, settings: ReadBodySettings): Promise<HeldBody> {
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    return Promise.reject(new Failure('unsupported_encoding'));
+export function readBody(exchange: Exchange, settings: ReadBodySettings): HeldBody | Promise<HeldBody> {
+  const { fields, framing } = exchange.head;
+  const encoding = fields.get('content-encoding');
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new Failure('unsupported_encoding');
   }
-  if (Number(request.headers['content-length'] ?? 0) > settings.maxBytes) {
-    return Promise.reject(new Failure('request_too_large'));
-  }
-  settings.onAccepted();
-  return new Promise((resolve, reject) => {
-    const { budget } = settings;
-    const chunks = new ChunkList();
-    let sizeBytes = 0;
-    let chunkCount = 0;
-    const giveBack = () => {
-      budget.giveBack(sizeBytes);
-      sizeBytes = 0;
-    };
-    const stop = () => {
-      clearTimeout(deadline);
-      request.off('data', onData).off('end', onEnd).off('close', onClose);
-    };
-    const fail = (failure: Failure) => {
-      stop();
-      giveBack();
-      reject(failure);
-    };
-    const onData = (chunk: Buffer) => {
-      if (sizeBytes + chunk.length > settings.maxBytes) {
-        fail(new Failure('request_too_large'));
-      } else if (!budget.tryTake(chunk.length)) {
-        fail(new Failure('overloaded'));
-      } else {
-        sizeBytes += chunk.length;
-        chunks.push(chunk);
-        if (++chunkCount % CHUNKS_A_REST === 0) restForATurn(request);
-      }
-    };
-    const onEnd = () => {
-      stop();
-      resolve({ chunks: chunks.items, [Symbol.dispose]: giveBack });
-    };
-    const onClose = () => {
-      stop();
-      giveBack();
-    };
-    const deadline = setTimeout(() => fail(new Failure('request_timeout')), settings.timeoutMs);
-    request.on('data', onData).once('end', onEnd).once('close', onClose);
-  });
+  if (framing.kind === 'length' && framing.bytes > settings.maxBytes) throw new Failure('request_too_large');
+  const collector = new BodyCollector(exchange.http, settings, framing.kind === 'length' ? framing.bytes : 0);
+  exchange.attempt = collector;
+  exchange.http.readBody(collector, settings.timeoutMs);
+  return collector.take(exchange);
 }
 
-/**
- * libuv reads a socket up to 32 times, 64 KiB each, before it turns to another. That is 32 chunks of a body as
- * clients send it, and 350,000 of one where each byte is a chunk of its own: half a second for nobody else.
- */
-const CHUNKS_A_REST = 4096;
+/** Up to this size a body may use all of the budget; larger ones leave a part of it to others. */
+const SMALL_BODY_BYTES = 256 * 1024;
+const SHARE_FOR_SMALL = 1 / 8;
 
-function restForATurn(request: IncomingMessage): void {
-  const { socket } = request;
-  if (socket.isPaused()) return;
-  socket.pause();
-  setImmediate(() => socket.resume());
+/**
+ * The event loop reads a socket up to 32 times, 64 KiB each, before it turns to another. That is 32 chunks of a body
+ * as clients send it, and 350,000 of one where each byte is a chunk of its own.
+ */
+const CHUNKS_PER_TURN = 4096;
+
+class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
+  readonly #http: HttpExchange;
+  readonly #settings: ReadBodySettings;
+  readonly #announcedBytes: number;
+  #list = new ChunkList();
+  #state: 'reading' | 'complete' | 'failed' | 'released' = 'reading';
+  #failure: FailureCode | null = null;
+  #sizeBytes = 0;
+  #chunkCount = 0;
+  #onSettled: (() => void) | null = null;
+
+  constructor(http: HttpExchange, settings: ReadBodySettings, announcedBytes: number) {
+    this.#http = http;
+    this.#settings = settings;
+    this.#announcedBytes = announcedBytes;
+  }
+
+  get chunks(): readonly Buffer[] {
+    return this.#list.items;
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** The body, or a promise of it. */
+  take(exchange: Exchange): HeldBody | Promise<HeldBody> {
+    if (this.#state === 'reading') {
+      return new Promise((resolve, reject) => {
+        this.#onSettled = () => {
+          exchange.attempt = null;
+          if (this.#failure === null) resolve(this);
+          else reject(new Failure(this.#failure));
+        };
+      });
+    }
+    exchange.attempt = null;
+    if (this.#failure !== null) throw new Failure(this.#failure);
+    return this;
+  }
+
+  onData(view: Buffer): void {
+    if (this.#state !== 'reading') return;
+    const { budget, maxBytes } = this.#settings;
+    const sizeBytes = this.#sizeBytes + view.length;
+    const isLarge = Math.max(sizeBytes, this.#announcedBytes) > SMALL_BODY_BYTES;
+    if (sizeBytes > maxBytes) {
+      this.#fail('request_too_large');
+    } else if (!budget.tryTake(view.length, isLarge ? SHARE_FOR_SMALL : 0)) {
+      this.#fail('overloaded');
+    } else {
+      this.#sizeBytes = sizeBytes;
+      this.#list.push(view);
+      if (++this.#chunkCount % CHUNKS_PER_TURN === 0) this.#http.restForATurn();
+    }
+  }
+
+  onEnd(): void {
+    if (this.#state !== 'reading') return;
+    this.#state = 'complete';
+    this.#onSettled?.();
+  }
+
+  onTimeout(): void {
+    if (this.#state === 'reading') this.#fail('request_timeout');
+  }
+
+  abandon(): void {
+    this.release();
+  }
+
+  release(): void {
+    if (this.#state === 'released' || this.#state === 'failed') return;
+    this.#state = 'released';
+    this.#settings.budget.giveBack(this.#sizeBytes);
+    this.#list = new ChunkList();
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  #fail(code: FailureCode): void {
+    this.release();
+    this.#state = 'failed';
+    this.#failure = code;
+    this.#http.stopReadingBody();
+    this.#onSettled?.();
+  }
 }
 
 /** A chunk below this is small: the object that holds it weighs as much as what it holds. */
@@ -106,24 +158,4 @@ class ChunkList {
     this.items.push(Buffer.concat(this.items.splice(-this.#smallCount)));
     this.#smallCount = 0;
   }
-}
-
-const LINGER_MS = 5_000;
-
-/**
- * Lets a client that is still sending read the answer it already got: closing at once would reset the
- * connection and lose the answer (RFC 9112 9.6). What still comes is thrown away, for a bounded time and
- * up to a bounded size, then the connection is closed.
- */
-export function lingerAfterAnswer(request: IncomingMessage, maxBytes: number): void {
-  if (request.complete) return;
-  let sizeBytes = 0;
-  const giveUp = () => request.socket.destroy();
-  const deadline = setTimeout(giveUp, LINGER_MS);
-  request.on('data', (chunk: Buffer) => {
-    sizeBytes += chunk.length;
-    if (sizeBytes > maxBytes) giveUp();
-  });
-  request.once('close', () => clearTimeout(deadline));
-  request.resume();
 }

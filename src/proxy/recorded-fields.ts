@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import type { RequestRecord } from '#otel/request-record.ts';
+import type { Fields } from '../http/fields.ts';
 
 const MAX_NAME_CHARS = 256;
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
@@ -19,12 +19,12 @@ export interface RecordedFields {
 }
 
 /** Takes the fields out of a request, which can be let go of then. */
-export function takeRecordedFields(request: IncomingMessage, names: RecordedHeaders): RecordedFields {
+export function takeRecordedFields(fields: Fields, names: RecordedHeaders): RecordedFields {
   return {
-    tenant: headerOf(request, names.tenant),
-    feature: headerOf(request, names.feature),
-    clientRequestId: headerOf(request, 'x-request-id'),
-    host: request.headers.host,
+    tenant: fields.get(names.tenant),
+    feature: fields.get(names.feature),
+    clientRequestId: fields.get('x-request-id'),
+    host: fields.get('host'),
   };
 }
 
@@ -41,11 +41,6 @@ export function fillFromFields(
 /** A name as a record has it: not without end. */
 export function cutName(name: string): string {
   return cut(name, MAX_NAME_CHARS);
-}
-
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(', ') : value;
 }
 
 function setIfText(

@@ -26,6 +26,7 @@ const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
 interface EndedExchange {
   readonly requestId: string;
   readonly durationMs: number;
+  readonly scheme: 'http' | 'https';
   readonly status: number;
   readonly ending: Ending | null;
   readonly isTruncated: boolean;
@@ -63,7 +64,7 @@ export class Recording {
     this.span = span;
     this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
-    this.#fields = takeRecordedFields(exchange.request, headers);
+    this.#fields = takeRecordedFields(exchange.head.fields, headers);
   }
 
   /** What the attempt under way sends upstream. */
@@ -76,6 +77,17 @@ export class Recording {
     this.bodyBytes = bytes.length;
     this.#facts = facts;
     this.#describeText = describeText;
+  }
+
+  /**
+   * Finds out now what the record holds of the request's text, and lets go of its bytes. To be called of a large body
+   * once it is sent: until the end of the response it would only take up memory.
+   */
+  describeBody(): void {
+    if (this.#describeText === null) return;
+    const text = this.#describeText();
+    this.#describeText = () => text;
+    this.bodyBytes = 0;
   }
 
   /** How long the request has waited for replicas, in milliseconds; waits under way do not count yet. */
@@ -142,9 +154,10 @@ export class Recording {
 
   /** Makes the record of a request that is over, ends its span, and returns the record. */
   finish(): RequestRecord {
-    const record = this.#toRecord(this.#close());
+    const ended = this.#close();
+    const record = this.#toRecord(ended);
     const { host } = this.#fields;
-    this.span.end(record, { scheme: 'http', ...(host === undefined ? {} : toServer(host)) });
+    this.span.end(record, { scheme: ended.scheme, ...(host === undefined ? {} : toServer(host)) });
     return record;
   }
 
@@ -155,7 +168,8 @@ export class Recording {
     this.noteLastTry();
     const ended = {
       requestId: exchange.requestId,
-      durationMs: performance.now() - exchange.arrivedMs,
+      durationMs: exchange.durationMs,
+      scheme: exchange.http.scheme,
       status: exchange.status,
       ending: exchange.ending,
       isTruncated: exchange.isTruncated,

@@ -46,7 +46,7 @@ export class ReplicaLog {
     const errorCode = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
     const fields = { replica: replica.name, code, error_code: errorCode, trace_id: traceId };
     this.#log.debug(fields, 'attempt failed');
-    if (code !== 'not_connected') return;
+    if (code !== 'not_connected' && code !== 'loading') return;
     const state = this.#stateOf(replica);
     state.failedTries += 1;
     if (state.isTold || this.#nowMs() - state.toldAtMs < LINES_MS) return;

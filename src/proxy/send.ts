@@ -1,12 +1,13 @@
-import type { Dispatcher } from 'undici';
-import type { Connection, ConnectionAwareHandler } from '../replicas/connections.ts';
+import type { Fields } from '../http/fields.ts';
+import type { ResponseHead } from '../http/head.ts';
+import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../http/upstream-connection.ts';
+import { sizeOf } from '../http/write-message.ts';
 import type { Replica } from '../replicas/replica.ts';
 import type { Abandonable, Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
-import { toClientHeaders } from './headers.ts';
+import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
 import type { Sendable } from './outbox.ts';
-import { Relay, type RelayOptions, type ResponseFacts, type ResponseHead } from './relay.ts';
-import { toWritable } from './upstream-body.ts';
+import { Relay, type RelayOptions, type ResponseFacts } from './relay.ts';
 
 /** How one attempt ended. */
 export type AttemptOutcome =
@@ -16,6 +17,8 @@ export type AttemptOutcome =
   | { readonly kind: 'drained' }
   /** Refused, unresolved, timed out or untrusted: nothing was sent. */
   | { readonly kind: 'not_connected'; readonly cause: unknown }
+  /** The engine still loads its model. `relayAnswer` gives the client what it answered, if nobody else serves. */
+  | { readonly kind: 'loading'; readonly statusCode: number; readonly relayAnswer: () => void }
   /** A reused keep-alive connection was reset before the first response byte. */
   | { readonly kind: 'reset_on_reuse'; readonly cause: unknown }
   /** The replica refused the stream options that we put in. */
@@ -24,20 +27,20 @@ export type AttemptOutcome =
   /** The client left, or the exchange was cut, before a response began. */
   | { readonly kind: 'abandoned' };
 
+/** One request to one replica. */
 export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
-  readonly method: 'GET' | 'POST';
-  /** Path and query, without the replica's prefix. */
-  readonly path: string;
-  readonly headers: string[];
-  /** The pieces of the body, in order. */
+  readonly traceparent: string;
+  /** The pieces of the body, in order; null: a request without one. */
   readonly body: readonly Buffer[] | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
   /** Whether include_usage was put in, so that a refusal of it is ours to repair. */
   readonly didInjectUsage: boolean;
   readonly relay: RelayOptions;
+  /** Called when all of the request was handed to the system. `isReused`: by a connection that may turn out dead. */
+  readonly onWritten: (isReused: boolean) => void;
   /** Called when the replica's response begins to go to the client. */
   readonly onResponse: (isEventStream: boolean, facts: () => ResponseFacts) => void;
 }
@@ -52,206 +55,226 @@ export function send(request: AttemptRequest, settings: SendSettings): Promise<A
   return new Promise((resolve) => new Attempt(request, settings, resolve).start());
 }
 
-/** Bytes of a 400 or 422 that are looked through for `stream_options`. */
-const REFUSAL_BYTES = 64 * 1024;
+/** Bytes of an answer that are looked through before it is known what becomes of it. */
+const HELD_BYTES = 64 * 1024;
 
-/** A response that is held until it is known whether it refuses our stream options. */
-interface HeldRefusal {
-  readonly head: ResponseHead;
+/** An answer that is held until it is known whether the client gets it. */
+interface HeldAnswer {
+  readonly head: RelayedHead;
+  readonly arrivedMs: number;
   readonly chunks: Buffer[];
   sizeBytes: number;
 }
 
-/** One try at one replica, as undici's handler of it. */
-class Attempt implements ConnectionAwareHandler, Abandonable, Sendable {
-  connection: Connection | null = null;
-  readonly #request: AttemptRequest;
+/** One try at one replica. */
+class Attempt implements ResponseHandler, Abandonable, Sendable {
+  readonly #request: Omit<AttemptRequest, 'body'>;
   readonly #settings: SendSettings;
   readonly #resolve: (outcome: AttemptOutcome) => void;
-  #controller: Dispatcher.DispatchController | null = null;
+  /** Null once it is written. */
+  #body: readonly Buffer[] | null;
+  #connection: UpstreamConnection | null = null;
   #isReused = false;
   #relay: Relay | null = null;
-  #refusal: HeldRefusal | null = null;
-  #timer: NodeJS.Timeout | null = null;
-  /** When the replica was last heard of before anything was relayed: monotonic. */
-  #heardMs = 0;
+  #held: HeldAnswer | null = null;
   #statusCode = 0;
   #isOver = false;
 
-  constructor(request: AttemptRequest, settings: SendSettings, resolve: (outcome: AttemptOutcome) => void) {
+  constructor(
+    { body, ...request }: AttemptRequest,
+    settings: SendSettings,
+    resolve: (outcome: AttemptOutcome) => void,
+  ) {
     this.#request = request;
+    this.#body = body;
     this.#settings = settings;
     this.#resolve = resolve;
   }
 
   start(): void {
-    const { exchange } = this.#request;
+    const { exchange, replica, onFreshConnection } = this.#request;
     exchange.attempt = this;
-    exchange.outbox.add(this);
+    this.#connection = onFreshConnection ? null : replica.upstream.takeIdle();
+    if (this.#connection === null) this.#connect();
+    else exchange.outbox.add(this);
   }
 
+  /** Sends on a kept connection, after what arrived in this turn was read: also what says that it is dead. */
   sendOut(): void {
-    if (this.#isOver) return;
-    const { replica, method, path, headers, body, onFreshConnection } = this.#request;
-    const options = { method, path: replica.pathPrefix + path, ...toWritable(headers, body) };
-    try {
-      if (onFreshConnection) replica.connections.dispatchOnFresh(options, this);
-      else replica.connections.dispatch(options, this);
-    } catch (error) {
-      // undici refuses what it cannot write, for example a path it holds to be invalid.
-      this.#finish({ kind: 'failed', code: 'upstream_failed', cause: error });
+    const connection = this.#connection;
+    if (connection === null) return;
+    if (connection.isClosed && !this.#isOver) {
+      this.start();
+      return;
     }
+    this.#sendOn(connection);
+  }
+
+  #connect(): void {
+    this.#request.replica.upstream.open((error, connection) => {
+      this.#connection = connection;
+      if (connection !== null) this.#sendOn(connection);
+      else if (!this.#isOver) this.#finish({ kind: 'not_connected', cause: error });
+    });
   }
 
   /** In the tick in which the request is written: the last moment at which a drain still counts. */
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isOver) {
-      controller.abort(new Error('abandoned'));
-      return;
-    }
-    if (this.#request.replica.isDrained) {
+  #sendOn(connection: UpstreamConnection): void {
+    const { replica, exchange, traceparent, onWritten } = this.#request;
+    if (this.#isOver || replica.isDrained) {
+      this.#connection = null;
+      replica.upstream.putBack(connection);
       this.#finish({ kind: 'drained' });
-      controller.abort(new Error('drained'));
       return;
     }
-    this.connection?.countExchange();
-    this.#isReused = (this.connection?.exchangeCount ?? 0) > 1;
-    this.#timer = setTimeout(() => this.#timeOut(), this.#settings.firstByteMs);
+    const { head, http, requestId } = exchange;
+    const body = this.#body;
+    const headText = toUpstreamHead(
+      head,
+      { host: replica.hostField, path: replica.pathPrefix + head.target },
+      { requestId, traceparent, apiKey: replica.config.apiKey },
+      http,
+      body === null ? null : sizeOf(body),
+    );
+    const { firstByteMs, idleMs } = this.#settings;
+    const isReused = connection.exchangeCount > 0;
+    this.#isReused = isReused;
+    this.#body = null;
+    connection.send({ method: head.method, headText, body: body ?? NO_BODY, firstByteMs, idleMs }, this, () =>
+      onWritten(isReused),
+    );
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    statusCode: number,
-    _headers: unknown,
-    statusMessage?: string,
-  ): void {
-    // An informational response (RFC 9110 15.2) is not the one that counts.
-    if (this.#isOver || statusCode < 200) return;
-    this.#statusCode = statusCode;
-    this.#request.replica.noteAnswered();
-    const rawHeaders = controller.rawHeaders;
-    const headers = toClientHeaders(Array.isArray(rawHeaders) ? rawHeaders : []);
-    const head = { statusCode, statusMessage, headers };
-    this.#watchIdle();
-    const mayRefuseUsage = this.#request.didInjectUsage && (statusCode === 400 || statusCode === 422);
-    if (mayRefuseUsage) this.#refusal = { head, chunks: [], sizeBytes: 0 };
-    else this.#startRelay(controller, head);
+  onHead(responseHead: ResponseHead, atMs: number): void {
+    const { replica, didInjectUsage } = this.#request;
+    const head = toRelayedHead(responseHead);
+    const { status } = head;
+    this.#statusCode = status;
+    const mayRefuseUsage = didInjectUsage && (status === 400 || status === 422);
+    const mayBeLoading = status === 503 && replica.engine === 'llamacpp' && head.isJson;
+    if (mayRefuseUsage || mayBeLoading) {
+      this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
+    } else {
+      replica.noteAnswered();
+      this.#startRelay(head, atMs);
+    }
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#isOver) return;
-    if (this.#refusal === null) {
-      this.#relay?.write(chunk);
+  onData(view: Buffer): void {
+    if (this.#held === null) {
+      this.#relay?.write(view);
       return;
     }
-    this.#heardMs = performance.now();
-    this.#refusal.chunks.push(chunk);
-    this.#refusal.sizeBytes += chunk.length;
-    if (this.#refusal.sizeBytes >= REFUSAL_BYTES) this.#decideRefusal(controller, this.#refusal);
+    this.#held.chunks.push(view);
+    this.#held.sizeBytes += view.length;
+    if (this.#held.sizeBytes >= HELD_BYTES) this.#decideHeld(this.#held);
   }
 
-  onResponseEnd(controller: Dispatcher.DispatchController): void {
+  onReadEnd(): void {
+    this.#relay?.flush();
+  }
+
+  onEnd(trailers: Fields): void {
+    if (this.#held !== null) this.#decideHeld(this.#held);
     if (this.#isOver) return;
-    if (this.#refusal !== null) this.#decideRefusal(controller, this.#refusal);
-    if (this.#isOver) return;
-    const { rawTrailers } = controller;
-    this.#relay?.end(Array.isArray(rawTrailers) ? rawTrailers : null);
+    this.#relay?.end(trailers);
     this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+  onFault(fault: UpstreamFault, cause: unknown, hasBytes: boolean): void {
     if (this.#isOver) return;
-    this.#fail('upstream_failed', error);
-  }
-
-  #startRelay(controller: Dispatcher.DispatchController, head: ResponseHead): void {
-    const { exchange, relay, replica, onResponse, didInjectUsage } = this.#request;
-    // The replica compresses although it was asked not to: what our option adds to its streams cannot be
-    // taken out again, so that it is not put in any more.
-    if (didInjectUsage && head.headers.isEventStream && head.headers.isEncoded) {
-      replica.refusesIncludeUsage = true;
-    }
-    const started = new Relay(exchange, controller, head, relay);
-    this.#relay = started;
-    onResponse(started.isEventStream, () => started.facts);
-  }
-
-  #decideRefusal(controller: Dispatcher.DispatchController, refusal: HeldRefusal): void {
-    this.#refusal = null;
-    const body = Buffer.concat(refusal.chunks);
-    if (body.subarray(0, REFUSAL_BYTES).includes('stream_options')) {
-      this.#finish({ kind: 'usage_refused', statusCode: refusal.head.statusCode });
-      controller.abort(new Error('repeated without stream_options'));
-      return;
-    }
-    this.#startRelay(controller, refusal.head);
-    if (body.length > 0) this.#relay?.write(body);
-  }
-
-  #fail(code: FailureCode, cause: unknown): void {
+    const code = fault === 'timed_out' ? 'upstream_timeout' : 'upstream_failed';
     if (this.#relay !== null) {
-      this.#relay.breakOff(code);
+      this.#breakOff(this.#relay, code);
       this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
-    } else if (code === 'upstream_timeout' || this.#statusCode !== 0) {
-      this.#finish({ kind: 'failed', code, cause });
-    } else if (this.#controller !== null) {
-      const isRepeatable = this.#isReused && this.connection?.hasAnswered === false;
-      this.#finish(isRepeatable ? { kind: 'reset_on_reuse', cause } : { kind: 'failed', code, cause });
+    } else if (fault === 'closed' && this.#isReused && !hasBytes) {
+      this.#finish({ kind: 'reset_on_reuse', cause });
     } else {
-      // Never written: a failure to connect, unless a kept connection was reset just before it was used.
-      const wasConnected = this.connection?.isConnected === true && this.connection.exchangeCount > 0;
-      this.#finish({ kind: wasConnected ? 'reset_on_reuse' : 'not_connected', cause });
+      this.#finish({ kind: 'failed', code, cause });
     }
-  }
-
-  /**
-   * From the response head on: the time between two reads. The timer is not moved with each: it looks when the last
-   * one was, and waits for the rest.
-   */
-  #watchIdle(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#heardMs = performance.now();
-    this.#waitIdle(this.#settings.idleMs);
-  }
-
-  #waitIdle(restMs: number): void {
-    this.#timer = setTimeout(() => {
-      const lastReadMs = this.#relay?.lastReadMs ?? this.#heardMs;
-      const newRestMs = lastReadMs + this.#settings.idleMs - performance.now();
-      if (newRestMs > 0) this.#waitIdle(newRestMs);
-      else this.#timeOut();
-    }, restMs);
-  }
-
-  #timeOut(): void {
-    if (this.#isOver) return;
-    if (this.#relay?.isBlocked) {
-      // It is the client that does not read: it has had as long as a replica may be silent.
-      this.#request.exchange.note('client_closed', true);
-      this.#request.exchange.response.destroy();
-      return;
-    }
-    this.#fail('upstream_timeout', null);
-    this.#controller?.abort(new Error('timed out'));
   }
 
   /** The client left or the exchange was cut: the replica is told at once. */
   abandon(cause: 'client_closed' | 'shutting_down'): void {
     if (this.#isOver) return;
-    if (cause === 'shutting_down') this.#relay?.breakOff(cause);
+    if (this.#relay !== null && cause === 'shutting_down') this.#breakOff(this.#relay, cause);
     else this.#relay?.stop();
+    this.#dropConnection();
     this.#finish(
       this.#relay === null ? { kind: 'abandoned' } : { kind: 'relayed', statusCode: this.#statusCode },
     );
-    this.#controller?.abort(new Error('abandoned'));
+  }
+
+  #startRelay(head: RelayedHead, arrivedMs: number): void {
+    const { exchange, relay, replica, onResponse, didInjectUsage } = this.#request;
+    // The replica compresses although it was asked not to: what our option adds to its streams cannot be
+    // taken out again, so that it is not put in any more.
+    if (didInjectUsage && head.isEventStream && head.isEncoded) replica.refusesIncludeUsage = true;
+    const connection = this.#connection;
+    const source = {
+      pause: () => connection?.pause(),
+      resume: () => connection?.resume(),
+    };
+    const started = new Relay(exchange, source, head, relay, arrivedMs);
+    this.#relay = started;
+    onResponse(started.isEventStream, () => started.facts);
+  }
+
+  #decideHeld(held: HeldAnswer): void {
+    const { replica } = this.#request;
+    this.#held = null;
+    const body = Buffer.concat(held.chunks);
+    const start = body.subarray(0, HELD_BYTES);
+    if (held.head.status === 503) {
+      if (isLoading(start)) {
+        this.#dropConnection();
+        const relayAnswer = () => this.#relayWhole(held, body);
+        this.#finish({ kind: 'loading', statusCode: held.head.status, relayAnswer });
+        return;
+      }
+    } else if (start.includes('stream_options')) {
+      this.#dropConnection();
+      this.#finish({ kind: 'usage_refused', statusCode: held.head.status });
+      return;
+    }
+    replica.noteAnswered();
+    this.#startRelay(held.head, held.arrivedMs);
+    if (body.length > 0) this.#relay?.write(body);
+  }
+
+  /** Gives the client an answer that was held, when the attempt is over. */
+  #relayWhole({ head, arrivedMs }: HeldAnswer, body: Buffer): void {
+    if (this.#request.exchange.isFinished) return;
+    this.#startRelay(head, arrivedMs);
+    this.#relay?.write(body);
+    this.#relay?.end(null);
+  }
+
+  /** Closes the connection if the response is still under way on it. One that was not used goes back by itself. */
+  #dropConnection(): void {
+    if (this.#connection?.isBusy === true) this.#connection.destroy();
+  }
+
+  /** However it ends, the exchange does. */
+  #breakOff(relay: Relay, code: FailureCode): void {
+    try {
+      relay.breakOff(code);
+    } finally {
+      if (!this.#request.exchange.http.isEnded) this.#request.exchange.http.destroy();
+    }
   }
 
   #finish(outcome: AttemptOutcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#request.exchange.attempt = null;
     this.#resolve(outcome);
   }
+}
+
+const NO_BODY: readonly Buffer[] = [];
+
+/** How llama.cpp's server says that it loads its model (server.cpp, `middleware_server_state`). */
+function isLoading(body: Buffer): boolean {
+  return body.includes('unavailable_error') && body.includes('Loading model');
 }

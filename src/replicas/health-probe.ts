@@ -1,5 +1,4 @@
 import type { Dispatcher } from 'undici';
-import type { Connection, ConnectionAwareHandler } from './connections.ts';
 import type { RegisteredReplica } from './registry.ts';
 
 /**
@@ -19,8 +18,7 @@ export function probeHealth(
 }
 
 /** Waits for a status; the body is read to its end, so that the connection can be used again. */
-class StatusHandler implements ConnectionAwareHandler {
-  connection: Connection | null = null;
+class StatusHandler implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   readonly #resolve: (isOk: boolean) => void;
   readonly #deadline: NodeJS.Timeout;

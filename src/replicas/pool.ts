@@ -121,8 +121,8 @@ export class ReplicaPool {
   }
 
   /** Destroys every connection to every replica. */
-  async close(): Promise<void> {
-    await Promise.all([...this.#bySlot.values()].map((replica) => replica.connections.close()));
+  close(): void {
+    for (const replica of this.#bySlot.values()) replica.upstream.destroy();
   }
 
   #acquireFrom(rotation: Rotation, asked: Asked): Lease | NoLease | 'busy' {

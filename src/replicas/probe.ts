@@ -1,6 +1,5 @@
 import type { Dispatcher } from 'undici';
 import type { Engine } from '../config/config.ts';
-import type { Connection, ConnectionAwareHandler } from './connections.ts';
 import type { RegisteredReplica } from './registry.ts';
 import type { ReplicaKnowledge } from './topology.ts';
 
@@ -62,8 +61,7 @@ function fetchModelList(replica: RegisteredReplica, timeoutMs: number): Promise<
 }
 
 /** Collects a bounded 200 answer within a deadline. */
-class ListHandler implements ConnectionAwareHandler {
-  connection: Connection | null = null;
+class ListHandler implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   readonly #chunks: Buffer[] = [];
   #sizeBytes = 0;

@@ -1,5 +1,6 @@
+import type { Pool } from 'undici';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
-import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
+import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from './connections.ts';
 import type { DrainState, Drains } from './drains.ts';
 import type { Health } from './health-board.ts';
 import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
@@ -20,7 +21,7 @@ export class RegisteredReplica {
   readonly slot: number;
   readonly pathPrefix: string;
   /** The control plane's own, for probes: requests of clients go by those of the workers. */
-  readonly connections: Connections;
+  readonly connections: Pool;
   readonly #with: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null };
@@ -29,7 +30,7 @@ export class RegisteredReplica {
   constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
     this.slot = slot;
     this.pathPrefix = pathPrefixOf(config.url);
-    this.connections = createConnections(config, collaborators.timeouts);
+    this.connections = createProbeConnections(config, collaborators.timeouts);
     this.#with = collaborators;
     this.#config = config;
   }
@@ -112,7 +113,7 @@ export class RegisteredReplica {
   /** It is wanted no more, since a time in RFC 3339. */
   remove(at: string): void {
     this.#removal = { at, isApplied: false };
-    void this.connections.close();
+    void this.connections.destroy();
   }
 
   /** Every worker goes by a topology without it: what it has in flight is its last. */
@@ -254,7 +255,7 @@ export class ReplicaRegistry {
 
   /** Destroys the connections of probes. */
   async close(): Promise<void> {
-    await Promise.all(this.#replicas.map((replica) => replica.connections.close()));
+    await Promise.all(this.#replicas.map((replica) => replica.connections.destroy()));
   }
 
   #add(config: ReplicaConfig): RegisteredReplica {

@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
-import { type Connections, type ConnectionTimeouts, createConnections, pathPrefixOf } from './connections.ts';
+import type { DeadlineClock } from '../http/deadline-clock.ts';
+import type { UpstreamConnections } from '../http/upstream-connections.ts';
+import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { type HealthLog, logFailing, logOk } from './health-log.ts';
 import type { SharedState } from './shared-state.ts';
 import type { TopologyReplica } from './topology.ts';
+import { createUpstreamConnections } from './upstream.ts';
 
 /** What every replica of a pool is given. */
 export interface ReplicaSurroundings {
@@ -11,7 +14,10 @@ export interface ReplicaSurroundings {
   /** The worker that this thread is: the row in which its requests in flight are counted. */
   readonly worker: number;
   readonly timeouts: ConnectionTimeouts;
+  readonly clock: DeadlineClock;
   readonly log: HealthLog;
+  /** Told of a defect of ours that ended a connection. */
+  readonly onDefect: (error: unknown) => void;
 }
 
 /**
@@ -26,16 +32,21 @@ export class Replica {
   readonly pathPrefix: string;
   /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
   readonly fingerprint: { text: Buffer | null } = { text: null };
+  /** What the Host field of requests says. */
+  readonly hostField: string;
+  /** Whether it is known to take include_usage: its engine does, or it has streamed with it. */
+  acceptsIncludeUsage = false;
   readonly #with: ReplicaSurroundings;
   #facts: TopologyReplica;
-  #connections: Connections;
+  #upstream: UpstreamConnections;
   #isRetired = false;
 
   constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
     this.slot = facts.slot;
     this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
     this.pathPrefix = pathPrefixOf(facts.config.url);
-    this.#connections = createConnections(facts.config, surroundings.timeouts);
+    this.hostField = new URL(facts.config.url).host;
+    this.#upstream = createUpstreamConnections(facts.config, surroundings);
     this.#facts = facts;
     this.#with = surroundings;
   }
@@ -100,8 +111,9 @@ export class Replica {
     this.#with.shared.setRefusesIncludeUsage(this.slot, refuses);
   }
 
-  get connections(): Connections {
-    return this.#connections;
+  /** The connections of this thread to it. */
+  get upstream(): UpstreamConnections {
+    return this.#upstream;
   }
 
   /** Takes over what a later topology says of it. */
@@ -111,15 +123,15 @@ export class Replica {
 
   /** From now on requests go on connections of other time-outs; those under way go on as they are. */
   reconnect(timeouts: ConnectionTimeouts): void {
-    this.#connections.retire();
-    this.#connections = createConnections(this.#facts.config, timeouts);
+    this.#upstream.retire();
+    this.#upstream = createUpstreamConnections(this.#facts.config, { ...this.#with, timeouts });
   }
 
   /** It is not among the replicas any more: its connections are closed when nothing of this thread is in flight. */
   retire(): void {
     const { shared, worker } = this.#with;
     this.#isRetired = true;
-    if (shared.inflightOfWorker(worker, this.slot) === 0) void this.#connections.close();
+    if (shared.inflightOfWorker(worker, this.slot) === 0) this.#upstream.destroy();
   }
 
   /**
@@ -145,6 +157,6 @@ export class Replica {
   /** Counts one request less in flight. */
   finish(): void {
     const rest = this.#with.shared.endInflight(this.#with.worker, this.slot);
-    if (rest === 0 && this.#isRetired) void this.#connections.close();
+    if (rest === 0 && this.#isRetired) this.#upstream.destroy();
   }
 }

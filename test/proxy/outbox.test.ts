@@ -4,7 +4,9 @@ import { Outbox } from '../../src/proxy/outbox.ts';
 
 /** What was sent, by name, in its order. */
 function createOutbox() {
-  const outbox = new Outbox();
+  const outbox = new Outbox((error) => {
+    throw error;
+  });
   const sent: string[] = [];
   const add = (name: string, then?: () => void) => {
     const sendOut = () => {

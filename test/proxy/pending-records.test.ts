@@ -10,7 +10,12 @@ afterEach(() => void vi.useRealTimers());
 function createPending() {
   const closed: number[] = [];
   const made: number[] = [];
-  const pending = new PendingRecords(({ status }) => void made.push(status));
+  const pending = new PendingRecords(
+    ({ status }) => void made.push(status),
+    (error) => {
+      throw error;
+    },
+  );
   const end = (status: number, bodyBytes = 1000) =>
     pending.add({
       bodyBytes,

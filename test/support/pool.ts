@@ -1,4 +1,5 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
+import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import { Drains } from '../../src/replicas/drains.ts';
 import { ReplicaPool } from '../../src/replicas/pool.ts';
 import { ReplicaRegistry } from '../../src/replicas/registry.ts';
@@ -61,6 +62,8 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
     queueCapacity: QUEUE_CAPACITY,
     health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
     log: { info: () => undefined, warn: () => undefined },
+    clock: new DeadlineClock(500),
+    onDefect: () => undefined,
   } as const;
   const first = new ReplicaPool({ ...surroundings, worker: 0 });
   const others = Array.from(

@@ -1,0 +1,47 @@
+import type { Socket } from 'node:net';
+
+/** Up to so many bytes are copied into one Buffer; beyond, copying costs more than a vectored write. */
+const JOINED_BYTES = 32 * 1024;
+
+/** How many bytes there are in all. */
+export function sizeOf(pieces: readonly Buffer[]): number {
+  let sizeBytes = 0;
+  for (const { length } of pieces) sizeBytes += length;
+  return sizeBytes;
+}
+
+/**
+ * Writes text, pieces and text, in one write where that pays. `sizeBytes`: that of the pieces; texts are latin-1.
+ * Returns whether the socket takes more.
+ *
+ * One Buffer per message costs half of what three writes of it cost (2 KB: 4 against 9 µs, docs/benchmarks.md).
+ */
+export function writeMessage(
+  socket: Socket,
+  before: string,
+  pieces: readonly Buffer[],
+  sizeBytes: number,
+  after: string,
+): boolean {
+  if (sizeBytes === 0) return socket.write(before + after, 'latin1');
+  if (before === '' && after === '' && pieces.length === 1) return socket.write(pieces[0] as Buffer);
+  if (sizeBytes > JOINED_BYTES) return writeApart(socket, before, pieces, after);
+  const message = Buffer.allocUnsafe(before.length + sizeBytes + after.length);
+  let at = before === '' ? 0 : message.write(before, 0, 'latin1');
+  for (const piece of pieces) {
+    message.set(piece, at);
+    at += piece.length;
+  }
+  if (after !== '') message.write(after, at, 'latin1');
+  return socket.write(message);
+}
+
+function writeApart(socket: Socket, before: string, pieces: readonly Buffer[], after: string): boolean {
+  socket.cork();
+  let canTakeMore = true;
+  if (before !== '') canTakeMore = socket.write(before, 'latin1');
+  for (const piece of pieces) canTakeMore = socket.write(piece);
+  if (after !== '') canTakeMore = socket.write(after, 'latin1');
+  socket.uncork();
+  return canTakeMore;
+}
