@@ -167,9 +167,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
     }
     this.#bodyState = 'read';
     this.deadlineMs = this.#context.clock.nowMs() + timeoutMs;
-    if (this.#exchange?.head.expectsContinue === true && this.#unread.length === 0) {
-      this.#socket.write(CONTINUE, 'latin1');
-    }
+    if (this.#exchange?.head.expectsContinue === true) this.#socket.write(CONTINUE, 'latin1');
     this.#readUnreadBody();
   }
 

@@ -96,7 +96,7 @@ export class HttpExchange {
 
   /** Whether a response has begun: no other can be sent. */
   get isAnswered(): boolean {
-    return this.#state !== 'unanswered';
+    return this.#status !== 0;
   }
 
   /** Whether all of the response was given to the connection. */
@@ -128,9 +128,9 @@ export class HttpExchange {
     if (!this.isOver) this.#connection.restForATurn();
   }
 
-  /** Begins the response. Its head goes with what is written next, or by `flushHead`. */
+  /** Begins the response, unless it has begun or nothing can be sent any more. Its head goes with what is written next, or by `flushHead`. */
   begin(head: OutgoingHead): void {
-    if (this.isAnswered) throw new Error('the response has begun already');
+    if (this.#state !== 'unanswered') return;
     const { status, reason, fieldLines, contentLength } = head;
     const isOld = this.head.minorVersion === 0;
     const hasNoBody = isBodiless(status) || this.head.method === 'HEAD';
