@@ -24,6 +24,12 @@ export const nodeDispatch: Target = {
   isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
 };
 
+/** The gateway's own HTTP/1.1 on sockets with nothing between: what of its cost is the wire. */
+export const bareWire: Target = {
+  ...nodePeer('bare-wire'),
+  isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
+};
+
 /** https://github.com/fastify/fastify-http-proxy, as its README starts it. */
 export const fastifyProxy: Target = {
   name: 'fastify-http-proxy',

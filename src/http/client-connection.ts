@@ -154,9 +154,9 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
 
   canKeep(): boolean {
     if (this.#context.phase !== 'serving' || this.#exchange?.head.keepsAlive !== true) return false;
-    // What lies here of an unwanted body may be all of it.
+    // Nobody wants the body; what lies here of it may be all.
     if (this.#bodyState === 'unclaimed') this.discardBody();
-    return this.#bodyState === 'done';
+    return this.#bodyState === 'done' || this.#bodyState === 'read';
   }
 
   readBody(sink: RequestBodySink, timeoutMs: number): void {

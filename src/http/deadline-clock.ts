@@ -19,7 +19,7 @@ export interface TimeSource {
 }
 
 /** The system's time. */
-export const SYSTEM_TIME: TimeSource = {
+const SYSTEM_TIME: TimeSource = {
   nowMs: () => performance.now(),
   every(intervalMs, callback) {
     const timer = setInterval(callback, intervalMs).unref();

@@ -8,8 +8,9 @@ export interface Sendable {
 const MAX_WAITING = 32;
 
 /**
- * Sends requests to replicas when the event loop has read everything that arrived: what came on a kept connection
- * meanwhile says that it must not be used (docs/decisions/0018).
+ * Sends requests to replicas and the ends of complete responses when the event loop has read everything that arrived.
+ * One after another they cost less than each between other work (docs/decisions/0018), and what came on a kept
+ * connection meanwhile says that it must not be used.
  */
 export class Outbox {
   readonly #onDefect: (error: unknown) => void;

@@ -3,6 +3,7 @@ import { EventRelay } from './event-relay.ts';
 import type { Exchange } from './exchange.ts';
 import { type FailureCode, toErrorEvent } from './failure.ts';
 import { type RelayedHead, toClientTrailers } from './headers.ts';
+import type { Sendable } from './outbox.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
 import type { UndoRules } from './undo-usage.ts';
 
@@ -30,7 +31,7 @@ export type ResponseFacts = StreamTap | JsonTap | null;
  * Copies one response to the client: one read, one write, however many chunks or events the read holds. The replica is
  * paused while the client does not read. Knows how each kind of response ends when the replica breaks off.
  */
-export class Relay {
+export class Relay implements Sendable {
   readonly isEventStream: boolean;
   readonly #exchange: Exchange;
   readonly #source: ResponseSource;
@@ -42,6 +43,8 @@ export class Relay {
   #holdTimer: NodeJS.Timeout | null = null;
   /** What goes out at the end of the present read. */
   #out: Buffer[] = [];
+  /** Null until the response is complete. */
+  #last: { readonly trailers: Fields | null } | null = null;
 
   /** @param arrivedMs when the head came: what comes with it came then */
   constructor(
@@ -102,12 +105,18 @@ export class Relay {
     else if (!http.write(pieces) && !http.isOver) this.#source.pause();
   }
 
-  /** The replica's response is complete. */
+  /** The replica's response is complete: the rest of it goes out at the end of the turn. */
   end(trailers: Fields | null): void {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
     this.#noteEnd();
-    this.#exchange.http.end(this.#takeOut(), trailers === null ? null : toClientTrailers(trailers));
+    this.#last = { trailers: trailers === null ? null : toClientTrailers(trailers) };
+    this.#exchange.outbox.add(this);
+  }
+
+  /** Sends the last of a complete response. */
+  sendOut(): void {
+    if (this.#last !== null) this.#exchange.http.end(this.#takeOut(), this.#last.trailers);
   }
 
   /**
@@ -160,7 +169,7 @@ export class Relay {
     this.#holdTimer = setTimeout(() => {
       // After a stall the awaited event may lie in the socket already: reads come before immediates.
       setImmediate(() => {
-        if (!events.isHolding || events.heldCount !== heldCount || this.#exchange.http.isEnded) return;
+        if (!events.isHolding || events.heldCount !== heldCount || this.#last !== null) return;
         this.#out.push(...events.releaseHeld());
         this.flush();
       });

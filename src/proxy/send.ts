@@ -259,8 +259,9 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   #breakOff(relay: Relay, code: FailureCode): void {
     try {
       relay.breakOff(code);
-    } finally {
-      if (!this.#request.exchange.http.isEnded) this.#request.exchange.http.destroy();
+    } catch (error) {
+      this.#request.exchange.http.destroy();
+      throw error;
     }
   }
 

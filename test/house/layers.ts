@@ -157,13 +157,8 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
     ],
   },
   {
-    file: 'src/proxy/send.ts',
-    allowed: ['undici', '../replicas/pool.ts'],
-    refused: ['../admin/routes.ts', 'yaml'],
-  },
-  {
     file: 'src/replicas/probe-case.ts',
-    allowed: ['./pool.ts', '../config/config.ts', 'undici', 'node:fs/promises'],
+    allowed: ['./pool.ts', '../config/config.ts', '../http/deadline-clock.ts', 'undici', 'node:fs/promises'],
     refused: [
       '../proxy/forward.ts',
       '../admin/routes.ts',

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { DeadlineClock, type Timed, type TimeSource, toTickMs } from '../../src/http/deadline-clock.ts';
+
+/** Time that moves when the test says so. */
+class ScriptedTime implements TimeSource {
+  ms = 0;
+  readonly timers = new Set<() => void>();
+  readonly #afterReads: (() => void)[] = [];
+
+  nowMs(): number {
+    return this.ms;
+  }
+
+  every(_intervalMs: number, callback: () => void): () => void {
+    this.timers.add(callback);
+    return () => this.timers.delete(callback);
+  }
+
+  afterReads(callback: () => void): void {
+    this.#afterReads.push(callback);
+  }
+
+  /** Moves on and lets timers run; what is read meanwhile happens before deadlines are told. */
+  passTo(ms: number, read: () => void = () => undefined): void {
+    this.ms = ms;
+    for (const timer of this.timers) timer();
+    read();
+    for (const callback of this.#afterReads.splice(0)) callback();
+  }
+}
+
+class Waiting implements Timed {
+  clockIndex = -1;
+  expiredCount = 0;
+  deadlineMs: number;
+
+  constructor(deadlineMs: number) {
+    this.deadlineMs = deadlineMs;
+  }
+
+  onDeadline(): void {
+    this.expiredCount++;
+  }
+}
+
+describe('a clock of deadlines', () => {
+  test('tells of each that has passed, once', () => {
+    const time = new ScriptedTime();
+    const clock = new DeadlineClock(100, time);
+    const [early, late] = [new Waiting(150), new Waiting(1_000)];
+    clock.watch(early);
+    clock.watch(late);
+
+    time.passTo(100);
+    expect([early.expiredCount, late.expiredCount]).toEqual([0, 0]);
+    time.passTo(200);
+    time.passTo(300);
+    expect([early.expiredCount, late.expiredCount]).toEqual([1, 0]);
+  });
+
+  test('reads first what has arrived: a deadline that moves meanwhile has not passed', () => {
+    const time = new ScriptedTime();
+    const clock = new DeadlineClock(100, time);
+    const waiting = new Waiting(150);
+    clock.watch(waiting);
+
+    time.passTo(200, () => {
+      waiting.deadlineMs = 500;
+    });
+    expect(waiting.expiredCount).toBe(0);
+  });
+
+  test('tells nothing of what is not watched any more, and rests when nothing is', () => {
+    const time = new ScriptedTime();
+    const clock = new DeadlineClock(100, time);
+    const all = [new Waiting(50), new Waiting(50), new Waiting(50)];
+    for (const waiting of all) clock.watch(waiting);
+
+    clock.unwatch(all[0] as Waiting);
+    clock.unwatch(all[0] as Waiting);
+    time.passTo(100, () => clock.unwatch(all[2] as Waiting));
+    expect(all.map(({ expiredCount }) => expiredCount)).toEqual([0, 1, 0]);
+    clock.unwatch(all[1] as Waiting);
+    expect(time.timers.size).toBe(0);
+  });
+
+  test('looks ten times within the shortest time-out, within bounds', () => {
+    expect(toTickMs([15_000, 1_000, 75_000])).toBe(100);
+    expect(toTickMs([20])).toBe(5);
+    expect(toTickMs([60_000])).toBe(500);
+    expect(toTickMs([0, 2_000])).toBe(200);
+  });
+});

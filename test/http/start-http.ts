@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, createServer as createTlsServer, type SecureContextOptions } from 'node:tls';
+import type { ClientConnectionSettings } from '../../src/http/client-connection.ts';
+import { DeadlineClock } from '../../src/http/deadline-clock.ts';
+import type { HttpExchange } from '../../src/http/http-exchange.ts';
+import { HttpServer } from '../../src/http/http-server.ts';
+import { allocateLimit, SharedLimit } from '../../src/http/shared-limit.ts';
+import { UpstreamConnections } from '../../src/http/upstream-connections.ts';
+
+/** Settings under which nothing times out in a test. */
+const SETTINGS: ClientConnectionSettings = {
+  maxHeadBytes: 16 * 1024,
+  headTimeoutMs: 60_000,
+  keepAliveMs: 60_000,
+  sendTimeoutMs: 60_000,
+  maxDiscardedBytes: 64 * 1024,
+};
+
+/** A server on a free port of this machine, and what went wrong in it. */
+export interface StartedHttp extends Disposable {
+  readonly url: string;
+  readonly server: HttpServer;
+  readonly defects: readonly unknown[];
+}
+
+/** Starts a server that handles requests so; with a certificate, behind TLS. */
+export async function startHttp(
+  handle: (exchange: HttpExchange) => void,
+  settings: Partial<ClientConnectionSettings> = {},
+  certificate?: SecureContextOptions,
+): Promise<StartedHttp> {
+  const defects: unknown[] = [];
+  const server = new HttpServer(
+    { ...SETTINGS, ...settings },
+    {
+      clock: new DeadlineClock(5),
+      connections: new SharedLimit(allocateLimit(1, 1_000), 0),
+      handle,
+      onTooMany: () => undefined,
+      onDefect: (error) => defects.push(error),
+    },
+  );
+  if (certificate === undefined) {
+    const port = await server.listen({ host: '127.0.0.1', port: 0 });
+    return { url: `http://127.0.0.1:${port}`, server, defects, [Symbol.dispose]: () => stop(server) };
+  }
+  const tls = createTlsServer({ ...certificate, allowHalfOpen: true }, (socket) => server.accept(socket));
+  tls.listen(0, '127.0.0.1');
+  await once(tls, 'listening');
+  const { port } = tls.address() as AddressInfo;
+  const url = `https://127.0.0.1:${port}`;
+  return {
+    ...{ url, server, defects },
+    [Symbol.dispose]: () => {
+      tls.close();
+      stop(server);
+    },
+  };
+}
+
+function stop(server: HttpServer): void {
+  server.stopAccepting();
+  server.destroyConnections();
+}
+
+/** Connections to the server at a URL; with an authority, through TLS. */
+export function connectTo(url: string, ca?: string): UpstreamConnections {
+  const { hostname: host, port } = new URL(url);
+  const connect = (callback: (error: Error | null, socket: Socket | null) => void) => {
+    const socket =
+      ca === undefined
+        ? connectTcp({ host, port: Number(port) })
+        : connectTls({ host, port: Number(port), ca, ALPNProtocols: ['http/1.1'] });
+    socket.once(ca === undefined ? 'connect' : 'secureConnect', () => callback(null, socket));
+    socket.once('error', (error) => callback(error, null));
+  };
+  const settings = { connect, keepAliveMs: 60_000, maxAgeMs: Number.POSITIVE_INFINITY };
+  return new UpstreamConnections(
+    {
+      ...settings,
+      onDefect: (error) => {
+        throw error;
+      },
+    },
+    new DeadlineClock(5),
+  );
+}
