@@ -13,6 +13,8 @@ export interface RawResponse {
   readonly body: Buffer;
   /** The pieces of a chunked body: one for each write of the server. Else the body, if it has any. */
   readonly pieces: readonly Buffer[];
+  /** The trailer fields of a chunked body: names and values in turn. */
+  readonly rawTrailers: readonly string[];
   /** Whether the body came to the end that its framing promised. */
   readonly isComplete: boolean;
   /** Every value of a field, in order; its name in any case. */
@@ -74,7 +76,9 @@ export class RawConnection implements Disposable {
   /** The next response on this connection. Resolves with what there is when the server closes first. */
   async readResponse(): Promise<RawResponse> {
     const head = await this.#readHead();
-    if (head.status >= 100 && head.status < 200) return toResponse(head, [], true);
+    // No body follows these heads, whatever fields they have (RFC 9112 6.3).
+    const isInformational = head.status >= 100 && head.status < 200;
+    if (isInformational || head.status === 204 || head.status === 304) return toResponse(head, [], true);
     if (/\bchunked\b/i.test(valuesOf(head.rawHeaders, 'transfer-encoding').join())) {
       return await this.#readChunked(head);
     }
@@ -117,11 +121,7 @@ export class RawConnection implements Disposable {
     const end = this.#received.indexOf('\r\n\r\n');
     const text = this.#take(end === -1 ? this.#received.length : end + 4).toString('latin1');
     const [statusLine = '', ...lines] = text.trimEnd().split('\r\n');
-    const rawHeaders = lines.flatMap((line) => {
-      const colon = line.indexOf(':');
-      return [line.slice(0, colon), line.slice(colon + 1).trim()];
-    });
-    return { statusLine, status: Number(statusLine.split(' ')[1] ?? 0), rawHeaders };
+    return { statusLine, status: Number(statusLine.split(' ')[1] ?? 0), rawHeaders: toFields(lines) };
   }
 
   async #readChunked(head: Head): Promise<RawResponse> {
@@ -138,8 +138,11 @@ export class RawConnection implements Disposable {
       this.#take(2);
     }
     // Trailer fields up to the blank line.
-    for (let line = await this.#takeLine(); line !== null && line !== ''; ) line = await this.#takeLine();
-    return toResponse(head, pieces, true);
+    const trailers: string[] = [];
+    for (let line = await this.#takeLine(); line !== null && line !== ''; line = await this.#takeLine()) {
+      trailers.push(line);
+    }
+    return toResponse(head, pieces, true, toFields(trailers));
   }
 
   async #takeLine(): Promise<string | null> {
@@ -168,10 +171,24 @@ interface Head {
   readonly rawHeaders: readonly string[];
 }
 
-function toResponse(head: Head, pieces: readonly Buffer[], isComplete: boolean): RawResponse {
+/** Names and values in turn of field lines. */
+export function toFields(lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon), line.slice(colon + 1).trim()];
+  });
+}
+
+function toResponse(
+  head: Head,
+  pieces: readonly Buffer[],
+  isComplete: boolean,
+  rawTrailers: readonly string[] = [],
+): RawResponse {
   return {
     ...head,
     pieces,
+    rawTrailers,
     body: Buffer.concat(pieces),
     isComplete,
     header: (name) => valuesOf(head.rawHeaders, name),
