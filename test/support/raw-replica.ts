@@ -110,7 +110,7 @@ function toConnection(socket: Socket, ordinal: number): RawReplicaConnection {
       }),
     end: () => void socket.end(),
     get isClosed() {
-      return isClosed;
+      return isClosed || socket.destroyed;
     },
     untilClosed: () => closed,
   };
