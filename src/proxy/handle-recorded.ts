@@ -130,7 +130,7 @@ function planRecorded(
         onResponse(isEventStream, responseFacts) {
           body.release();
           if (isInjected && isEventStream) replica.acceptsIncludeUsage = true;
-          recording.noteResponse(isEventStream, responseFacts);
+          recording.noteResponse(replica.name, isEventStream, responseFacts);
           replicaLog.answered(replica, recording.span.traceId);
         },
       };

@@ -110,6 +110,8 @@ export interface RelayedHead {
   readonly fieldLines: string;
   /** Null: not known, or not to be told. */
   readonly contentLength: number | null;
+  /** The names in its Connection fields, in lower case; null: there are none. */
+  readonly connectionOptions: ReadonlySet<string> | null;
   readonly isEventStream: boolean;
   readonly isJson: boolean;
   /** A Content-Encoding other than identity: the body cannot be read. */
@@ -145,19 +147,19 @@ export function toRelayedHead({
   const contentLength =
     framing.kind === 'length' ? framing.bytes : framing.kind === 'none' ? announcedBytes : null;
   return {
-    ...{ status, reason, fieldLines, isEncoded, isEventStream },
+    ...{ status, reason, fieldLines, isEncoded, isEventStream, connectionOptions },
     contentLength: isEventStream ? null : contentLength,
     isJson: /^application\/(?:[a-z0-9.+-]+\+)?json(?:[\s;]|$)/.test(contentType),
   };
 }
 
-/** The trailer fields that a client may get. */
-export function toClientTrailers(trailers: Fields): Fields {
+/** The trailer fields that a client may get: not those that `Connection` named in the head. */
+export function toClientTrailers(trailers: Fields, connectionOptions: ReadonlySet<string> | null): Fields {
   if (trailers.count === 0) return trailers;
   const kept = new FieldList();
   for (let i = 0; i < trailers.count; i++) {
     const lower = trailers.lowerNames[i] as string;
-    if (NOT_IN_TRAILERS.has(lower)) continue;
+    if (NOT_IN_TRAILERS.has(lower) || connectionOptions?.has(lower) === true) continue;
     kept.add(trailers.names[i] as string, lower, trailers.values[i] as string);
   }
   return kept;

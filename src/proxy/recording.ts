@@ -140,9 +140,10 @@ export class Recording {
     this.#replica = this.#previousReplica;
   }
 
-  /** Notes that a replica's response begins. */
-  noteResponse(isEventStream: boolean, facts: () => ResponseFacts): void {
+  /** Notes that this replica's response begins: not always that of the last try. */
+  noteResponse(replica: string, isEventStream: boolean, facts: () => ResponseFacts): void {
     if (this.#state.kind === 'closed') return;
+    this.#replica = replica;
     this.#isEventStream = isEventStream;
     this.#responseFacts = facts;
   }

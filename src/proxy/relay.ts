@@ -34,6 +34,7 @@ export type ResponseFacts = StreamTap | JsonTap | null;
 export class Relay implements Sendable {
   readonly isEventStream: boolean;
   readonly #exchange: Exchange;
+  readonly #connectionOptions: ReadonlySet<string> | null;
   readonly #source: ResponseSource;
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
@@ -58,6 +59,7 @@ export class Relay implements Sendable {
     this.#source = source;
     this.#readMs = arrivedMs;
     this.isEventStream = head.isEventStream;
+    this.#connectionOptions = head.connectionOptions;
     // Nothing is read of a response that leaves no record, or that is compressed.
     const createTap = head.isEncoded ? null : options.createStreamTap;
     if (this.isEventStream && createTap !== null) {
@@ -110,7 +112,7 @@ export class Relay implements Sendable {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
     this.#noteEnd();
-    this.#last = { trailers: trailers === null ? null : toClientTrailers(trailers) };
+    this.#last = { trailers: trailers && toClientTrailers(trailers, this.#connectionOptions) };
     this.#exchange.outbox.add(this);
   }
 

@@ -277,5 +277,12 @@ const NO_BODY: readonly Buffer[] = [];
 
 /** How llama.cpp's server says that it loads its model (server.cpp, `middleware_server_state`). */
 function isLoading(body: Buffer): boolean {
-  return body.includes('unavailable_error') && body.includes('Loading model');
+  try {
+    const { error } = JSON.parse(body.toString('utf8')) as {
+      readonly error?: { readonly type?: unknown; readonly message?: unknown };
+    };
+    return error?.type === 'unavailable_error' && error.message === 'Loading model';
+  } catch {
+    return false;
+  }
 }
