@@ -284,7 +284,7 @@ export class BodyReader {
     const lines = new FieldLines();
     lines.read(bytes, 0, end - LINE_END_BYTES, bytes.toString('latin1', 0, end), 0);
     // RFC 9110 6.5.1: what frames or routes a message has to stand before it.
-    if (lines.host !== null || lines.contentLength !== null || lines.transferEncoding !== null) {
+    if (lines.hostCount > 0 || lines.contentLength !== null || lines.transferEncoding !== null) {
       throw new HttpError('malformed');
     }
     this.#trailers = lines.fields;

@@ -2,8 +2,8 @@ import { COLON, CR, HTAB, LF, SPACE, TEXT_BYTES, TOKEN_BYTES } from './character
 import { Fields } from './fields.ts';
 import { HttpError } from './http-error.ts';
 
-/** Fields that decide where a message ends, or whether it is one: the parser reads them as they come. */
-export type FieldRole = 'host' | 'content-length' | 'transfer-encoding' | 'connection' | 'expect';
+/** Fields that decide where a message ends, or whether it is one: their values are kept as they come. */
+type FieldRole = 'host' | 'content-length' | 'transfer-encoding' | 'connection' | 'expect';
 
 interface KnownName {
   readonly lowerName: string;
@@ -73,8 +73,10 @@ const KNOWN_NAMES: ReadonlyMap<string, KnownName> = new Map(
 /** The field lines of one head or one trailer section, and the values of those that decide about framing. */
 export class FieldLines {
   readonly fields = new Fields();
+  /** How many Host fields there are, and what the last one says. */
+  hostCount = 0;
+  host = '';
   /** The value of the one field of that name; null when there is none. */
-  host: string | null = null;
   contentLength: string | null = null;
   transferEncoding: string | null = null;
   /** All Connection fields in one list, all Expect fields likewise. */
@@ -86,7 +88,7 @@ export class FieldLines {
    * latin-1, `bytes[textStart]` being its first.
    *
    * Throws HttpError('malformed') for anything else: a folded line, a space before the colon, a control byte, and
-   * for a second Host, Content-Length or Transfer-Encoding.
+   * for a second Content-Length or Transfer-Encoding.
    */
   read(bytes: Buffer, start: number, end: number, text: string, textStart: number): void {
     let at = start;
@@ -125,7 +127,8 @@ export class FieldLines {
   #note(role: FieldRole, value: string): void {
     switch (role) {
       case 'host':
-        this.host = onlyOne(this.host, value);
+        this.hostCount++;
+        this.host = value;
         break;
       case 'content-length':
         this.contentLength = onlyOne(this.contentLength, value);

@@ -113,10 +113,7 @@ export function parseRequestHead(bytes: Buffer, start: number, end: number): Req
 
   const lines = new FieldLines();
   lines.read(bytes, start + at + 2, end - 2, text, start);
-  // RFC 9112 3.2: a request of HTTP/1.1 has one Host. Its value may be empty.
-  if (lines.host === null ? minorVersion === 1 : lines.host !== '' && !isAuthority(lines.host)) {
-    throw new HttpError('malformed');
-  }
+  if (!hasOneHost(lines, minorVersion)) throw new HttpError('malformed');
   const connection = readConnection(lines.connection);
   return {
     method,
@@ -129,6 +126,12 @@ export function parseRequestHead(bytes: Buffer, start: number, end: number): Req
     expectsContinue:
       minorVersion === 1 && lines.expect !== null && lines.expect.toLowerCase() === '100-continue',
   };
+}
+
+/** RFC 9112 3.2: a request of HTTP/1.1 has one Host, an older one may have one. Its value may be empty. */
+function hasOneHost({ hostCount, host }: FieldLines, minorVersion: 0 | 1): boolean {
+  if (hostCount === 0) return minorVersion === 0;
+  return hostCount === 1 && (host === '' || isAuthority(host));
 }
 
 /**
