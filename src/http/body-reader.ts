@@ -9,10 +9,10 @@ import {
   TEXT_BYTES,
   TOKEN_BYTES,
 } from './characters.ts';
-import { FieldLines } from './field-lines.ts';
-import { Fields } from './fields.ts';
+import type { Fields } from './fields.ts';
 import type { Framing } from './head.ts';
 import { HttpError } from './http-error.ts';
+import { TrailerSection } from './trailer-section.ts';
 
 /** Receives a body as it is read. */
 export interface BodySink {
@@ -21,15 +21,14 @@ export interface BodySink {
 }
 
 /**
+ * What the next byte is, and what comes after it.
  * ```
  *  DONE ◄── length is 0 ── DATA_OF_LENGTH          UNTIL_CLOSE ── end() ──► DONE
  *
  *           ┌────────────── DATA_LF ◄── DATA_CR ◄──────────────┐
  *           ▼                                                  │
- *  SIZE_START ─► SIZE ─┬────────────────────► SIZE_LF ─► DATA ─┘
- *                      └─► EXTENSION_… ───────► │
- *                                               └─ size 0 ─► TRAILER_START ◄─► TRAILER_LINE, TRAILER_LF
- *                                                               └─► TRAILER_END_LF ─► DONE
+ *  SIZE_START ─► SIZE ─┬─────────────────► SIZE_LF ──► DATA ──┘
+ *                      └─► EXTENSION_… ───►   └─ size is 0 ─► TRAILERS ─► DONE
  * ```
  */
 const DONE = 0;
@@ -48,15 +47,11 @@ const SIZE_LF = 12;
 const DATA = 13;
 const DATA_CR = 14;
 const DATA_LF = 15;
-const TRAILER_START = 16;
-const TRAILER_LINE = 17;
-const TRAILER_LF = 18;
-const TRAILER_END_LF = 19;
+const TRAILERS = 16;
 
 const MAX_SIZE_DIGITS = 15;
 const DEFAULT_MAX_LINE_BYTES = 4096;
 const DEFAULT_MAX_TRAILER_BYTES = 16 * 1024;
-const NOTHING = Buffer.alloc(0);
 const NOT_A_DIGIT = 255;
 
 /** The value of each byte as a hexadecimal digit. */
@@ -71,21 +66,17 @@ const HEX_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
  */
 export class BodyReader {
   readonly #maxLineBytes: number;
-  readonly #maxTrailerBytes: number;
+  readonly #trailers: TrailerSection;
   #state = DONE;
   /** Bytes of the body, or of its present chunk, that have not come yet; while a size is read, what it is so far. */
   #leftBytes = 0;
   #sizeDigits = 0;
   #lineBytes = 0;
-  /** The trailer section as far as it came. */
-  #trailerText = NOTHING;
-  #trailerBytes = 0;
-  #trailers = new Fields();
 
   /** `maxLineBytes` bounds the line of a chunk's size with its extensions, `maxTrailerBytes` the trailer section. */
   constructor(limits: { readonly maxLineBytes?: number; readonly maxTrailerBytes?: number } = {}) {
     this.#maxLineBytes = limits.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
-    this.#maxTrailerBytes = limits.maxTrailerBytes ?? DEFAULT_MAX_TRAILER_BYTES;
+    this.#trailers = new TrailerSection(limits.maxTrailerBytes ?? DEFAULT_MAX_TRAILER_BYTES);
   }
 
   /** Whether the body has come whole. */
@@ -95,14 +86,12 @@ export class BodyReader {
 
   /** The trailer fields of a chunked body, once done; empty otherwise. */
   get trailers(): Fields {
-    return this.#trailers;
+    return this.#trailers.fields;
   }
 
   /** Begins the body of the next message. It is done at once when there is none, or when its length is 0. */
   start(framing: Framing): void {
-    if (this.#trailers.count > 0) this.#trailers = new Fields();
-    this.#trailerText = NOTHING;
-    this.#trailerBytes = 0;
+    this.#trailers.start();
     switch (framing.kind) {
       case 'none':
         this.#state = DONE;
@@ -137,11 +126,9 @@ export class BodyReader {
         case DATA:
           at = this.#readData(bytes, at, sink);
           break;
-        case TRAILER_START:
-        case TRAILER_LINE:
-        case TRAILER_LF:
-        case TRAILER_END_LF:
-          at = this.#readTrailers(bytes, at);
+        case TRAILERS:
+          at = this.#trailers.read(bytes, at);
+          if (this.#trailers.isDone) this.#state = DONE;
           break;
         default:
           at = this.#readSizeLine(bytes, at);
@@ -183,7 +170,7 @@ export class BodyReader {
       state = this.#next(state, byte);
       if (state === SIZE_START) this.#startSize();
       else if (++this.#lineBytes > this.#maxLineBytes) throw new HttpError('malformed');
-      if (state === DATA || state === TRAILER_START) {
+      if (state === DATA || state === TRAILERS) {
         this.#lineBytes = 0;
         break;
       }
@@ -200,7 +187,7 @@ export class BodyReader {
       case DATA_LF:
         return expected(byte === LF, SIZE_START);
       case SIZE_LF:
-        return expected(byte === LF, this.#leftBytes === 0 ? TRAILER_START : DATA);
+        return expected(byte === LF, this.#leftBytes === 0 ? TRAILERS : DATA);
       case SIZE_START:
         return this.#addDigit(byte);
       case SIZE:
@@ -234,64 +221,7 @@ export class BodyReader {
     this.#leftBytes = size;
     return SIZE;
   }
-
-  #readTrailers(bytes: Buffer, start: number): number {
-    let at = start;
-    let state = this.#state;
-    while (at < bytes.length && state !== DONE) {
-      const byte = bytes[at++] as number;
-      switch (state) {
-        case TRAILER_START:
-          state = byte === CR ? TRAILER_END_LF : expected(TEXT_BYTES[byte] === 1, TRAILER_LINE);
-          break;
-        case TRAILER_LINE:
-          state = byte === CR ? TRAILER_LF : expected(TEXT_BYTES[byte] === 1, TRAILER_LINE);
-          break;
-        case TRAILER_LF:
-          state = expected(byte === LF, TRAILER_START);
-          break;
-        default:
-          state = expected(byte === LF, DONE);
-      }
-    }
-    this.#state = state;
-    // Nearly always there are none, and their end comes with that of the body.
-    if (state === DONE && this.#trailerBytes === 0 && at - start === LINE_END_BYTES) return at;
-    this.#keepTrailers(bytes, start, at);
-    if (state === DONE) this.#parseTrailers();
-    return at;
-  }
-
-  /** Copies a piece of the trailer section, into memory that doubles. */
-  #keepTrailers(bytes: Buffer, start: number, end: number): void {
-    const sizeBytes = this.#trailerBytes + end - start;
-    if (sizeBytes > this.#maxTrailerBytes) throw new HttpError('malformed');
-    if (sizeBytes > this.#trailerText.length) {
-      const larger = Buffer.allocUnsafe(Math.max(sizeBytes, 2 * this.#trailerText.length));
-      this.#trailerText.copy(larger, 0, 0, this.#trailerBytes);
-      this.#trailerText = larger;
-    }
-    bytes.copy(this.#trailerText, this.#trailerBytes, start, end);
-    this.#trailerBytes = sizeBytes;
-  }
-
-  #parseTrailers(): void {
-    const bytes = this.#trailerText;
-    const end = this.#trailerBytes;
-    this.#trailerText = NOTHING;
-    this.#trailerBytes = 0;
-    if (end === LINE_END_BYTES) return;
-    const lines = new FieldLines();
-    lines.read(bytes, 0, end - LINE_END_BYTES, bytes.toString('latin1', 0, end), 0);
-    // RFC 9110 6.5.1: what frames or routes a message has to stand before it.
-    if (lines.hostCount > 0 || lines.contentLength !== null || lines.transferEncoding !== null) {
-      throw new HttpError('malformed');
-    }
-    this.#trailers = lines.fields;
-  }
 }
-
-const LINE_END_BYTES = 2;
 
 function viewOf(bytes: Buffer, start: number, end: number): Buffer {
   return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);

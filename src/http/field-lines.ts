@@ -104,24 +104,30 @@ export class FieldLines {
       if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new HttpError('malformed');
       let valueEnd = at;
       while (valueEnd > valueStart && isBlank(bytes[valueEnd - 1] as number)) valueEnd--;
-      this.#add(name, text.slice(valueStart - textStart, valueEnd - textStart));
+      const role = this.#add(name, text.slice(valueStart - textStart, valueEnd - textStart));
+      // With a tab behind it, llhttp takes `chunked` for another coding: whoever sends that may mean to be read in
+      // two ways.
+      if (role === 'transfer-encoding' && text.slice(valueEnd - textStart, at - textStart).includes('\t')) {
+        throw new HttpError('malformed');
+      }
       at += 2;
     }
     if (at !== end) throw new HttpError('malformed');
   }
 
-  #add(name: string, value: string): void {
+  #add(name: string, value: string): FieldRole | null {
     let known = KNOWN_NAMES.get(name);
     if (known === undefined) {
       const lowerName = name.toLowerCase();
       known = KNOWN_NAMES.get(lowerName);
       if (known === undefined) {
         this.fields.add(name, lowerName, value);
-        return;
+        return null;
       }
     }
     this.fields.add(name, known.lowerName, value);
     if (known.role !== null) this.#note(known.role, value);
+    return known.role;
   }
 
   #note(role: FieldRole, value: string): void {

@@ -30,7 +30,7 @@ export interface RequestHead {
   readonly minorVersion: 0 | 1;
   readonly fields: Fields;
   readonly framing: Framing;
-  /** Whether the client lets the connection be kept. */
+  /** Whether the client lets the connection be kept; never behind CONNECT, where a tunnel would begin. */
   readonly keepsAlive: boolean;
   /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
   readonly connectionOptions: ReadonlySet<string> | null;
@@ -45,7 +45,7 @@ export interface ResponseHead {
   readonly minorVersion: 0 | 1;
   readonly fields: Fields;
   readonly framing: Framing;
-  /** Whether the connection can be used again; never when the body ends with it. */
+  /** Whether the connection can be used again; never when the body ends with it, nor behind 101. */
   readonly keepsAlive: boolean;
   /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
   readonly connectionOptions: ReadonlySet<string> | null;
@@ -114,14 +114,17 @@ export function parseRequestHead(bytes: Buffer, start: number, end: number): Req
   const lines = new FieldLines();
   lines.read(bytes, start + at + 2, end - 2, text, start);
   if (!hasOneHost(lines, minorVersion)) throw new HttpError('malformed');
+  const framing = framingOf(lines, minorVersion) ?? NO_BODY;
   const connection = readConnection(lines.connection);
+  const isConnect = method === 'CONNECT';
   return {
     method,
     target,
     minorVersion,
     fields: lines.fields,
-    framing: framingOf(lines, minorVersion) ?? NO_BODY,
-    keepsAlive: isKept(connection, minorVersion),
+    // RFC 9110 9.3.6: it has no content, whatever its head says.
+    framing: isConnect ? NO_BODY : framing,
+    keepsAlive: !isConnect && isKept(connection, minorVersion),
     connectionOptions: connection.options,
     expectsContinue:
       minorVersion === 1 && lines.expect !== null && lines.expect.toLowerCase() === '100-continue',
@@ -171,7 +174,7 @@ export function parseResponseHead(
     minorVersion,
     fields: lines.fields,
     framing: hasNoBody ? NO_BODY : framing,
-    keepsAlive: (hasNoBody || framing !== UNTIL_CLOSE) && isKept(connection, minorVersion),
+    keepsAlive: status !== 101 && (hasNoBody || framing !== UNTIL_CLOSE) && isKept(connection, minorVersion),
     connectionOptions: connection.options,
   };
 }

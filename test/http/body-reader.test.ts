@@ -244,6 +244,7 @@ describe('trailer fields', () => {
     ['a Host', 'Host: g\r\n'],
     ['a Content-Length', 'Content-Length: 1\r\n'],
     ['a Transfer-Encoding', 'transfer-encoding: chunked\r\n'],
+    ['a Connection', 'X-A: b\r\nCONNECTION: close\r\n'],
   ] as const)('with %s are malformed', ([, section]) => {
     expect(() => read(section)).toThrow(MALFORMED);
   });

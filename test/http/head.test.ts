@@ -271,6 +271,11 @@ describe('a request', () => {
     expect(parseRequest(oldRequest()).framing).toEqual({ kind: 'none' });
   });
 
+  test('of CONNECT has no body and leaves no connection to be kept: a tunnel would begin', () => {
+    const head = parseRequest('CONNECT g:443 HTTP/1.1\r\nHost: g\r\nContent-Length: 5\r\n\r\n');
+    expect(head).toMatchObject({ framing: { kind: 'none' }, keepsAlive: false });
+  });
+
   test.for([
     [request('Expect: 100-continue'), true],
     [request('Expect: 100-Continue'), true],
@@ -353,6 +358,11 @@ describe('a response', () => {
     ['304, chunked', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n', 'GET'],
   ] as const)('%s has no body, whatever it says', ([, text, method]) => {
     expect(parseResponse(text, method)).toMatchObject({ framing: { kind: 'none' }, keepsAlive: true });
+  });
+
+  test('of 101 leaves no connection to be kept: another protocol begins', () => {
+    const head = parseResponse('HTTP/1.1 101 Switching Protocols\r\nContent-Length: 0\r\n\r\n');
+    expect(head).toMatchObject({ framing: { kind: 'none' }, keepsAlive: false });
   });
 
   test('without a length ends with the connection, which is not kept then', () => {
@@ -458,7 +468,7 @@ describe.for([
     expect(() => parse(compose(line))).toThrow(MALFORMED);
   });
 
-  test.for(['Transfer-Encoding: chunked', 'transfer-encoding:  Chunked ', 'TRANSFER-ENCODING:CHUNKED'])(
+  test.for(['Transfer-Encoding: chunked', 'transfer-encoding: \t Chunked ', 'TRANSFER-ENCODING:CHUNKED'])(
     '%s makes chunks',
     (line) => {
       expect(parse(compose(line)).framing).toEqual({ kind: 'chunked' });
@@ -478,6 +488,8 @@ describe.for([
     'Transfer-Encoding: chunked,',
     'Transfer-Encoding: ,chunked',
     'Transfer-Encoding: \x0bchunked',
+    'Transfer-Encoding: chunked\t',
+    'Transfer-Encoding: chunked \t ',
     'Transfer-Encoding: chun\xebed',
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked',
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity',
