@@ -46,6 +46,10 @@ export interface StartGatewayOptions {
   readonly hashSalt?: string;
   /** Default: a temporary directory, removed when the gateway is closed. */
   readonly stateDir?: string;
+  /** Called with each record before the test has it; what it throws, the gateway gets. */
+  readonly onRecord?: (record: Readonly<RequestRecord>) => void;
+  /** Called with each line of the log before it is kept; what it throws, the gateway gets. */
+  readonly onLogLine?: (line: string) => void;
 }
 
 /** A replica as the admin API shows it. */
@@ -110,8 +114,11 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     configSource: { file, read: async () => readConfig() },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
-    log: pino({ level: 'trace' }, toLines(logLines)),
-    onRecord: (record) => records.push(record),
+    log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
+    onRecord: (record) => {
+      options.onRecord?.(record);
+      records.push(record);
+    },
   });
   const { listen, adminListen } = await gateway.start();
   const url = `http://${listen.host}:${listen.port}`;
@@ -205,11 +212,13 @@ function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<Configured
   );
 }
 
-function toLines(lines: EventLog<string>): Writable {
+function toLines(lines: EventLog<string>, onLine?: (line: string) => void): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString('utf8').trimEnd());
+      const line = chunk.toString('utf8').trimEnd();
       done();
+      onLine?.(line);
+      lines.push(line);
     },
   });
 }

@@ -12,6 +12,8 @@ export interface WorkerThreads extends Disposable {
   kill(index: number): Promise<void>;
   /** Makes one throw where nobody catches: its message has no order in it. Resolves when it has ended. */
   crash(index: number): Promise<void>;
+  /** Evaluates JavaScript in one, as a debugger would. Resolves when that is done. */
+  evaluate(index: number, expression: string): Promise<void>;
   /** Stops one for so long: it answers nothing meanwhile. Resolves when it stands still. */
   block(index: number, ms: number): Promise<void>;
 }
@@ -39,26 +41,29 @@ export function watchWorkerThreads(): WorkerThreads {
       threadAt(index).postMessage(null);
       await ended;
     },
+    async evaluate(index, expression) {
+      await evaluateUntilTold(threadAt(index), `${expression}; ${TELL}`);
+    },
     async block(index, ms) {
-      const thread = threadAt(index);
-      const stands = new Promise<void>((resolve) => {
-        thread.on('message', ({ kind }) => kind === STANDS && resolve());
-      });
-      const debugging = await evaluateIn(thread, toBlocking(ms));
-      await stands;
-      debugging.disconnect();
+      const stop = `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms})`;
+      await evaluateUntilTold(threadAt(index), `${TELL}; ${stop}`);
     },
     [Symbol.dispose]: () => void process.off('worker', onWorker),
   };
 }
 
 /** A message of which the gateway knows nothing. */
-const STANDS = 'stands';
+const TOLD = 'told';
+const TELL = `process.getBuiltinModule('worker_threads').parentPort.postMessage({ kind: '${TOLD}' })`;
 
-/** Tells that it stands still, and does so. */
-function toBlocking(ms: number): string {
-  const post = `process.getBuiltinModule('worker_threads').parentPort.postMessage({ kind: '${STANDS}' })`;
-  return `${post}; Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms})`;
+/** Lets a thread evaluate what tells when it has come so far. */
+async function evaluateUntilTold(thread: Worker, expression: string): Promise<void> {
+  const told = new Promise<void>((resolve) => {
+    thread.on('message', ({ kind }) => kind === TOLD && resolve());
+  });
+  const debugging = await evaluateIn(thread, expression);
+  await told;
+  debugging.disconnect();
 }
 
 /** Lets a thread evaluate JavaScript, as a debugger would; what has not begun when that disconnects never does. */
