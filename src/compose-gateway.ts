@@ -205,10 +205,18 @@ function recordObserver(
   { log, onRecord }: GatewayCollaborators,
   counts: readonly ((record: Readonly<RequestRecord>) => void)[],
 ): (record: Readonly<RequestRecord>) => void {
-  return (record) => {
+  const observe = (record: Readonly<RequestRecord>) => {
     for (const count of counts) count(record);
     onRecord?.(record);
     if (logSettings().requests) log.info(toAccessLogFields(record), 'request');
+  };
+  return (record) => {
+    try {
+      observe(record);
+    } catch (error) {
+      // A defect of whoever observes costs no request and no record. Its message is left out: it could quote one.
+      log.error({ error: error instanceof Error ? error.name : typeof error }, 'record handling failed');
+    }
   };
 }
 

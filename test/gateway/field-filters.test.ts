@@ -117,14 +117,8 @@ describe('on the way to the client', () => {
 
   // Framing, routing, authentication, control and format of content: RFC 9110 6.5.1.
   test.for([
-    ...[
-      'Connection: close',
-      'Keep-Alive: timeout=1',
-      'Proxy-Connection: close',
-      'TE: trailers',
-      'Upgrade: x',
-    ],
-    ...['Transfer-Encoding: chunked', 'Content-Length: 5', 'Trailer: X-A', 'Host: elsewhere'],
+    ...['Keep-Alive: timeout=1', 'Proxy-Connection: close', 'TE: trailers', 'Upgrade: x'],
+    'Trailer: X-A',
     ...[
       'X-Request-Id: fake',
       'Content-Type: text/html',
@@ -137,6 +131,21 @@ describe('on the way to the client', () => {
     const { rawTrailers } = await trailersOf(['X-First: 1', line, 'X-Last: 2']);
     expect(rawTrailers).toEqual(['X-First', '1', 'X-Last', '2']);
   });
+
+  test.for(['Transfer-Encoding: chunked', 'Content-Length: 5', 'Host: elsewhere', 'Connection: X-Last'])(
+    'the trailer field %s, which no message may have, breaks the response off',
+    async (line) => {
+      await using replica = await startRawReplica('a', ({ connection }) =>
+        connection.write(
+          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${line}\r\n\r\n`,
+        ),
+      );
+      await using gateway = await startGateway({ replicas: [replica] });
+      const response = await exchangeRaw(gateway.url, postBytes('/v1/chat/completions', BODY));
+      expect(response.isComplete).toBe(false);
+      expect(await gateway.nextRecord()).toMatchObject({ error_type: 'upstream_failed', truncated: true });
+    },
+  );
 
   test('a trailer field that Connection named stays behind', async () => {
     const { rawTrailers } = await trailersOf(['X-Mine: 1', 'X-Last: 2'], { fields: ['Connection: X-Mine'] });
