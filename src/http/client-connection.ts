@@ -301,7 +301,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   #readBody(bytes: Buffer, start: number): void {
     let end: number;
     try {
-      end = this.#body.read(bytes, start, this);
+      end = this.#body.readTogether(bytes, start, this);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
       this.#endMalformed();

@@ -4,9 +4,6 @@ export interface Sendable {
   sendOut(): void;
 }
 
-/** So many do not wait for others: more in a row save nothing. */
-const MAX_WAITING = 32;
-
 /**
  * Sends requests to replicas and the ends of complete responses when the event loop has read everything that arrived.
  * One after another they cost less than each between other work (docs/decisions/0018), and what came on a kept
@@ -25,8 +22,7 @@ export class Outbox {
   /** Sends it in this turn of the event loop. */
   add(sendable: Sendable): void {
     this.#waiting.push(sendable);
-    if (this.#waiting.length >= MAX_WAITING) this.flush();
-    else this.#immediate ??= setImmediate(() => this.flush());
+    this.#immediate ??= setImmediate(() => this.flush());
   }
 
   /** Sends all that waits. */

@@ -97,6 +97,28 @@ describe('what a replica sends without being asked reaches nobody', () => {
     },
   );
 
+  test('responses on many idle connections, just after the next requests arrive', async () => {
+    await using replica = await startRawReplica('a', () => undefined);
+    await using gateway = await startGateway({ replicas: [replica], ...KEPT });
+    using opened = new DisposableStack();
+    const clients: RawConnection[] = [];
+    for (let i = 0; i < 64; i++) clients.push(opened.use(await RawConnection.open(gateway.url)));
+    const sendAll = (round: string) => {
+      for (const [i, client] of clients.entries()) client.write(chatOf(`${round} ${i}`));
+    };
+    const usersOf = () => Promise.all(clients.map(async (client) => userOf(await client.readResponse())));
+    // All are in flight at one time, so that each leaves an idle connection behind.
+    sendAll('first');
+    for (const request of await replica.untilRequests(64)) void echo(request);
+    await usersOf();
+    replica.answer(echo);
+
+    sendAll('second');
+    for (const connection of replica.connections) void connection.write(STRAY);
+
+    expect(await usersOf()).toEqual(clients.map((_, i) => `second ${i}`));
+  });
+
   test.for([
     ['204', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nstray'],
     ['304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nstray'],

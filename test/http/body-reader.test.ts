@@ -298,3 +298,42 @@ test('one reader reads the bodies of one message after the other', () => {
   expect(readBody(CHUNKED, ['2\r\n'], reader).isDone).toBe(false);
   expect(readBody(CHUNKED, ['1\r\ne\r\n0\r\n\r\n'], reader)).toMatchObject({ views: ['e'], isDone: true });
 });
+
+describe('a body whose chunks are moved together', () => {
+  const wire = '3\r\none\r\n3;x=1\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\nrest';
+
+  test('comes in one view for each read, and what is behind it stays', () => {
+    const reader = new BodyReader();
+    reader.start({ kind: 'chunked' });
+    const views: string[] = [];
+    const bytes = Buffer.from(wire);
+    const end = reader.readTogether(bytes, 0, { onData: (view) => views.push(view.toString()) });
+    expect(views).toEqual(['onetwothree']);
+    expect(bytes.toString('latin1', end)).toBe('rest');
+    expect(reader.isDone).toBe(true);
+  });
+
+  test('is the same however it is cut', () => {
+    for (let first = 1; first < wire.length; first++) {
+      const reader = new BodyReader();
+      reader.start({ kind: 'chunked' });
+      const texts: string[] = [];
+      const sink = { onData: (view: Buffer) => texts.push(view.toString()) };
+      reader.readTogether(Buffer.from(wire.slice(0, first)), 0, sink);
+      if (!reader.isDone) reader.readTogether(Buffer.from(wire.slice(first)), 0, sink);
+      expect(texts.join('')).toBe('onetwothree');
+    }
+  });
+
+  test('gives what came before a fault', () => {
+    const reader = new BodyReader();
+    reader.start({ kind: 'chunked' });
+    const views: string[] = [];
+    const read = () =>
+      reader.readTogether(Buffer.from('3\r\none\r\n3\r\ntwo!'), 0, {
+        onData: (view) => views.push(view.toString()),
+      });
+    expect(read).toThrow(HttpError);
+    expect(views).toEqual(['onetwo']);
+  });
+});

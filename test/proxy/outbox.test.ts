@@ -32,13 +32,20 @@ test('what was added in a turn is sent when the turn is over, in its order', asy
   expect(sent).toEqual(['a', 'b', 'c']);
 });
 
-test('32 are sent at once', async () => {
-  const { add, sent } = createOutbox();
-  const names = Array.from({ length: 33 }, (_, index) => String(index));
-  for (const name of names) add(name);
-  expect(sent).toEqual(names.slice(0, 32));
-  await nextTurn();
-  expect(sent).toEqual(names);
+test('one that fails is told, and keeps nobody', () => {
+  const failures: unknown[] = [];
+  const sent: string[] = [];
+  const outbox = new Outbox((error) => failures.push(error));
+  const failure = new Error('no');
+  outbox.add({
+    sendOut: () => {
+      throw failure;
+    },
+  });
+  outbox.add({ sendOut: () => void sent.push('b') });
+  outbox.flush();
+  expect(failures).toEqual([failure]);
+  expect(sent).toEqual(['b']);
 });
 
 test('what is added while others are sent is sent after them, once', async () => {
