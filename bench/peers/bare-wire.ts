@@ -36,6 +36,7 @@ let turn = 0;
 
 class Passage implements RequestBodySink, ResponseHandler {
   readonly #exchange: HttpExchange;
+  #isSent = false;
   readonly #body: Buffer[] = [];
   #out: Buffer[] = [];
 
@@ -44,7 +45,7 @@ class Passage implements RequestBodySink, ResponseHandler {
   }
 
   onData(view: Buffer): void {
-    if (this.#exchange.isAnswered) this.#out.push(view);
+    if (this.#isSent) this.#out.push(view);
     else this.#body.push(view);
   }
 
@@ -66,8 +67,12 @@ class Passage implements RequestBodySink, ResponseHandler {
 
   /** The end of the request's body, or of the response. */
   onEnd(): void {
-    if (this.#exchange.isAnswered) this.#exchange.end(this.#out);
-    else this.#send();
+    if (this.#isSent) {
+      this.#exchange.end(this.#out);
+      return;
+    }
+    this.#isSent = true;
+    this.#send();
   }
 
   onFault(): void {
