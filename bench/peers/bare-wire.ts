@@ -53,6 +53,10 @@ class Passage implements RequestBodySink, ResponseHandler {
     this.#exchange.destroy();
   }
 
+  onWritten(): void {
+    // What is kept of the body is kept until the end.
+  }
+
   onHead(head: ResponseHead): void {
     const { status, reason, fields, framing } = head;
     const fieldLines = toLines(fields, ['connection', 'content-length', 'transfer-encoding']);
@@ -90,7 +94,7 @@ class Passage implements RequestBodySink, ResponseHandler {
     const { method, target, fields } = this.#exchange.head;
     const headText = `${method} ${target} HTTP/1.1\r\n${toLines(fields, ['connection'])}\r\n`;
     const request = { method, headText, body: this.#body, firstByteMs: 900_000, idleMs: 300_000 };
-    connection.send(request, this, () => undefined);
+    connection.send(request, this);
   }
 }
 

@@ -135,7 +135,13 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
     this.#guard(() => {
       switch (this.#state) {
         case 'head':
-          this.#refuse(REFUSALS.slow);
+          // Some clients send a line end behind a body (RFC 9112 2.2): no request has begun.
+          if (
+            this.#unread.length <= 2 &&
+            this.#unread.view().equals(LINE_END.subarray(0, this.#unread.length))
+          ) {
+            this.destroy();
+          } else this.#refuse(REFUSALS.slow);
           break;
         case 'exchange':
           this.#onExchangeDeadline();
@@ -166,7 +172,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
       return;
     }
     this.#bodyState = 'read';
-    this.deadlineMs = this.#context.clock.nowMs() + timeoutMs;
+    this.deadlineMs = this.#context.clock.recentMs + timeoutMs;
     if (this.#exchange?.head.expectsContinue === true) this.#socket.write(CONTINUE, 'latin1');
     this.#readUnreadBody();
   }
@@ -378,7 +384,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   #noteSending(): void {
     if (this.#bodyState === 'read') return;
     this.#sentBytes = this.#socket.bytesWritten - this.#socket.writableLength;
-    this.deadlineMs = this.#context.clock.nowMs() + this.#context.settings.sendTimeoutMs;
+    this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.sendTimeoutMs;
   }
 
   /** The response was handed to the system whole. */
@@ -392,10 +398,10 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
       return;
     }
     this.#state = 'idle';
-    this.deadlineMs = this.#context.clock.nowMs() + this.#context.settings.keepAliveMs;
+    this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.keepAliveMs;
     if (this.#unread.length > 0) {
       this.#state = 'head';
-      this.deadlineMs = this.#context.clock.nowMs() + this.#context.settings.headTimeoutMs;
+      this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.headTimeoutMs;
       this.#readHeads(0);
     }
     if (this.#unread.length <= MAX_PIPELINED_BYTES) this.#resume();
@@ -405,7 +411,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   #linger(): void {
     this.#state = 'lingering';
     this.#unread.clear();
-    this.deadlineMs = this.#context.clock.nowMs() + LINGER_MS;
+    this.deadlineMs = this.#context.clock.recentMs + LINGER_MS;
     this.#socket.end();
     this.#resume();
   }
@@ -459,6 +465,7 @@ interface Refusal extends ErrorFacts {
 }
 
 const NOTHING = Buffer.alloc(0);
+const LINE_END = Buffer.from('\r\n');
 
 const REFUSALS = {
   connect: { status: 404, reason: 'Not Found', code: 'not_found', message: 'No such path or method here.' },

@@ -38,15 +38,23 @@ export class DeadlineClock {
   readonly #watched: Timed[] = [];
   #tickMs: number;
   #stop: (() => void) | null = null;
+  #recentMs: number;
 
   constructor(tickMs: number, time: TimeSource = SYSTEM_TIME) {
     this.#tickMs = tickMs;
     this.#time = time;
+    this.#recentMs = time.nowMs();
   }
 
-  /** Monotonic milliseconds, exact. */
+  /** Monotonic milliseconds, exact. To be called when something has arrived. */
   nowMs(): number {
-    return this.#time.nowMs();
+    this.#recentMs = this.#time.nowMs();
+    return this.#recentMs;
+  }
+
+  /** What `nowMs` said last: good enough for a deadline, and free. */
+  get recentMs(): number {
+    return this.#recentMs;
   }
 
   /** Changes how often deadlines are looked at. */
@@ -80,14 +88,14 @@ export class DeadlineClock {
   }
 
   #tick(): void {
-    const nowMs = this.#time.nowMs();
+    const nowMs = this.nowMs();
     const due = this.#watched.filter(({ deadlineMs }) => deadlineMs <= nowMs);
     // After a stall, what is waited for may lie in the socket already: it is read first.
     if (due.length > 0) this.#time.afterReads(() => this.#expire(due));
   }
 
   #expire(due: readonly Timed[]): void {
-    const nowMs = this.#time.nowMs();
+    const nowMs = this.nowMs();
     for (const timed of due) {
       if (timed.clockIndex === -1 || timed.deadlineMs > nowMs) continue;
       timed.deadlineMs = Number.POSITIVE_INFINITY;

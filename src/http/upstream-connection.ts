@@ -20,6 +20,8 @@ export type UpstreamFault =
 
 /** Who handles the response to one request. After `onEnd` or `onFault` nothing more comes. */
 export interface ResponseHandler extends BodySink {
+  /** The system has taken all of the request. Not called if the connection closes before. */
+  onWritten(): void;
   onHead(head: ResponseHead, atMs: number): void;
   /** All that one read held was handed over, and the response goes on. */
   onReadEnd(): void;
@@ -114,8 +116,8 @@ export class UpstreamConnection implements Timed {
     return this.#handler !== null;
   }
 
-  /** Writes a request. `onWritten` is called when the system has taken all of it, unless the connection closes before. */
-  send(request: UpstreamRequest, handler: ResponseHandler, onWritten: () => void): void {
+  /** Writes a request. */
+  send(request: UpstreamRequest, handler: ResponseHandler): void {
     this.#state = 'head';
     // Not the request itself: its body may be large, and is needed no more once it is written.
     this.#method = request.method;
@@ -125,21 +127,15 @@ export class UpstreamConnection implements Timed {
     this.#hasBytes = false;
     this.#isWritten = false;
     this.exchangeCount++;
-    this.deadlineMs = this.#owner.clock.nowMs() + request.firstByteMs;
+    this.deadlineMs = this.#owner.clock.recentMs + request.firstByteMs;
     writeMessage(this.#socket, request.headText, request.body, sizeOf(request.body), '');
-    const { exchangeCount } = this;
-    const noteWritten = () => {
-      if (this.exchangeCount !== exchangeCount || this.#state === 'closed') return;
-      this.#isWritten = true;
-      onWritten();
-    };
-    if (this.#socket.writableLength === 0) noteWritten();
-    else this.#socket.write(NOTHING, noteWritten);
+    if (this.#socket.writableLength === 0) this.#noteWritten(handler);
+    else this.#socket.write(NOTHING, () => this.#noteWritten(handler));
   }
 
   /** Waits idle for the next request, for so long at most. */
   waitIdle(keepAliveMs: number): void {
-    this.deadlineMs = this.#owner.clock.nowMs() + keepAliveMs;
+    this.deadlineMs = this.#owner.clock.recentMs + keepAliveMs;
   }
 
   /** Reads nothing more until `resume`: whoever the response is for takes no more. */
@@ -153,7 +149,7 @@ export class UpstreamConnection implements Timed {
   resume(): void {
     if (!this.#isPaused || this.#state === 'closed') return;
     this.#isPaused = false;
-    this.#noteHeard(this.#owner.clock.nowMs());
+    this.#noteHeard(this.#owner.clock.recentMs);
     this.#socket.resume();
   }
 
@@ -170,6 +166,12 @@ export class UpstreamConnection implements Timed {
 
   onDeadline(): void {
     this.#fail('timed_out', null);
+  }
+
+  #noteWritten(handler: ResponseHandler): void {
+    if (this.#handler !== handler) return;
+    this.#isWritten = true;
+    handler.onWritten();
   }
 
   #onRead(read: Buffer): void {

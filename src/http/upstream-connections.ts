@@ -42,7 +42,7 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
 
   /** A connection without a request, if there is one that may be used. */
   takeIdle(): UpstreamConnection | null {
-    const nowMs = this.clock.nowMs();
+    const nowMs = this.clock.recentMs;
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined) return null;
@@ -84,7 +84,7 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
   }
 
   onFree(connection: UpstreamConnection): void {
-    if (this.#isRetired || this.clock.nowMs() < this.#distrustedUntilMs) {
+    if (this.#isRetired || this.clock.recentMs < this.#distrustedUntilMs) {
       connection.destroy();
       return;
     }

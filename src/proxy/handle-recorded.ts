@@ -113,7 +113,9 @@ function planRecorded(
       // Whoever may have to be asked once more, or may say that it still loads its model.
       const mayRepeat = (isInjected && !replica.acceptsIncludeUsage) || replica.engine === 'llamacpp';
       return {
-        ...{ replica, exchange, traceparent: recording.traceparent },
+        replica,
+        exchange,
+        traceparent: recording.traceparent,
         body: isInjected ? spliceIncludeUsage(bytes, facts) : [bytes],
         onFreshConnection: onFreshConnection || body.isLarge,
         didInjectUsage: isInjected,
@@ -127,10 +129,10 @@ function planRecorded(
         onWritten(isReused) {
           if (!isReused && !mayRepeat) body.release();
         },
-        onResponse(isEventStream, responseFacts) {
+        onResponse(response) {
           body.release();
-          if (isInjected && isEventStream) replica.acceptsIncludeUsage = true;
-          recording.noteResponse(replica.name, isEventStream, responseFacts);
+          if (isInjected && response.isEventStream) replica.acceptsIncludeUsage = true;
+          recording.noteResponse(replica.name, response);
           replicaLog.answered(replica, recording.span.traceId);
         },
       };

@@ -1,5 +1,4 @@
-import type { Fields } from '../http/fields.ts';
-import { Fields as FieldList } from '../http/fields.ts';
+import { Fields } from '../http/fields.ts';
 import type { RequestHead, ResponseHead } from '../http/head.ts';
 
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
@@ -147,7 +146,12 @@ export function toRelayedHead({
   const contentLength =
     framing.kind === 'length' ? framing.bytes : framing.kind === 'none' ? announcedBytes : null;
   return {
-    ...{ status, reason, fieldLines, isEncoded, isEventStream, connectionOptions },
+    status,
+    reason,
+    fieldLines,
+    isEncoded,
+    isEventStream,
+    connectionOptions,
     contentLength: isEventStream ? null : contentLength,
     isJson: /^application\/(?:[a-z0-9.+-]+\+)?json(?:[\s;]|$)/.test(contentType),
   };
@@ -156,7 +160,7 @@ export function toRelayedHead({
 /** The trailer fields that a client may get: not those that `Connection` named in the head. */
 export function toClientTrailers(trailers: Fields, connectionOptions: ReadonlySet<string> | null): Fields {
   if (trailers.count === 0) return trailers;
-  const kept = new FieldList();
+  const kept = new Fields();
   for (let i = 0; i < trailers.count; i++) {
     const lower = trailers.lowerNames[i] as string;
     if (NOT_IN_TRAILERS.has(lower) || connectionOptions?.has(lower) === true) continue;

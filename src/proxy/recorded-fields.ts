@@ -1,3 +1,4 @@
+import type { HttpFacts } from '#otel/attributes.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import type { Fields } from '../http/fields.ts';
 
@@ -66,10 +67,13 @@ function toUnicode(value: string): string {
   return decoded.includes('\ufffd') ? value : decoded;
 }
 
-/** The host and port of a Host field; nothing where it is not one. */
-export function toServer(host: string): { serverAddress?: string; serverPort?: number } {
+/** What is told of the listener: the host and port of a Host field, where it is one. */
+export function toHttpFacts(scheme: 'http' | 'https', host: string | undefined): HttpFacts {
+  if (host === undefined) return { scheme };
   const match = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,255})(?::(\d{1,5}))?$/.exec(host);
-  if (match?.[1] === undefined) return {};
+  if (match?.[1] === undefined) return { scheme };
   const serverAddress = match[1].replace(/^\[|\]$/g, '');
-  return match[2] === undefined ? { serverAddress } : { serverAddress, serverPort: Number(match[2]) };
+  return match[2] === undefined
+    ? { scheme, serverAddress }
+    : { scheme, serverAddress, serverPort: Number(match[2]) };
 }

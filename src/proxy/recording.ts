@@ -10,9 +10,9 @@ import {
   type RecordedFields,
   type RecordedHeaders,
   takeRecordedFields,
-  toServer,
+  toHttpFacts,
 } from './recorded-fields.ts';
-import type { ResponseFacts } from './relay.ts';
+import type { RelayedResponse } from './relay.ts';
 import type { RequestFacts } from './request-facts.ts';
 
 /** The endings that are the replica's doing, where a response of its own had begun. */
@@ -54,8 +54,7 @@ export class Recording {
   #attempt: AttemptSpan | null = null;
   #replica: string | undefined;
   #previousReplica: string | undefined;
-  #isEventStream = false;
-  #responseFacts: (() => ResponseFacts) | null = null;
+  #response: RelayedResponse | null = null;
   /** When it began to wait for a replica: monotonic; null while it does not. */
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
@@ -128,7 +127,7 @@ export class Recording {
     const { ending, isTruncated, status } = this.#state.exchange;
     const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
     this.#attempt.end({
-      status: this.#responseFacts === null ? undefined : status,
+      status: this.#response === null ? undefined : status,
       errorType: isFault ? ending : ending === null && isTruncated ? '_OTHER' : undefined,
     });
   }
@@ -141,11 +140,10 @@ export class Recording {
   }
 
   /** Notes that this replica's response begins: not always that of the last try. */
-  noteResponse(replica: string, isEventStream: boolean, facts: () => ResponseFacts): void {
+  noteResponse(replica: string, response: RelayedResponse): void {
     if (this.#state.kind === 'closed') return;
     this.#replica = replica;
-    this.#isEventStream = isEventStream;
-    this.#responseFacts = facts;
+    this.#response = response;
   }
 
   /** Notes how the exchange ended, and lets go of it. Nothing is noted any more. */
@@ -158,7 +156,7 @@ export class Recording {
     const ended = this.#close();
     const record = this.#toRecord(ended);
     const { host } = this.#fields;
-    this.span.end(record, { scheme: ended.scheme, ...(host === undefined ? {} : toServer(host)) });
+    this.span.end(record, toHttpFacts(ended.scheme, host));
     return record;
   }
 
@@ -187,14 +185,14 @@ export class Recording {
       endpoint: this.#endpoint,
       e2e_ms: durationMs,
       status,
-      stream: this.#isEventStream,
+      stream: this.#response?.isEventStream === true,
     };
     fillFromFields(record, this.#fields);
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
     this.#fillBody(record);
-    this.#responseFacts?.()?.fill(record);
+    this.#response?.facts?.fill(record);
     if (ending !== null) record.error_type = ending;
     if (isTruncated) record.truncated = true;
     return record;

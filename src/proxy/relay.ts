@@ -1,4 +1,5 @@
 import type { Fields } from '../http/fields.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
 import { EventRelay } from './event-relay.ts';
 import type { Exchange } from './exchange.ts';
 import { type FailureCode, toErrorEvent } from './failure.ts';
@@ -24,18 +25,22 @@ export interface RelayOptions {
   readonly createStreamTap: (() => StreamTap) | null;
 }
 
-/** What a relay has learnt of the response, once it is over. */
-export type ResponseFacts = StreamTap | JsonTap | null;
+/** What is known of a response that goes to the client. */
+export interface RelayedResponse {
+  readonly isEventStream: boolean;
+  /** What it told so far; null where nothing is read of it. */
+  readonly facts: StreamTap | JsonTap | null;
+}
 
 /**
  * Copies one response to the client: one read, one write, however many chunks or events the read holds. The replica is
  * paused while the client does not read. Knows how each kind of response ends when the replica breaks off.
  */
-export class Relay implements Sendable {
+export class Relay implements RelayedResponse, Sendable {
   readonly isEventStream: boolean;
   readonly #exchange: Exchange;
   readonly #connectionOptions: ReadonlySet<string> | null;
-  readonly #source: ResponseSource;
+  readonly #source: ResponseSource | null;
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
@@ -50,7 +55,7 @@ export class Relay implements Sendable {
   /** @param arrivedMs when the head came: what comes with it came then */
   constructor(
     exchange: Exchange,
-    source: ResponseSource,
+    source: ResponseSource | null,
     head: RelayedHead,
     options: RelayOptions,
     arrivedMs: number,
@@ -75,12 +80,10 @@ export class Relay implements Sendable {
     const { http, requestId } = exchange;
     const fieldLines = `${head.fieldLines}X-Request-Id: ${requestId}\r\n`;
     http.begin({ status: head.status, reason: head.reason, fieldLines, contentLength: head.contentLength });
-    const resume = () => this.#source.resume();
-    http.onDrain = resume;
   }
 
   /** What the response told so far. */
-  get facts(): ResponseFacts {
+  get facts(): StreamTap | JsonTap | null {
     return this.#streamTap ?? this.#jsonTap;
   }
 
@@ -104,7 +107,7 @@ export class Relay implements Sendable {
     const pieces = this.#takeOut();
     // A head that came without any of the body goes by itself, at once.
     if (pieces.length === 0) http.flushHead();
-    else if (!http.write(pieces) && !http.isOver) this.#source.pause();
+    else if (!http.write(pieces) && !http.isOver) this.#pauseSource(http);
   }
 
   /** The replica's response is complete: the rest of it goes out at the end of the turn. */
@@ -155,6 +158,11 @@ export class Relay implements Sendable {
     if (tap === null) return;
     if (tap.hasError) this.#exchange.note('upstream_error');
     else if (!tap.isWhole && this.#exchange.status < 400) this.#exchange.noteTruncated();
+  }
+
+  #pauseSource(http: HttpExchange): void {
+    this.#source?.pause();
+    http.onDrain = () => this.#source?.resume();
   }
 
   #takeOut(): readonly Buffer[] {

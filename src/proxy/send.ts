@@ -7,7 +7,7 @@ import type { Abandonable, Exchange } from './exchange.ts';
 import type { FailureCode } from './failure.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
 import type { Sendable } from './outbox.ts';
-import { Relay, type RelayOptions, type ResponseFacts } from './relay.ts';
+import { Relay, type RelayedResponse, type RelayOptions } from './relay.ts';
 
 /** How one attempt ended. */
 export type AttemptOutcome =
@@ -32,8 +32,8 @@ export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
   readonly traceparent: string;
-  /** The pieces of the body, in order; null: a request without one. */
-  readonly body: readonly Buffer[] | null;
+  /** The pieces of the body, in order; null: a request without one. Taken out when they are written. */
+  body: readonly Buffer[] | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
   /** Whether include_usage was put in, so that a refusal of it is ours to repair. */
@@ -42,7 +42,7 @@ export interface AttemptRequest {
   /** Called when all of the request was handed to the system. `isReused`: by a connection that may turn out dead. */
   readonly onWritten: (isReused: boolean) => void;
   /** Called when the replica's response begins to go to the client. */
-  readonly onResponse: (isEventStream: boolean, facts: () => ResponseFacts) => void;
+  readonly onResponse: (response: RelayedResponse) => void;
 }
 
 export interface SendSettings {
@@ -68,11 +68,9 @@ interface HeldAnswer {
 
 /** One try at one replica. */
 class Attempt implements ResponseHandler, Abandonable, Sendable {
-  readonly #request: Omit<AttemptRequest, 'body'>;
+  readonly #request: AttemptRequest;
   readonly #settings: SendSettings;
   readonly #resolve: (outcome: AttemptOutcome) => void;
-  /** Null once it is written. */
-  #body: readonly Buffer[] | null;
   #connection: UpstreamConnection | null = null;
   #isReused = false;
   #relay: Relay | null = null;
@@ -80,13 +78,8 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   #statusCode = 0;
   #isOver = false;
 
-  constructor(
-    { body, ...request }: AttemptRequest,
-    settings: SendSettings,
-    resolve: (outcome: AttemptOutcome) => void,
-  ) {
+  constructor(request: AttemptRequest, settings: SendSettings, resolve: (outcome: AttemptOutcome) => void) {
     this.#request = request;
-    this.#body = body;
     this.#settings = settings;
     this.#resolve = resolve;
   }
@@ -120,7 +113,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 
   /** In the tick in which the request is written: the last moment at which a drain still counts. */
   #sendOn(connection: UpstreamConnection): void {
-    const { replica, exchange, traceparent, onWritten } = this.#request;
+    const { replica, exchange, traceparent, body } = this.#request;
     if (this.#isOver || replica.isDrained) {
       this.#connection = null;
       replica.upstream.putBack(connection);
@@ -128,7 +121,6 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       return;
     }
     const { head, http, requestId } = exchange;
-    const body = this.#body;
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
@@ -137,12 +129,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       body === null ? null : sizeOf(body),
     );
     const { firstByteMs, idleMs } = this.#settings;
-    const isReused = connection.exchangeCount > 0;
-    this.#isReused = isReused;
-    this.#body = null;
-    connection.send({ method: head.method, headText, body: body ?? NO_BODY, firstByteMs, idleMs }, this, () =>
-      onWritten(isReused),
-    );
+    this.#isReused = connection.exchangeCount > 0;
+    this.#request.body = null;
+    connection.send({ method: head.method, headText, body: body ?? NO_BODY, firstByteMs, idleMs }, this);
+  }
+
+  onWritten(): void {
+    this.#request.onWritten(this.#isReused);
   }
 
   onHead(responseHead: ResponseHead, atMs: number): void {
@@ -210,14 +203,9 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     // The replica compresses although it was asked not to: what our option adds to its streams cannot be
     // taken out again, so that it is not put in any more.
     if (didInjectUsage && head.isEventStream && head.isEncoded) replica.refusesIncludeUsage = true;
-    const connection = this.#connection;
-    const source = {
-      pause: () => connection?.pause(),
-      resume: () => connection?.resume(),
-    };
-    const started = new Relay(exchange, source, head, relay, arrivedMs);
+    const started = new Relay(exchange, this.#connection, head, relay, arrivedMs);
     this.#relay = started;
-    onResponse(started.isEventStream, () => started.facts);
+    onResponse(started);
   }
 
   #decideHeld(held: HeldAnswer): void {

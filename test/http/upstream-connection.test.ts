@@ -27,6 +27,10 @@ class Collector implements ResponseHandler {
     return this.#settled.promise;
   }
 
+  onWritten(): void {
+    // The response tells.
+  }
+
   onHead(head: ResponseHead): void {
     this.#head = head;
   }
@@ -63,7 +67,7 @@ function ask(connection: UpstreamConnection, body: Buffer): Promise<Received | U
   const collector = new Collector();
   const headText = `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
   const request = { method: 'POST', headText, body: [body], firstByteMs: 60_000, idleMs: 60_000 };
-  connection.send(request, collector, () => undefined);
+  connection.send(request, collector);
   return collector.result;
 }
 
@@ -162,7 +166,7 @@ describe('a connection to a server', () => {
     const connection = await open(connections);
     const collector = new Collector();
     const request = { method: 'GET', headText: 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', body: [] };
-    connection.send({ ...request, firstByteMs: 20, idleMs: 20 }, collector, () => undefined);
+    connection.send({ ...request, firstByteMs: 20, idleMs: 20 }, collector);
     expect(await collector.result).toBe('timed_out');
     expect(connection.isClosed).toBe(true);
   });
