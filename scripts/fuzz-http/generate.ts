@@ -6,75 +6,58 @@ import { FIELD_LINES, LINE_ENDS, SPECIAL_BYTES } from './tricks/field-lines.ts';
 import { DATA_ENDS, FRAMING_LINES, LAST_CHUNKS, SIZE_LINES } from './tricks/framing.ts';
 import { REQUEST_LINES, STATUS_LINES } from './tricks/start-lines.ts';
 
-const METHODS = [
-  'GET',
-  'POST',
-  'POST',
-  'POST',
-  'HEAD',
-  'PUT',
-  'DELETE',
-  'OPTIONS',
-  'PATCH',
-  'TRACE',
-  'M-SEARCH',
-];
+const METHODS = 'GET POST POST POST HEAD PUT DELETE OPTIONS PATCH TRACE M-SEARCH'.split(' ');
 const TARGETS = ['/', '/v1/chat/completions', '/v1/models?a=b&c', '/a%2fb;c/../d', '//x', 'http://g/x', '*'];
 const HOSTS = ['g', 'gateway:8080', '127.0.0.1', '[::1]:80', ''];
 const STATUSES = ['100', '103', '200', '200', '200', '200', '204', '304', '404', '500', '503', '999'];
 const REASONS = ['OK', '', 'Not Found', 'x\ty', '\xe9'];
+const CONNECTIONS = ['Connection: close', 'Connection: keep-alive', 'Connection: X-A, TE'];
 const TOKEN = "abcXYZ019-_.!#$%&'*+^`|~";
 const VALUE = 'abc XYZ,;="/\t\xe9\xff()019:';
 const DATA = 'hello world {"model":"m"}\r\n0\r\n\r\nGET / HTTP/1.1\r\n\0\xff';
 /** What heads are made of, for heads that are made of nothing else. */
 const WORDS = [
-  'GET',
-  'POST',
-  'HEAD',
-  ' ',
-  ' ',
-  '/',
-  '*',
-  'http://g',
-  'HTTP/1.1',
-  'HTTP/1.0',
-  'HTTP/',
-  '200',
-  '204',
-  'OK',
-  '\r\n',
-  '\r\n',
-  '\r\n\r\n',
-  '\r\n\r\n',
-  '\n',
-  '\r',
-  ':',
-  ': ',
-  'Host',
-  'Host: g',
-  'X',
-  'Content-Length',
-  'Content-Length: 5',
-  'Transfer-Encoding',
-  'Transfer-Encoding: chunked',
-  'chunked',
-  'Connection',
-  'close',
-  'keep-alive',
-  'Upgrade',
-  '5',
-  '0',
-  '5\r\nhello\r\n',
-  '0\r\n\r\n',
-  'hello',
-  ';',
-  'a=b',
-  '"',
-  ',',
-  '\t',
-  '\0',
-  '\xff',
-] as const;
+  ...[
+    '\r\n',
+    '\r\n',
+    '\r\n\r\n',
+    '\r\n\r\n',
+    '\n',
+    '\r',
+    ' ',
+    ' ',
+    '\t',
+    '\0',
+    '\xff',
+    ':',
+    ': ',
+    ';',
+    ',',
+    '"',
+  ],
+  ...['GET', 'POST', 'HEAD', '/', '*', 'http://g', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/', '200', '204', 'OK'],
+  ...[
+    'X',
+    'Host',
+    'Host: g',
+    'Connection',
+    'close',
+    'keep-alive',
+    'Upgrade',
+    'Content-Length',
+    'Content-Length: 5',
+  ],
+  ...[
+    'Transfer-Encoding',
+    'Transfer-Encoding: chunked',
+    'chunked',
+    'a=b',
+    '5',
+    '0',
+    '5\r\nhello\r\n',
+    '0\r\n\r\n',
+  ],
+];
 const MAX_LENGTH = 8192;
 
 /** Makes the input of an index: the same for the same seed, whatever was made before. */
@@ -106,30 +89,55 @@ function generateWords(random: Random): string {
   return text;
 }
 
-/** A message by the grammar, with a trick in it here and there. */
+/** Where a message can have a trick in it. */
+type Place =
+  | 'start'
+  | 'field'
+  | 'added'
+  | 'replaced'
+  | 'length'
+  | 'line_end'
+  | 'size'
+  | 'data_end'
+  | 'last_chunk';
+const HEAD_PLACES: readonly Place[] = ['start', 'field', 'added', 'replaced', 'length', 'line_end'];
+const CHUNK_PLACES: readonly Place[] = ['size', 'data_end', 'last_chunk'];
+
+/** A message by the grammar, every other one with a trick in it, or with two. */
 function compose(random: Random, side: Side): string {
-  // Each place has its own chance; together they leave a good half of the messages sound.
-  const isTricked = () => random.chance(5);
+  const framing = random.pick(['chunked', 'chunked', 'length', 'length', 'none'] as const);
+  const places = pickPlaces(random, framing === 'chunked');
   const lines = [
-    side === 'request' ? composeRequestLine(random, isTricked()) : composeStatusLine(random, isTricked()),
+    side === 'request'
+      ? composeRequestLine(random, places.has('start'))
+      : composeStatusLine(random, places.has('start')),
   ];
   if (side === 'request' && !random.chance(3)) lines.push(`Host: ${random.pick(HOSTS)}`);
   for (let left = random.chance(2) ? random.below(80) : random.below(5); left > 0; left--) {
     lines.push(composeFieldLine(random));
   }
-  if (isTricked()) lines.push(random.pick(FIELD_LINES));
-  const framing = random.below(4);
+  if (random.chance(20)) lines.push(random.pick(CONNECTIONS));
+  if (places.has('field')) lines.push(random.pick(FIELD_LINES));
   const data = composeData(random);
-  const body = framing === 0 ? composeChunks(random, data, isTricked) : data;
-  if (framing === 0)
-    lines.push(random.chance(50) ? 'Transfer-Encoding: chunked' : 'transfer-encoding: Chunked');
-  if (framing === 1 || framing === 2)
-    lines.push(`Content-Length: ${composeLength(random, data, isTricked())}`);
-  if (isTricked()) lines.push(random.pick(FRAMING_LINES));
-  if (isTricked()) lines.splice(1 + random.below(lines.length), 1, random.pick(FRAMING_LINES));
+  if (framing === 'chunked')
+    lines.push(random.pick(['Transfer-Encoding: chunked', 'transfer-encoding:Chunked']));
+  if (framing === 'length')
+    lines.push(`Content-Length: ${composeLength(random, data, places.has('length'))}`);
+  if (places.has('added')) lines.push(random.pick(FRAMING_LINES));
+  if (places.has('replaced')) lines.splice(lines.length - 1, 1, random.pick(FRAMING_LINES));
   if (random.chance(30)) shuffleFields(random, lines);
-  const hasBody = framing < 3 || (side === 'response' && random.chance(50));
-  return joinLines(random, lines, isTricked()) + (hasBody ? body : '');
+  const head = joinLines(random, lines, places.has('line_end'));
+  if (framing === 'chunked') return head + composeChunks(random, data, places);
+  return framing === 'length' || (side === 'response' && random.chance(50)) ? head + data : head;
+}
+
+function pickPlaces(random: Random, isChunked: boolean): ReadonlySet<Place> {
+  const places = new Set<Place>();
+  const count = random.chance(60) ? 0 : random.chance(80) ? 1 : 2;
+  for (let left = count; left > 0; left--) {
+    places.add(random.pick(isChunked && random.chance(50) ? CHUNK_PLACES : HEAD_PLACES));
+  }
+  return places;
 }
 
 function composeRequestLine(random: Random, isTricked: boolean): string {
@@ -147,9 +155,8 @@ function composeStatusLine(random: Random, isTricked: boolean): string {
 }
 
 function composeFieldLine(random: Random): string {
-  if (random.chance(10))
-    return random.pick(['Connection: close', 'Connection: keep-alive', 'Connection: X-A, TE']);
-  return `${random.pick(TOKEN)}${random.text(TOKEN, 8)}:${random.pick(['', ' ', '\t '])}${random.text(VALUE, 20)}`;
+  const blanks = random.pick(['', ' ', ' ', '\t ']);
+  return `${random.pick(TOKEN)}${random.text(TOKEN, 8)}:${blanks}${random.text(VALUE, 20)}`;
 }
 
 function composeData(random: Random): string {
@@ -162,17 +169,28 @@ function composeLength(random: Random, data: string, isTricked: boolean): string
   return random.chance(95) ? String(length) : `0${random.chance(50) ? '0' : ''}${length}`;
 }
 
-function composeChunks(random: Random, data: string, isTricked: () => boolean): string {
-  let text = '';
-  let at = 0;
-  while (at < data.length) {
+function composeChunks(random: Random, data: string, places: ReadonlySet<Place>): string {
+  const chunks: string[] = [];
+  for (let at = 0; at < data.length; ) {
     const size = random.chance(30) ? 1 : 1 + random.below(data.length - at);
-    const end = isTricked() ? random.pick(DATA_ENDS) : '\r\n';
-    text += `${size.toString(16)}${composeExtension(random)}\r\n${data.slice(at, at + size)}${end}`;
+    chunks.push(`${size.toString(16)}${composeExtension(random)}\r\n${data.slice(at, at + size)}`);
     at += size;
   }
-  if (isTricked() || random.chance(10)) text += `${random.pick(SIZE_LINES)}\r\nhello\r\n`;
-  return text + (random.chance(80) ? '0\r\n\r\n' : random.pick(LAST_CHUNKS));
+  if (places.has('size'))
+    chunks.splice(random.below(chunks.length + 1), 0, `${random.pick(SIZE_LINES)}\r\nhello`);
+  const trickedChunk = places.has('data_end') ? random.below(chunks.length) : -1;
+  let text = '';
+  for (const [index, chunk] of chunks.entries()) {
+    text += chunk + (index === trickedChunk ? random.pick(DATA_ENDS) : '\r\n');
+  }
+  return text + (places.has('last_chunk') ? random.pick(LAST_CHUNKS) : composeLastChunk(random));
+}
+
+function composeLastChunk(random: Random): string {
+  if (random.chance(70)) return '0\r\n\r\n';
+  let section = '';
+  for (let left = random.below(4); left > 0; left--) section += `${composeFieldLine(random)}\r\n`;
+  return `0${composeExtension(random)}\r\n${section}\r\n`;
 }
 
 function composeExtension(random: Random): string {
