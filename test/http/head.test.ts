@@ -99,6 +99,11 @@ describe('the end of a head', () => {
     }
   });
 
+  test('is looked for only in what has come since', () => {
+    expect(findHeadEnd(Buffer.from('\0GET / HTTP/1.1'), 0, 6)).toBe(-1);
+    expect(findHeadEnd(Buffer.from('\0GET / HTTP/1.1\r\n\r\n'), 0, 6)).toBe(19);
+  });
+
   test('an LF whose CR is not the head’s own is a bare one', () => {
     expect(() => findHeadEnd(Buffer.from('\r\nGET'), 1)).toThrow(MALFORMED);
   });
