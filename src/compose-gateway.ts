@@ -6,16 +6,16 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
+import { DrainWaits } from './admin/drain-waits.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createFleetMemory } from './fleet/fleet-memory.ts';
 import { createFleetStore } from './fleet/store.ts';
-import { configureListener, createListener } from './http/listener.ts';
-import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
@@ -128,18 +128,19 @@ export async function composeGateway(
   const apply = async (next: Config) => {
     const changes = await roster.configure(next);
     if (next.log.level !== inForce.log.level) log.level = next.log.level;
-    configureListener(adminListener, toListenerSettings(next));
+    configureAdminListener(adminListener, toListenerSettings(next));
     await serving.configure(next);
     healthProbes.configure(next.health);
     inForce = next;
     return changes;
   };
   const reload = createReload(collaborators.configSource, { apply, onAction, log });
-  const adminListener = createListener(
+  const adminListener = createAdminListener(
     toListenerSettings(config),
-    new SharedLimit(allocateLimit(1, config.limits.connections), 0),
+    log,
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },
+      waits: new DrainWaits(),
       gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),

@@ -9,7 +9,6 @@ import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 import { toStanding } from '../standing.ts';
 import { replicaSchema, toReplicaView } from '../views.ts';
-import { waitUntilSafe } from '../wait-until-safe.ts';
 
 const MAX_WAIT_MS = 3_600_000;
 const MAX_REASON_CHARS = 256;
@@ -59,12 +58,16 @@ export const drainReplica = defineRoute({
     reason: reason.optional(),
   },
   answer: { description: 'The drain is in force.', content: json(drainSchema) },
-  refusals: ['replica_not_found'],
+  refusals: ['replica_not_found', 'too_many_waits'],
   async handle({ params: { name }, query, signal }, services) {
-    const replica = services.registry.find(name);
+    const { registry, fleet, waits } = services;
+    const replica = registry.find(name);
     if (replica === undefined) return new Refusal('replica_not_found');
+    const { wait: timeoutMs = 0 } = query;
+    if (timeoutMs > 0 && waits.isFull) return new Refusal('too_many_waits');
     const result = await changeDrain(replica, 'drain', query.reason, services);
-    await waitUntilSafe(watchable(replica, services), { timeoutMs: query.wait ?? 0, signal });
+    const isOver = () => !replica.drain.drained || toStanding(replica, fleet).isSafeToStop === true;
+    await waits.wait(replica, isOver, { timeoutMs, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
     return { body: toDrainView(replica, { ...result, warnings }, services) };
   },
@@ -92,18 +95,6 @@ export const undrainReplica = defineRoute({
     return { body: toDrainView(replica, result, services) };
   },
 });
-
-/** The replica as a wait looks at it. */
-function watchable(replica: RegisteredReplica, { fleet }: AdminServices) {
-  return {
-    get drain() {
-      return replica.drain;
-    },
-    get isSafeToStop() {
-      return toStanding(replica, fleet).isSafeToStop;
-    },
-  };
-}
 
 function toDrainView(
   replica: RegisteredReplica,
