@@ -34,7 +34,7 @@ import {
   toWorkerCount,
 } from './settings.ts';
 import { orStartError } from './start-error.ts';
-import { WorkerGroup } from './workers/worker-group.ts';
+import { type WorkerEnd, WorkerGroup } from './workers/worker-group.ts';
 
 /** What a gateway gets from outside. */
 export interface GatewayCollaborators {
@@ -98,12 +98,18 @@ export async function composeGateway(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
   );
+  const workerEnds = { ended: 0, hung: 0 };
+  const onWorkerEnd = (end: WorkerEnd) => {
+    workerEnds.ended += 1;
+    if (end === 'hung') workerEnds.hung += 1;
+  };
   const metrics = await orStartError(
     'metrics',
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (model) => registry.isKnownModel(model),
       replicas: () => registry.replicas.map(toReplicaState),
       waiting: () => registry.waiting,
+      workerEnds: () => workerEnds,
       exportState: () => telemetry.exportState(),
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
@@ -117,7 +123,7 @@ export async function composeGateway(
   const serving =
     workerCount === 1
       ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
-      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord });
+      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord, onWorkerEnd });
   const roster = new Roster(config, {
     ...{ registry, resolver, log },
     publish: () => publish(registry, serving),

@@ -6,7 +6,14 @@ import { systemClock } from '../clock.ts';
 import { readOtlpOptions } from '../otlp-options.ts';
 import type { RequestRecord } from '../request-record.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { ExportMetrics, type ExportState, type ReplicaState, toReplicaMetrics } from './gateway-metrics.ts';
+import {
+  ExportMetrics,
+  type ExportState,
+  type ReplicaState,
+  toReplicaMetrics,
+  toWorkerMetrics,
+  type WorkerEnds,
+} from './gateway-metrics.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import { toPrometheusText } from './prometheus-text.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
@@ -33,6 +40,7 @@ export interface MetricsCollaborators {
   readonly replicas: () => readonly ReplicaState[];
   /** Requests that wait for a replica. */
   readonly waiting: () => number;
+  readonly workerEnds: () => WorkerEnds;
   readonly exportState: () => ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
@@ -56,7 +64,7 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, replicas, waiting, exportState, collector, resource } = collaborators;
+  const { isKnownModel, replicas, waiting, workerEnds, exportState, collector, resource } = collaborators;
   const records = new RecordMetrics({ ...settings, isKnownModel });
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
@@ -66,6 +74,7 @@ export async function startMetrics(
     const metrics = [
       ...records.collect(interval),
       ...toReplicaMetrics(replicas(), waiting(), interval),
+      ...toWorkerMetrics(workerEnds(), interval),
       ...exporting.collect(exportState(), interval),
     ];
     return { resource, scopeMetrics: [{ scope: { name: SCOPE_NAME, schemaUrl: SCHEMA_URL }, metrics }] };

@@ -17,6 +17,7 @@ async function start(push: MetricsSettings['push']) {
       isKnownModel: () => false,
       replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true, failing: false }],
       waiting: () => 0,
+      workerEnds: () => ({ ended: 0, hung: 0 }),
       exportState: () => ({
         stats: { ...createExportCounters(), recorded: 3, queued: 1 },
         queueCapacity: 16_384,
