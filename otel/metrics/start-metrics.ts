@@ -1,6 +1,6 @@
 import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
-import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { SCHEMA_URL, SCOPE_NAME } from '../attribute-names.ts';
 import { systemClock } from '../clock.ts';
 import { readOtlpOptions } from '../otlp-options.ts';
@@ -21,6 +21,8 @@ import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
 const DEFAULT_INTERVAL_MS = 60_000;
+
+const SCOPE = { name: SCOPE_NAME, schemaUrl: SCHEMA_URL };
 
 /** Everything about metrics that is decided before the first request. */
 export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
@@ -69,20 +71,18 @@ export async function startMetrics(
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
 
-  const collect = (): ResourceMetrics => {
+  /** Each metric is as it is when its turn comes. */
+  function* collect(): Generator<MetricData> {
     const interval = { startTime, endTime: hrTime() };
-    const metrics = [
-      ...records.collect(interval),
-      ...toReplicaMetrics(replicas(), waiting(), interval),
-      ...toWorkerMetrics(workerEnds(), interval),
-      ...exporting.collect(exportState(), interval),
-    ];
-    return { resource, scopeMetrics: [{ scope: { name: SCOPE_NAME, schemaUrl: SCHEMA_URL }, metrics }] };
-  };
+    yield* records.collect(interval);
+    yield* toReplicaMetrics(replicas(), waiting(), interval);
+    yield* toWorkerMetrics(workerEnds(), interval);
+    yield* exporting.collect(exportState(), interval);
+  }
   const push = await startPush(settings.push, collect, collaborators);
   return {
     record: (record) => records.record(record),
-    toPrometheusText: () => toPrometheusText(collect()),
+    toPrometheusText: () => toPrometheusText({ resource, scope: SCOPE, pieces: collect() }),
     shutdown: async (deadlineMs) => push?.shutdown(deadlineMs),
   };
 }
@@ -90,7 +90,7 @@ export async function startMetrics(
 /** OTEL_SDK_DISABLED and OTEL_METRICS_EXPORTER turn the push off, not the counting: that is for GET /metrics. */
 async function startPush(
   push: MetricsSettings['push'],
-  collect: () => ResourceMetrics,
+  collect: () => Iterable<MetricData>,
   { resource, log }: MetricsCollaborators,
 ): Promise<MetricsPush | undefined> {
   const isOff =
@@ -100,8 +100,7 @@ async function startPush(
   return startMetricsPush({
     url,
     intervalMs: push.intervalMs ?? readIntervalMs(),
-    producer: { collect: async () => ({ resourceMetrics: collect(), errors: [] }) },
-    ...{ resource, clock: systemClock, log },
+    ...{ collect, scope: SCOPE, resource, clock: systemClock, log },
   });
 }
 
