@@ -70,6 +70,9 @@ export interface GatewayParts {
   readonly shutdown: () => Config['shutdown'];
 }
 
+/** How long a replica has to answer when somebody wants to know: longer than a busy engine takes. */
+const ASK_MS = 5_000;
+
 /** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
 
@@ -158,6 +161,7 @@ export async function composeGateway(
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => roster.refresh(replica),
+      ask: (replica) => healthProbes.askNow(replica, ASK_MS),
       ...{ reload, onAction },
     }),
   );

@@ -54,6 +54,8 @@ export interface AdminServices {
   readonly metricsText: () => AsyncIterable<string>;
   /** Asks a replica what it serves, where that is not configured; it is about to be used again. */
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
+  /** Asks a replica whether it answers, and notes it; one that is drained is left in peace. */
+  readonly ask: (replica: RegisteredReplica) => Promise<void>;
   /** Reads the configuration again; it logs and tells of the action by itself. */
   readonly reload: () => Promise<ReloadOutcome>;
   /** Told of each action when it is in force and stored, or could not be. */

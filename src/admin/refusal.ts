@@ -12,6 +12,10 @@ export const REFUSALS = {
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   gateway_alive: { status: 409, message: 'The gateway runs: stop it first.' },
+  last_replica: {
+    status: 409,
+    message: 'Nothing was drained: some models would be left without a replica that answers.',
+  },
   request_too_large: { status: 413, message: 'No call has a body: this one is too large to be ignored.' },
   headers_too_large: { status: 431, message: 'The request headers are too large.' },
   too_many_waits: {

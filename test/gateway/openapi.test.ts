@@ -8,13 +8,18 @@ import { OpenApiDocument } from '../support/openapi-document.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 /** A target; what has to be done first, if anything. */
-type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => void };
+type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => unknown };
 
 /** For each operation, examples that bring about every answer of its own that it documents. */
 const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
   listReplicas: ['/admin/replicas'],
+  showReplica: ['/admin/replicas/a', '/admin/replicas/nobody'],
   drainReplica: [
     '/admin/replicas/a/drain?wait=1s&reason=test',
+    {
+      target: '/admin/replicas/a/drain?unless_last=true',
+      before: (gateway) => gateway.admin('/admin/replicas/a/undrain', { method: 'POST' }),
+    },
     '/admin/replicas/a/drain?wait=x',
     '/admin/replicas/nobody/drain',
   ],
@@ -99,7 +104,7 @@ describe('every answer is as documented, and every documented answer is given:',
     ];
     for (const example of examples) {
       const { target, before } = typeof example === 'string' ? { target: example } : example;
-      before?.(gateway);
+      await before?.(gateway);
       responses.push(await gateway.admin(target, { method }));
     }
     for (const response of responses) await document.check(operation, response);
