@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { hang, startFakeReplica } from '../support/fake-replica.ts';
+import { type FakeReplica, hang, startFakeReplica } from '../support/fake-replica.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
@@ -23,6 +23,18 @@ async function open(gateway: StartedGateway): Promise<RawConnection> {
   const connection = await RawConnection.open(gateway.adminUrl);
   onTestFinished(() => connection[Symbol.dispose]());
   return connection;
+}
+
+/** Has a request in flight on the replica until what this resolves with is called. */
+async function keepBusy(gateway: StartedGateway, replica: FakeReplica): Promise<() => Promise<void>> {
+  replica.answer(hang);
+  const leave = new AbortController();
+  const left = gateway.chat({}, { signal: leave.signal }).catch(() => null);
+  await replica.untilRequests(1);
+  return async () => {
+    leave.abort();
+    await left;
+  };
 }
 
 /** Writes again and again, for as long as the other side takes it. */
@@ -119,17 +131,13 @@ describe('one connection', () => {
 
   test('has one call handled at a time, and is closed with its answer when it sends very many', async () => {
     const { gateway, replica } = await startAdmin();
-    replica.answer(hang);
-    const leave = new AbortController();
-    const left = gateway.chat({}, { signal: leave.signal }).catch(() => null);
-    await replica.untilRequests(1);
+    const leave = await keepBusy(gateway, replica);
     const connection = await open(gateway);
     connection.write(head('POST /admin/replicas/a/drain?wait=1h', WITH_TOKEN).repeat(1_000));
     await gateway.untilLogged('"drain"');
     expect(await gateway.replicas()).toMatchObject([{ drained: true, inflight: 1 }]);
     expect(gateway.logLines.filter((line) => line.includes('"drain"'))).toHaveLength(1);
-    leave.abort();
-    await left;
+    await leave();
     // Those that waited are answered too.
     for (let call = 0; call < 9; call++) {
       expect(await connection.readResponse()).toMatchObject({ status: 200 });
@@ -139,17 +147,13 @@ describe('one connection', () => {
 
   test('that leaves while its calls wait ends them', async () => {
     const { gateway, replica } = await startAdmin();
-    replica.answer(hang);
-    const leave = new AbortController();
-    const left = gateway.chat({}, { signal: leave.signal }).catch(() => null);
-    await replica.untilRequests(1);
+    const leave = await keepBusy(gateway, replica);
     const connection = await open(gateway);
     connection.write(head('POST /admin/replicas/a/drain?wait=1h', WITH_TOKEN).repeat(100));
     await gateway.untilLogged('"drain"');
     connection.socket.end();
     await connection.readToClose();
-    leave.abort();
-    await left;
+    await leave();
     expect(gateway.logLines.filter((line) => line.includes('"drain"'))).toHaveLength(1);
   });
 
@@ -197,10 +201,7 @@ describe('very many', () => {
 
   test('waits are refused beyond five hundred', async () => {
     const { gateway, replica } = await startAdmin();
-    replica.answer(hang);
-    const leave = new AbortController();
-    const left = gateway.chat({}, { signal: leave.signal }).catch(() => null);
-    await replica.untilRequests(1);
+    const leave = await keepBusy(gateway, replica);
     const held = await Promise.all(Array.from({ length: 500 }, () => open(gateway)));
     for (const connection of held) {
       connection.write(head('POST /admin/replicas/a/drain?wait=1h', WITH_TOKEN));
@@ -213,8 +214,7 @@ describe('very many', () => {
       { error: { code: 'too_many_waits' } },
     ]);
     expect((await drain('0s')).status).toBe(200);
-    leave.abort();
-    await left;
+    await leave();
     for (const connection of held) expect(await connection.readResponse()).toMatchObject({ status: 200 });
     expect((await drain('1h')).status).toBe(200);
   });
