@@ -65,7 +65,8 @@ export class AdminConnection {
     if (this.#state !== 'open') return;
     const { bytesRead } = this.#socket;
     const isUnused = code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0;
-    if (isUnused || code === 'ECONNRESET' || !this.#socket.writable) this.#socket.destroy();
+    const hasLeft = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && this.#open !== null);
+    if (isUnused || hasLeft || !this.#socket.writable) this.#socket.destroy();
     // The body of a call is malformed, and the call has no answer yet: this is it.
     else if (this.#open !== null && !this.#open.req.complete && !this.#open.headersSent) {
       this.#refuse(new Refusal(toRefusalCode(code)));
@@ -126,7 +127,10 @@ export class AdminConnection {
     this.#socket.removeAllListeners('data');
     this.#socket.on('data', ({ length }: Buffer) => {
       thrownBytes += length;
-      if (thrownBytes > MAX_THROWN_BYTES) this.#socket.destroy();
+      if (thrownBytes <= MAX_THROWN_BYTES) return;
+      // A client that sends on and on still has its moment to read; one whose call waits would have an hour.
+      if (this.#state === 'lingering') this.#socket.pause();
+      else this.#socket.destroy();
     });
     this.#socket.once('end', () => {
       // Node would end the call of a client that leaves; its parser does not hear of it any more.
