@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # Restarts replicas one at a time, without failing a request:
 #
-#   rollout.sh [--admin URL]... [--timeout 10m] REPLICA... -- COMMAND [ARG...]
+#   rollout.sh [--admin URL]... [--timeout 10m] [--force] REPLICA... -- COMMAND [ARG...]
 #
 # For each replica, in this order: the gateway drains it and waits until nothing is in flight on it, COMMAND ARG...
-# REPLICA restarts it, the gateway undrains it. COMMAND must not end before the replica serves again, and fail
-# if it does not come to that. The first failure ends the rollout; the replica concerned stays drained.
+# REPLICA restarts it, the gateway undrains it and asks it until it answers. COMMAND must not end before the replica
+# serves again, and fail if it does not come to that. The first failure ends the rollout; the replica concerned stays
+# drained. A replica is not restarted while no other one of some model of it answers.
 #
 # --admin     address of a gateway's admin API; once for each gateway that does not share drains with the others.
 #             Without it, the gateway of the configuration file in SVC_CONFIG.
 # --timeout   how long one replica may take to become idle (default 10m): longer than your longest answer.
+# --force     restart a replica although no other one of some model of it answers: requests for it will fail.
 #
 # SVC_ADMIN_TOKEN is the token of the admin API. GATEWAY is the command to call (default: gateway).
 set -euo pipefail
 
 timeout=10m
+back=2m # for the gateway to answer, and to find a replica behind a name again
+unless_last=(--unless-last)
 admins=()
 replicas=()
 usage() { sed -nE '1d; /^#/!q; s/^# ?//p' "$0"; }
@@ -24,6 +28,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --admin) [ $# -ge 2 ] || wrong '--admin needs a URL'; admins+=("$2"); shift 2 ;;
     --timeout) [ $# -ge 2 ] || wrong '--timeout needs a duration'; timeout=$2; shift 2 ;;
+    --force) unless_last=(); shift ;;
     --help) usage; exit 0 ;;
     --) shift; break ;;
     -*) wrong "unknown option $1" ;;
@@ -49,7 +54,7 @@ step() { printf '== %s\n' "$*"; }
 
 for replica in "${replicas[@]}"; do
   step "$replica: drain"
-  if ! at_gateways drain "$replica" --wait --timeout "$timeout" --reason rollout; then
+  if ! at_gateways drain "$replica" --wait --timeout "$timeout" --reason rollout ${unless_last[@]+"${unless_last[@]}"}; then
     echo "rollout.sh: $replica is not safe to stop; nothing was done to it. To let it take requests again: gateway undrain $replica" >&2
     exit 1
   fi
@@ -59,8 +64,8 @@ for replica in "${replicas[@]}"; do
     exit 1
   fi
   step "$replica: undrain"
-  if ! at_gateways undrain "$replica"; then
-    echo "rollout.sh: $replica serves, but could not be undrained: gateway undrain $replica" >&2
+  if ! at_gateways undrain "$replica" --wait --timeout "$back"; then
+    echo "rollout.sh: $replica was restarted, but is not back: gateway undrain $replica --wait" >&2
     exit 1
   fi
 done

@@ -6,16 +6,16 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
+import { DrainWaits } from './admin/drain-waits.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createFleetMemory } from './fleet/fleet-memory.ts';
 import { createFleetStore } from './fleet/store.ts';
-import { configureListener, createListener } from './http/listener.ts';
-import { allocateLimit, SharedLimit } from './http/shared-limit.ts';
 import { loadSalt } from './record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
 import { createDrainFile } from './replicas/drain-file.ts';
@@ -34,7 +34,7 @@ import {
   toWorkerCount,
 } from './settings.ts';
 import { orStartError } from './start-error.ts';
-import { WorkerGroup } from './workers/worker-group.ts';
+import { type WorkerEnd, WorkerGroup } from './workers/worker-group.ts';
 
 /** What a gateway gets from outside. */
 export interface GatewayCollaborators {
@@ -70,6 +70,9 @@ export interface GatewayParts {
   readonly shutdown: () => Config['shutdown'];
 }
 
+/** How long a replica has to answer when somebody wants to know: longer than a busy engine takes. */
+const ASK_MS = 5_000;
+
 /** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
 
@@ -98,12 +101,18 @@ export async function composeGateway(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
   );
+  const workerEnds = { ended: 0, hung: 0 };
+  const onWorkerEnd = (end: WorkerEnd) => {
+    workerEnds.ended += 1;
+    if (end === 'hung') workerEnds.hung += 1;
+  };
   const metrics = await orStartError(
     'metrics',
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (model) => registry.isKnownModel(model),
       replicas: () => registry.replicas.map(toReplicaState),
       waiting: () => registry.waiting,
+      workerEnds: () => workerEnds,
       exportState: () => telemetry.exportState(),
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
@@ -117,7 +126,7 @@ export async function composeGateway(
   const serving =
     workerCount === 1
       ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
-      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord });
+      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord, onWorkerEnd });
   const roster = new Roster(config, {
     ...{ registry, resolver, log },
     publish: () => publish(registry, serving),
@@ -128,18 +137,19 @@ export async function composeGateway(
   const apply = async (next: Config) => {
     const changes = await roster.configure(next);
     if (next.log.level !== inForce.log.level) log.level = next.log.level;
-    configureListener(adminListener, toListenerSettings(next));
+    configureAdminListener(adminListener, toListenerSettings(next));
     await serving.configure(next);
     healthProbes.configure(next.health);
     inForce = next;
     return changes;
   };
   const reload = createReload(collaborators.configSource, { apply, onAction, log });
-  const adminListener = createListener(
+  const adminListener = createAdminListener(
     toListenerSettings(config),
-    new SharedLimit(allocateLimit(1, config.limits.connections), 0),
+    log,
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },
+      waits: new DrainWaits(),
       gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),
@@ -151,6 +161,7 @@ export async function composeGateway(
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => roster.refresh(replica),
+      ask: (replica) => healthProbes.askNow(replica, ASK_MS),
       ...{ reload, onAction },
     }),
   );

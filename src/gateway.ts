@@ -1,9 +1,9 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listenForAdmin } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
-import { listen } from './http/listener.ts';
 import { orStartError } from './start-error.ts';
 
 export interface Address {
@@ -40,7 +40,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     const { adminListener, fleet, healthProbes, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
-    const adminPort = await listenOn((to) => listen(adminListener, to), adminListen, 'admin_listen');
+    const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
     await Promise.all([
       orStartError('replicas', roster.start()),
       // Whoever serves is known to the others, and knows what is drained.

@@ -14,6 +14,14 @@ export interface ReplicaState {
   readonly failing: boolean;
 }
 
+/** How often workers ended that were not asked to. */
+export interface WorkerEnds {
+  /** All of them. */
+  readonly ended: number;
+  /** Those that hung, and were ended for it. */
+  readonly hung: number;
+}
+
 /** What is to be told of the export. */
 export interface ExportState {
   readonly stats: ExportStats;
@@ -53,6 +61,14 @@ export function toReplicaMetrics(
       interval,
     ),
     toSumData(METRICS.waiting, [{ attributes: {}, value: waiting }], interval),
+  ];
+}
+
+/** The ends of workers as metrics. */
+export function toWorkerMetrics({ ended, hung }: WorkerEnds, interval: Interval): readonly MetricData[] {
+  return [
+    toSumData(METRICS.workerEnded, [{ attributes: {}, value: ended }], interval),
+    toSumData(METRICS.workerHung, [{ attributes: {}, value: hung }], interval),
   ];
 }
 

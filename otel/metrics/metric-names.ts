@@ -128,6 +128,18 @@ export const METRICS = {
     unit: '{request}',
     description: 'Requests that wait because all replicas of their model are at their max_inflight.',
   },
+  workerEnded: {
+    name: 'gateway.worker.ended',
+    instrument: 'counter',
+    unit: '{worker}',
+    description: 'Workers that died or hung, and were replaced (gateway.workers).',
+  },
+  workerHung: {
+    name: 'gateway.worker.hung',
+    instrument: 'counter',
+    unit: '{worker}',
+    description: 'Those of them that hung, and were ended for it.',
+  },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',

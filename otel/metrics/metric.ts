@@ -53,13 +53,19 @@ export class Metric<Value> {
     return new BoundMetric(() => this.#cellOf(attributes));
   }
 
-  /** Every series that has a value. */
-  collect(interval: Interval): MetricData {
-    const series = [...this.#rows.values()].map(({ attributes, cell }) => ({
-      attributes,
-      value: cell.toValue(),
-    }));
-    return this.#toData(series, interval);
+  /**
+   * Every series that has a value, in pieces of so many. Each is made when it is asked for: thousands of them at once
+   * would hold up everything else.
+   */
+  *collect(interval: Interval, seriesAPiece: number): Generator<MetricData> {
+    let series: Series<Value>[] = [];
+    for (const { attributes, cell } of this.#rows.values()) {
+      series.push({ attributes, value: cell.toValue() });
+      if (series.length < seriesAPiece) continue;
+      yield this.#toData(series, interval);
+      series = [];
+    }
+    if (series.length > 0) yield this.#toData(series, interval);
   }
 
   #cellOf(attributes: Attributes): Cell<Value> {

@@ -1,22 +1,25 @@
-import { type ExportResult, ExportResultCode, getStringFromEnv } from '@opentelemetry/core';
+import { setImmediate } from 'node:timers/promises';
+import {
+  type ExportResult,
+  ExportResultCode,
+  getStringFromEnv,
+  type InstrumentationScope,
+} from '@opentelemetry/core';
 import {
   AggregationTemporalityPreference,
   OTLPMetricExporter,
 } from '@opentelemetry/exporter-metrics-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
-import {
-  MeterProvider,
-  type MetricProducer,
-  PeriodicExportingMetricReader,
-  type PushMetricExporter,
-  type ResourceMetrics,
-} from '@opentelemetry/sdk-metrics';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
 import type { Clock } from '../clock.ts';
 import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
-/** Series in one call: serializing them takes a millisecond or two, and nothing else runs meanwhile. */
-const SERIES_A_CALL = 256;
+/** How long one call may take, its repeats included: the default of the SDK's reader. */
+const CALL_MS = 30_000;
+
+/** Series in one call, or a piece more: serializing them takes a millisecond or two, and nothing else runs meanwhile. */
+const SERIES_A_CALL = 128;
 
 const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';
 
@@ -26,7 +29,9 @@ export interface MetricsPushOptions {
   readonly url: URL;
   readonly intervalMs: number;
   readonly resource: Resource;
-  readonly producer: MetricProducer;
+  readonly scope: InstrumentationScope;
+  /** All metrics, made while they are read; none of the pieces has more series than fit in a call. */
+  readonly collect: () => Iterable<MetricData>;
   readonly clock: Clock;
   readonly log: TelemetryLog;
 }
@@ -38,32 +43,73 @@ export interface MetricsPush {
 }
 
 /**
- * Pushes the metrics in intervals, by the SDK's own reader and exporter. A push that fails is dropped: the next one
- * carries the same sums. The first failure is logged, and the end of failures.
+ * Pushes the metrics in intervals by the SDK's own exporter, in calls of which each is collected when its turn comes:
+ * the SDK's reader would copy all of them at once. A push that fails is dropped, and the rest of its calls with it: the
+ * next one carries the same sums. The first failure is logged, and the end of failures.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
-  const { url, intervalMs, resource, producer, clock, log } = options;
+  const { url, intervalMs, clock, log } = options;
   warnOfTemporality(log);
   const exporter = new OTLPMetricExporter({
     url: url.href,
     temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
   });
-  const reader = new PeriodicExportingMetricReader({
-    exporter: new LoggedExporter(exporter, log),
-    exportIntervalMillis: intervalMs,
-    maxExportBatchSize: SERIES_A_CALL,
-    metricProducers: [producer],
-  });
-  const provider = new MeterProvider({ resource, readers: [reader] });
+  const outcomes = new OutcomeLog(log);
+  let underWay: Promise<void> | null = null;
+  const push = (): Promise<void> => {
+    underWay ??= pushAll(exporter, options, outcomes).finally(() => {
+      underWay = null;
+    });
+    return underWay;
+  };
+  const timer = setInterval(() => void push(), intervalMs);
+  timer.unref();
   return {
     async shutdown(deadlineMs) {
+      clearInterval(timer);
       const isDone = new AbortController();
-      // It has no deadline of its own, and repeats a call that failed for up to its time-out.
-      const flushed = provider.shutdown().catch(() => undefined);
+      const flushed = Promise.resolve(underWay)
+        .then(push)
+        .then(() => exporter.shutdown())
+        .catch(() => undefined);
       await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
       isDone.abort();
     },
   };
+}
+
+/** Never rejects. */
+async function pushAll(
+  exporter: OTLPMetricExporter,
+  { resource, scope, collect, clock }: MetricsPushOptions,
+  outcomes: OutcomeLog,
+): Promise<void> {
+  for (const metrics of toCalls(collect())) {
+    const isOver = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<ExportResult>();
+    exporter.export({ resource, scopeMetrics: [{ scope, metrics: [...metrics] }] }, resolve);
+    const result = await Promise.race([promise, clock.sleep(CALL_MS, isOver.signal).then(() => TIMED_OUT)]);
+    isOver.abort();
+    outcomes.note(result);
+    if (result.code !== ExportResultCode.SUCCESS) return;
+    await setImmediate();
+  }
+}
+
+const TIMED_OUT: ExportResult = { code: ExportResultCode.FAILED };
+
+function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]> {
+  let call: MetricData[] = [];
+  let seriesCount = 0;
+  for (const piece of pieces) {
+    call.push(piece);
+    seriesCount += piece.dataPoints.length;
+    if (seriesCount < SERIES_A_CALL) continue;
+    yield call;
+    call = [];
+    seriesCount = 0;
+  }
+  if (call.length > 0) yield call;
 }
 
 /** Sums since the start are what we have; the difference between two pushes is for the Collector to make. */
@@ -76,33 +122,16 @@ function warnOfTemporality(log: TelemetryLog): void {
   );
 }
 
-/** An exporter that says when pushes begin and cease to fail. */
-class LoggedExporter implements PushMetricExporter {
-  readonly #exporter: OTLPMetricExporter;
+/** Says when pushes begin and cease to fail. */
+class OutcomeLog {
   readonly #log: TelemetryLog;
   #isFailing = false;
 
-  constructor(exporter: OTLPMetricExporter, log: TelemetryLog) {
-    this.#exporter = exporter;
+  constructor(log: TelemetryLog) {
     this.#log = log;
   }
 
-  export(metrics: ResourceMetrics, onResult: (result: ExportResult) => void): void {
-    this.#exporter.export(metrics, (result) => {
-      this.#note(result);
-      onResult(result);
-    });
-  }
-
-  forceFlush(): Promise<void> {
-    return this.#exporter.forceFlush();
-  }
-
-  shutdown(): Promise<void> {
-    return this.#exporter.shutdown();
-  }
-
-  #note({ code, error }: ExportResult): void {
+  note({ code, error }: ExportResult): void {
     const hasFailed = code !== ExportResultCode.SUCCESS;
     if (hasFailed && !this.#isFailing) {
       this.#log.warn({ reason: toReason(error) }, 'the collector does not take metrics');

@@ -1,30 +1,38 @@
 import { setImmediate } from 'node:timers/promises';
+import type { InstrumentationScope } from '@opentelemetry/core';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
-import { DataPointType, type MetricData, type ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { Resource } from '@opentelemetry/resources';
+import { DataPointType, type MetricData } from '@opentelemetry/sdk-metrics';
 
 /** What Prometheus calls the units of our metrics; those in braces have no name there. */
 const UNIT_NAMES: ReadonlyMap<string, string> = new Map([['s', 'seconds']]);
 
-/** Series a piece, so that writing it takes 2 ms or so: a histogram is a line a bucket. */
+/** Series that are written at a time, which takes 2 ms or so: a histogram is a line a bucket. */
 const SERIES_A_PIECE = { histogram: 16, sum: 256 };
+
+/** Metrics that are made while they are read. Pieces of one metric follow each other. */
+export interface MetricPieces {
+  readonly resource: Resource;
+  readonly scope: InstrumentationScope;
+  readonly pieces: Iterable<MetricData>;
+}
 
 /**
  * Metrics as Prometheus reads them, in pieces, with turns of the event loop between them: the serializer writes 30 MB
- * a second, and a large fleet has some. The one scope is no label: it would be the same on every line.
+ * per second, and a large fleet has some. The one scope is no label: it would be the same on every line.
  */
-export async function* toPrometheusText(all: ResourceMetrics): AsyncGenerator<string> {
-  const { resource, scopeMetrics } = all;
+export async function* toPrometheusText({ resource, scope, pieces }: MetricPieces): AsyncGenerator<string> {
   yield dropRemark(createSerializer({ withTarget: true }).serialize({ resource, scopeMetrics: [] }));
   const serializer = createSerializer({ withTarget: false });
-  for (const { scope, metrics } of scopeMetrics) {
-    for (const metric of metrics.map(toPrometheusNames)) {
-      let isFirst = true;
-      for (const piece of toPieces(metric)) {
-        const text = serializer.serialize({ resource, scopeMetrics: [{ scope, metrics: [piece] }] });
-        yield isFirst ? text : text.replace(/^(?:#.*\n)+/, '');
-        isFirst = false;
-        await setImmediate();
-      }
+  let lastName = '';
+  for (const collected of pieces) {
+    const metric = toPrometheusNames(collected);
+    for (const piece of toPieces(metric)) {
+      const text = serializer.serialize({ resource, scopeMetrics: [{ scope, metrics: [piece] }] });
+      const { name } = piece.descriptor;
+      yield name === lastName ? text.replace(/^(?:#.*\n)+/, '') : text;
+      lastName = name;
+      await setImmediate();
     }
   }
 }

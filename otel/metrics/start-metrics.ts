@@ -1,12 +1,19 @@
 import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
-import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { SCHEMA_URL, SCOPE_NAME } from '../attribute-names.ts';
 import { systemClock } from '../clock.ts';
 import { readOtlpOptions } from '../otlp-options.ts';
 import type { RequestRecord } from '../request-record.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { ExportMetrics, type ExportState, type ReplicaState, toReplicaMetrics } from './gateway-metrics.ts';
+import {
+  ExportMetrics,
+  type ExportState,
+  type ReplicaState,
+  toReplicaMetrics,
+  toWorkerMetrics,
+  type WorkerEnds,
+} from './gateway-metrics.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import { toPrometheusText } from './prometheus-text.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
@@ -14,6 +21,8 @@ import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
 const DEFAULT_INTERVAL_MS = 60_000;
+
+const SCOPE = { name: SCOPE_NAME, schemaUrl: SCHEMA_URL };
 
 /** Everything about metrics that is decided before the first request. */
 export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
@@ -33,6 +42,7 @@ export interface MetricsCollaborators {
   readonly replicas: () => readonly ReplicaState[];
   /** Requests that wait for a replica. */
   readonly waiting: () => number;
+  readonly workerEnds: () => WorkerEnds;
   readonly exportState: () => ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
@@ -56,24 +66,23 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, replicas, waiting, exportState, collector, resource } = collaborators;
+  const { isKnownModel, replicas, waiting, workerEnds, exportState, collector, resource } = collaborators;
   const records = new RecordMetrics({ ...settings, isKnownModel });
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
 
-  const collect = (): ResourceMetrics => {
+  /** Each metric is as it is when its turn comes. */
+  function* collect(): Generator<MetricData> {
     const interval = { startTime, endTime: hrTime() };
-    const metrics = [
-      ...records.collect(interval),
-      ...toReplicaMetrics(replicas(), waiting(), interval),
-      ...exporting.collect(exportState(), interval),
-    ];
-    return { resource, scopeMetrics: [{ scope: { name: SCOPE_NAME, schemaUrl: SCHEMA_URL }, metrics }] };
-  };
+    yield* records.collect(interval);
+    yield* toReplicaMetrics(replicas(), waiting(), interval);
+    yield* toWorkerMetrics(workerEnds(), interval);
+    yield* exporting.collect(exportState(), interval);
+  }
   const push = await startPush(settings.push, collect, collaborators);
   return {
     record: (record) => records.record(record),
-    toPrometheusText: () => toPrometheusText(collect()),
+    toPrometheusText: () => toPrometheusText({ resource, scope: SCOPE, pieces: collect() }),
     shutdown: async (deadlineMs) => push?.shutdown(deadlineMs),
   };
 }
@@ -81,7 +90,7 @@ export async function startMetrics(
 /** OTEL_SDK_DISABLED and OTEL_METRICS_EXPORTER turn the push off, not the counting: that is for GET /metrics. */
 async function startPush(
   push: MetricsSettings['push'],
-  collect: () => ResourceMetrics,
+  collect: () => Iterable<MetricData>,
   { resource, log }: MetricsCollaborators,
 ): Promise<MetricsPush | undefined> {
   const isOff =
@@ -91,8 +100,7 @@ async function startPush(
   return startMetricsPush({
     url,
     intervalMs: push.intervalMs ?? readIntervalMs(),
-    producer: { collect: async () => ({ resourceMetrics: collect(), errors: [] }) },
-    ...{ resource, clock: systemClock, log },
+    ...{ collect, scope: SCOPE, resource, clock: systemClock, log },
   });
 }
 

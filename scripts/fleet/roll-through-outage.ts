@@ -50,8 +50,10 @@ export async function rollThroughOutage(): Promise<OutageReport> {
       () => ({
         untilEnded: async (more) => void (await Promise.all(loads.map((load) => load.untilEnded(more)))),
       }),
-      (name) => {
-        if (name === KILLED_WITH) outage = loseStore();
+      {
+        onRestart: (name) => {
+          if (name === KILLED_WITH) outage = loseStore();
+        },
       },
     ),
   );

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { listen } from '../../src/http/listener.ts';
+import type { AddressInfo } from 'node:net';
 import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type { Load } from './load.ts';
 
@@ -11,9 +12,25 @@ export const CONNECT_TIMEOUT = '30s';
 /** Requests that are sent while a drained replica still serves, while it is down, and while it is back but drained. */
 const REQUESTS_PER_PHASE = 60;
 
+/** One of the replicas. */
+export interface FleetReplica {
+  readonly name: string;
+  readonly url: string;
+}
+
+/** What goes on beside a restart. */
+export interface FleetHooks {
+  /** Called before a replica is stopped. */
+  readonly onRestart?: (name: string) => void;
+  /** Called when it serves again; the restart is over when this resolves. */
+  readonly onRestarted?: (name: string) => Promise<void> | void;
+  /** Where each listens; 127.0.0.1 by default. A replica of another address is named after it, as behind a name. */
+  readonly hosts?: readonly string[];
+}
+
 /** Four simulated replicas that can be restarted by an HTTP call, as a rollout's command does. */
 export interface Fleet extends AsyncDisposable {
-  readonly replicas: readonly { readonly name: string; readonly url: string }[];
+  readonly replicas: readonly FleetReplica[];
   /** POST here, with a replica's name added, restarts it and answers when it serves again. */
   readonly restartUrl: string;
   /** In the order in which they were restarted. */
@@ -22,24 +39,26 @@ export interface Fleet extends AsyncDisposable {
   readonly reachedWhileDrained: number;
   /** Requests that were open when a replica was stopped. */
   readonly cut: number;
+  /** Stops replicas for good. */
+  kill(...names: readonly string[]): Promise<void>;
   /** What a replica counts itself; null while it is down. */
   factsOf(name: string): ReturnType<SimulatedReplica['facts']> | null;
 }
 
-/**
- * Starts the replicas. `load` is asked for at each restart: it is what goes on meanwhile. `onRestart` is told of each
- * before the replica is stopped.
- */
+/** Starts the replicas. `load` is asked for at each restart: it is what goes on meanwhile. */
 export async function startFleet(
   load: () => Pick<Load, 'untilEnded'>,
-  onRestart: (name: string) => void = () => undefined,
+  { onRestart, onRestarted, hosts }: FleetHooks = {},
 ): Promise<Fleet> {
+  const names = hosts?.map((host) => `vllm-${host}`) ?? NAMES;
   const running = new Map<string, { readonly replica: SimulatedReplica; readonly url: string }>();
   const counts = { reachedWhileDrained: 0, cut: 0 };
   const restarted: string[] = [];
 
   const start = async (name: string, port: number) => {
-    const replica = createSimulatedReplica({ name, port, models: ['m'], ttftMs: 20, gapMs: 5, tokens: 16 });
+    const host = hosts?.[names.indexOf(name)] ?? '127.0.0.1';
+    const speed = { ttftMs: 20, gapMs: 5, tokens: 16 };
+    const replica = createSimulatedReplica({ name, host, port, models: ['m'], ...speed });
     const { url } = await replica.start();
     running.set(name, { replica, url });
     return replica;
@@ -48,7 +67,7 @@ export async function startFleet(
   const restart = async (name: string) => {
     const { replica, url } = running.get(name) ?? {};
     if (replica === undefined || url === undefined) throw new Error(`no replica ${name}`);
-    onRestart(name);
+    onRestart?.(name);
     const { requestsReceived } = replica.facts();
     await load().untilEnded(REQUESTS_PER_PHASE);
     counts.reachedWhileDrained += replica.facts().requestsReceived - requestsReceived;
@@ -60,6 +79,7 @@ export async function startFleet(
     await load().untilEnded(REQUESTS_PER_PHASE);
     counts.reachedWhileDrained += successor.facts().requestsReceived;
     restarted.push(name);
+    await onRestarted?.(name);
   };
 
   const server = createServer((request, response) => {
@@ -68,10 +88,12 @@ export async function startFleet(
       (error: unknown) => response.writeHead(500).end(String(error)),
     );
   });
-  for (const name of NAMES) await start(name, 0);
-  const port = await listen(server, { host: '127.0.0.1', port: 0 });
+  for (const name of names) await start(name, 0);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   return {
-    replicas: NAMES.map((name) => ({ name, url: running.get(name)?.url ?? '' })),
+    replicas: names.map((name) => ({ name, url: running.get(name)?.url ?? '' })),
     restartUrl: `http://127.0.0.1:${port}/`,
     restarted,
     get reachedWhileDrained() {
@@ -79,6 +101,10 @@ export async function startFleet(
     },
     get cut() {
       return counts.cut;
+    },
+    kill: async (...killed) => {
+      await Promise.all(killed.map((name) => running.get(name)?.replica.close()));
+      for (const name of killed) running.delete(name);
     },
     factsOf: (name) => running.get(name)?.replica.facts() ?? null,
     [Symbol.asyncDispose]: async () => {

@@ -7,10 +7,14 @@ import type { Fleet } from './fleet.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Runs deploy/rollout.sh for all the replicas against one gateway's admin API; resolves with its exit code. */
-export async function runRolloutScript(folder: string, adminUrl: string, fleet: Fleet): Promise<number> {
+/** Runs deploy/rollout.sh for these replicas against one gateway's admin API; resolves with its exit code. */
+export async function runRolloutScript(
+  folder: string,
+  adminUrl: string,
+  fleet: Fleet,
+  names: readonly string[] = fleet.replicas.map(({ name }) => name),
+): Promise<number> {
   const bin = await writeCommands(folder, fleet.restartUrl);
-  const names = fleet.replicas.map(({ name }) => name);
   const script = spawn(
     join(ROOT, 'deploy/rollout.sh'),
     ['--admin', adminUrl, '--timeout', '1m', ...names, '--', join(bin, 'restart')],

@@ -4,6 +4,7 @@ import type { RecentRecords } from '#otel/recent-records.ts';
 import type { Drains } from '../replicas/drains.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
+import type { DrainWaits } from './drain-waits.ts';
 import type { FleetControl } from './fleet-control.ts';
 
 /** Where admin actions are logged. A pino logger fits. */
@@ -40,6 +41,7 @@ export type ReloadOutcome =
 export interface AdminServices {
   readonly registry: ReplicaRegistry;
   readonly drains: Drains;
+  readonly waits: DrainWaits;
   /** Null: this gateway shares its drains with no other. */
   readonly fleet: FleetControl | null;
   readonly gatewayName: string;
@@ -52,6 +54,8 @@ export interface AdminServices {
   readonly metricsText: () => AsyncIterable<string>;
   /** Asks a replica what it serves, where that is not configured; it is about to be used again. */
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
+  /** Asks a replica whether it answers, and notes it; one that is drained is left in peace. */
+  readonly ask: (replica: RegisteredReplica) => Promise<void>;
   /** Reads the configuration again; it logs and tells of the action by itself. */
   readonly reload: () => Promise<ReloadOutcome>;
   /** Told of each action when it is in force and stored, or could not be. */

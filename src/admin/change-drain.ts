@@ -4,6 +4,8 @@ import type { AdminServices } from './admin-services.ts';
 /** What a drain or undrain came to. */
 export interface DrainResult {
   readonly wasDrained: boolean;
+  /** Whether it is on disk: a restart forgets it otherwise. */
+  readonly isStored: boolean;
   /** How far it has spread; null without a fleet. */
   readonly spread: { readonly scope: 'fleet' | 'local'; readonly unconfirmed: readonly string[] } | null;
   /** What there is to know although it succeeded; null where there is nothing. */
@@ -15,7 +17,7 @@ export interface DrainResult {
  * a moment to hear of it. What does not succeed of the rest is a warning, and takes nothing back.
  */
 export async function changeDrain(
-  replica: RegisteredReplica,
+  replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
   action: 'drain' | 'undrain',
   why: string | null | undefined,
   { drains, fleet, onAction, log }: AdminServices,
@@ -43,6 +45,7 @@ export async function changeDrain(
   if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
     wasDrained: before.drained,
+    isStored,
     spread,
     warnings: [
       isStored ? null : 'The state is in force but could not be stored: a restart forgets it.',

@@ -28,8 +28,6 @@ export function createAdminHandler(
   const logFailure = (error: unknown) => services.log.error({ err: error }, 'admin call failed');
 
   return (request, response) => {
-    // No call has a body of its own; one that comes all the same is not looked at.
-    request.resume();
     const caller = new AbortController();
     response.once('close', () => caller.abort());
     answer(request, caller.signal)

@@ -5,7 +5,13 @@ import type { Route } from './route.ts';
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** What any call that needs the token can get, whatever its route. */
-const COMMON_REFUSALS: readonly RefusalCode[] = ['unauthorized', 'admin_disabled', 'internal_error'];
+const COMMON_REFUSALS: readonly RefusalCode[] = [
+  'unauthorized',
+  'admin_disabled',
+  'request_timeout',
+  'request_too_large',
+  'internal_error',
+];
 
 const DESCRIPTION = `Drains replicas, and tells what the gateway does. Its listener is \`gateway.admin_listen\`.
 

@@ -7,12 +7,13 @@ import { describeRoutes } from './routes/openapi.ts';
 import { showOverview } from './routes/overview.ts';
 import { listRecords } from './routes/records.ts';
 import { reloadConfig } from './routes/reload.ts';
-import { listReplicas } from './routes/replicas.ts';
+import { listReplicas, showReplica } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
 /** Everything that the admin listener answers. */
 export const ROUTES: readonly Route[] = [
   listReplicas,
+  showReplica,
   drainReplica,
   undrainReplica,
   listGateways,

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
+import type { Drains } from '../replicas/drains.ts';
+import { REACHABILITIES } from '../replicas/reachability.ts';
 import type { RegisteredReplica } from '../replicas/registry.ts';
 import type { FleetControl } from './fleet-control.ts';
 import { toStanding } from './standing.ts';
@@ -22,6 +24,12 @@ export const replicaSchema = z
       .nullable()
       .describe('A failing one is tried last. Null while it is drained, and if health is off.'),
     health_since: z.iso.datetime().nullable().describe('Since when; null if it never was otherwise.'),
+    reachability: z
+      .enum(REACHABILITIES)
+      .describe(
+        'Whether it answers, as the last request or probe has shown; `loading`: it says that it loads its model. ' +
+          '`unknown` while it is drained, and until somebody has asked.',
+      ),
     models: z
       .array(z.string())
       .readonly()
@@ -45,6 +53,19 @@ export const replicaSchema = z
   })
   .meta({ id: 'Replica' });
 
+/** A replica that is not there now, and whose drain is remembered by its name. */
+export const absentReplicaSchema = z
+  .object({
+    name: z.string(),
+    drained: z.boolean(),
+    inflight: count().describe('Those that it still had when it went, in this gateway.'),
+    since: z.iso.datetime().nullable(),
+    reason: z.string().nullable(),
+    safe_to_stop: z.null(),
+    absent: z.literal(true),
+  })
+  .meta({ id: 'AbsentReplica' });
+
 /** A replica in the form of `replicaSchema`. */
 export type ReplicaView = z.output<typeof replicaSchema>;
 
@@ -63,6 +84,7 @@ export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | 
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
     health_since: health?.since ?? null,
+    reachability: replica.reachability,
     models: replica.models,
     engine: replica.engine,
     since: drain.since,
@@ -71,6 +93,16 @@ export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | 
     ...(unconfirmed === null ? {} : { unconfirmed }),
     removing: replica.isRemoving,
   };
+}
+
+/** Converts what is remembered of a name to its view; `inflight`: what it still has in flight here. */
+export function toAbsentReplicaView(
+  name: string,
+  inflight: number,
+  drains: Drains,
+): z.output<typeof absentReplicaSchema> {
+  const { drained, since, reason } = drains.stateOf(name);
+  return { name, drained, inflight, since, reason, safe_to_stop: null, absent: true };
 }
 
 /** How many requests wait for a replica, in this gateway. */

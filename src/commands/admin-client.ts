@@ -8,7 +8,7 @@ import { findConfigPath, readConfigFile } from './read-config.ts';
 export interface AdminClient {
   readonly baseUrl: string;
   /**
-   * The answer's JSON. Throws a StartError when the API says no, an UnreachableError when there is no answer; an abort
+   * The answer's JSON. Throws a RefusedError when the API says no, an UnreachableError when there is no answer; an abort
    * of `signal` is one of these.
    */
   call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
@@ -19,6 +19,17 @@ export class UnreachableError extends StartError {
   constructor(message: string, cause: unknown) {
     super(message, cause);
     this.name = 'UnreachableError';
+  }
+}
+
+/** The admin API says no. `code` is its stable one. */
+export class RefusedError extends StartError {
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message);
+    this.name = 'RefusedError';
+    this.code = code;
   }
 }
 
@@ -43,7 +54,8 @@ export async function openAdmin(
   };
 }
 
-const ANSWER_WITHIN_MS = 10_000;
+/** An undrain waits for gateways that are cut off, and a drain for replicas to be asked. */
+const ANSWER_WITHIN_MS = 20_000;
 
 async function findBaseUrl(
   values: { readonly admin?: string; readonly config?: string },
@@ -93,7 +105,7 @@ async function callAdmin(
   if (code === undefined) {
     throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
   }
-  throw new StartError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`);
+  throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
 }
 
 function toReason(error: unknown): string {

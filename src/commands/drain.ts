@@ -1,36 +1,39 @@
-import { parseDuration } from '../config/values.ts';
-import { type AdminClient, adminOptions, memberOf, openAdmin, toOneLine } from './admin-client.ts';
-import { type Invocation, type TextSink, UsageError } from './command.ts';
+import { type AdminClient, memberOf, openAdmin, toOneLine } from './admin-client.ts';
+import type { Invocation } from './command.ts';
+import { callDrain, drainOptions, printJson, tellWarnings, toPatience, toTimeoutMs } from './drain-call.ts';
 import { createLiveLine } from './live-line.ts';
 import { parseOptions } from './options.ts';
 import { type Standing, toStanding, type WatchEnd, watchDrain } from './watch-drain.ts';
 
-const UNDRAIN_OPTIONS = { ...adminOptions, reason: { type: 'string' } } as const;
-
-const DRAIN_OPTIONS = {
-  ...UNDRAIN_OPTIONS,
-  wait: { type: 'boolean' },
-  timeout: { type: 'string' },
-} as const;
+const DRAIN_OPTIONS = { ...drainOptions, 'unless-last': { type: 'boolean' } } as const;
 
 const DEFAULT_TIMEOUT = '10m';
 
+/** How long a gateway that does not answer the drain is asked again, with `--wait`. */
+const PATIENCE_MS = 30_000;
+
 /**
  * `gateway drain NAME`: a replica gets no new requests. With `--wait` it watches what is in flight end: exit code 0
- * only when the replica is safe to stop.
+ * only when the replica is safe to stop. With `--unless-last` it is refused where no other replica answers.
  */
 export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, DRAIN_OPTIONS, ['NAME']);
-  const timeoutMs = toTimeoutMs(values);
+  const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
   const client = await openAdmin(values, env);
   const [name = ''] = positionals;
-  const answer = await change(client, { name, action: 'drain', reason: values.reason });
-  warn(stderr, answer);
+  const call = { name, action: 'drain', reason: values.reason, unlessLast: values['unless-last'] } as const;
+  const answer = await callDrain(
+    client,
+    call,
+    values.wait ? toPatience(invocation, Math.min(timeoutMs, PATIENCE_MS)) : null,
+  );
+  const isStored = tellWarnings(stderr, name, answer);
   if (!values.json) stdout.write(`${toDrainSentence(name, answer)}\n`);
-  if (!values.wait) {
+  // One that a restart of the gateway forgets is never safe.
+  if (!values.wait || !isStored) {
     if (values.json) printJson(stdout, answer);
-    return 0;
+    return isStored ? 0 : 1;
   }
   const isQuiet = values.json === true;
   const { kind, standing } = await watch(invocation, client, { name, timeoutMs, answer, isQuiet });
@@ -42,40 +45,6 @@ export async function drain(invocation: Invocation): Promise<number> {
   const problem = { kind, standing, timeout: values.timeout ?? DEFAULT_TIMEOUT };
   stderr.write(`gateway: ${toSentence(name, problem)}\n`);
   return 1;
-}
-
-/** `gateway undrain NAME`: a drained replica takes its turns again. */
-export async function undrain({ args, env, stdout, stderr }: Invocation): Promise<number> {
-  const { values, positionals } = parseOptions(args, UNDRAIN_OPTIONS, ['NAME']);
-  const client = await openAdmin(values, env);
-  const [name = ''] = positionals;
-  const answer = await change(client, { name, action: 'undrain', reason: values.reason });
-  warn(stderr, answer);
-  if (values.json) printJson(stdout, answer);
-  else {
-    const wasDrained = memberOf(answer, 'was_drained') === true;
-    stdout.write(`${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}\n`);
-  }
-  return 0;
-}
-
-function toTimeoutMs({ wait, timeout }: { readonly wait?: boolean; readonly timeout?: string }): number {
-  if (timeout !== undefined && !wait) throw new UsageError("option '--timeout' needs '--wait'");
-  const timeoutMs = parseDuration(timeout ?? DEFAULT_TIMEOUT);
-  if (timeoutMs === null) throw new UsageError("option '--timeout' needs a duration such as 30s or 10m");
-  return timeoutMs;
-}
-
-function change(
-  client: AdminClient,
-  {
-    name,
-    action,
-    reason,
-  }: { readonly name: string; readonly action: string; readonly reason?: string | undefined },
-): Promise<unknown> {
-  const query = reason === undefined ? '' : `?${new URLSearchParams({ reason })}`;
-  return client.call('POST', `/admin/replicas/${encodeURIComponent(name)}/${action}${query}`);
 }
 
 /** Watches the drain, telling of it on a live line. The first signal ends it. */
@@ -141,13 +110,4 @@ function toSentence(name: string, { kind, standing, timeout }: WaitProblem): str
     case 'removed':
       return `${name} is not among the replicas any more`;
   }
-}
-
-function warn(stderr: TextSink, answer: unknown): void {
-  const warning = memberOf(answer, 'warning');
-  if (typeof warning === 'string') stderr.write(`gateway: warning: ${toOneLine(warning)}\n`);
-}
-
-function printJson(stdout: TextSink, answer: unknown): void {
-  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
 }

@@ -15,8 +15,9 @@ export const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CON
        gateway --help | --version
 
 The commands from replicas to forget find the gateway by -config FILE, SVC_CONFIG or --admin URL, and take --json.
-drain and undrain take --reason TEXT; drain takes --wait [--timeout 10m]: it ends with 0 only when the replica is
-safe to stop. top takes --once and --interval 1s.
+drain and undrain take --reason TEXT and --wait [--timeout 10m]: drain then ends with 0 only when the replica is safe
+to stop, undrain only when it is there and answers. drain --unless-last is refused where no other replica of a model
+answers. top takes --once and --interval 1s.
 
 Environment:
   SVC_CONFIG        path of the configuration file when -config is not given

@@ -10,7 +10,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replicas: async () => (await import('./replicas.ts')).replicas,
   stats: async () => (await import('./stats.ts')).stats,
   drain: async () => (await import('./drain.ts')).drain,
-  undrain: async () => (await import('./drain.ts')).undrain,
+  undrain: async () => (await import('./undrain.ts')).undrain,
   gateways: async () => (await import('./gateways.ts')).gateways,
   forget: async () => (await import('./gateways.ts')).forget,
   top: async () => (await import('./top.ts')).top,

@@ -64,6 +64,11 @@ export class Drains {
     return this.#states.get(name) ?? NEVER_DRAINED;
   }
 
+  /** Whether a name was ever drained, or undrained. */
+  isRemembered(name: string): boolean {
+    return this.#states.has(name);
+  }
+
   /** The state of every name that was ever drained. */
   get all(): ReadonlyMap<string, DrainState> {
     return this.#states;

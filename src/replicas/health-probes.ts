@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { HealthBoard } from './health-board.ts';
 import { type HealthLog, logFailing, logOk } from './health-log.ts';
 import { probeHealth } from './health-probe.ts';
+import { toReachability } from './reachability.ts';
 import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
 
 /** Whom the probes work with. */
@@ -34,6 +35,13 @@ export class HealthProbes {
     this.#settings = settings;
     this.#with = collaborators;
     this.#with.board.configure(settings);
+  }
+
+  /** Asks a replica now, whatever the settings, and notes whether it answers. A drained one is left in peace. */
+  async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
+    if (replica.drain.drained) return;
+    const reachability = toReachability(await probeHealth(replica, { path: this.#settings.path, timeoutMs }));
+    if (!replica.drain.drained) replica.noteReachability(reachability);
   }
 
   start(): void {
@@ -75,12 +83,17 @@ export class HealthProbes {
     if (verdict.isAsked) return;
     this.#verdicts.set(replica, verdict);
     verdict.isAsked = true;
-    const isOk = await probeHealth(replica, this.#settings);
+    const answer = await probeHealth(replica, this.#settings);
+    const isOk = answer !== null && answer.status >= 200 && answer.status < 300;
     verdict.isAsked = false;
     // By other settings it is asked anew; one that was drained may be about to stop.
     if (this.#verdicts.get(replica) !== verdict) return;
-    if (replica.drain.drained) this.#verdicts.delete(replica);
-    else this.#judge(replica, verdict, isOk);
+    if (replica.drain.drained) {
+      this.#verdicts.delete(replica);
+      return;
+    }
+    replica.noteReachability(toReachability(answer));
+    this.#judge(replica, verdict, isOk);
   }
 
   #judge({ slot, name }: RegisteredReplica, verdict: Verdict, isOk: boolean): void {

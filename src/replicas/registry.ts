@@ -4,6 +4,7 @@ import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '.
 import type { DrainState, Drains } from './drains.ts';
 import type { Health } from './health-board.ts';
 import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
+import type { Reachability } from './reachability.ts';
 import { MAX_REPLICAS, type SharedState } from './shared-state.ts';
 import type { ReplicaKnowledge, Topology } from './topology.ts';
 import { Turns } from './turns.ts';
@@ -83,6 +84,16 @@ export class RegisteredReplica {
   /** Whether it fails; null if nobody judges, and while it is drained. */
   get health(): Health | null {
     return this.drain.drained ? null : this.#with.shared.health.healthOf(this.slot);
+  }
+
+  /** Whether it answers, as far as requests and probes have shown; unknown while it is drained. */
+  get reachability(): Reachability {
+    return this.drain.drained ? 'unknown' : this.#with.shared.reachabilityOf(this.slot);
+  }
+
+  /** Notes what a probe has shown. */
+  noteReachability(reachability: Reachability): void {
+    this.#with.shared.noteReachability(this.slot, reachability);
   }
 
   /** Requests in flight on it, from all workers. */

@@ -91,11 +91,13 @@ export class Replica {
 
   /** Notes that a request could not connect to it. */
   noteRefused(): void {
+    this.#with.shared.noteReachability(this.slot, 'unreachable');
     if (this.#with.shared.health.noteRefused(this.slot)) logFailing(this.#with.log, this.name, 'connections');
   }
 
   /** Notes that it began a response. */
   noteAnswered(): void {
+    this.#with.shared.noteReachability(this.slot, 'reachable');
     if (this.#with.shared.health.noteAnswered(this.slot)) logOk(this.#with.log, this.name);
   }
 

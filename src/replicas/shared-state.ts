@@ -1,4 +1,5 @@
 import { HealthBoard, healthBoardBytes } from './health-board.ts';
+import { REACHABILITIES, type Reachability } from './reachability.ts';
 import { tryAddOne } from './try-add-one.ts';
 import { WaitingBoard, waitingBoardWords } from './waiting-board.ts';
 
@@ -38,6 +39,8 @@ export class SharedState {
   /** Requests in flight by replica: the sum of the rows, to be read and reserved in one step. */
   readonly #inflight: Int32Array;
   readonly #inflightRows: readonly Int32Array[];
+  /** By replica: the place of what is known in REACHABILITIES. */
+  readonly #reachability: Int32Array;
   /** Who fails. */
   readonly health: HealthBoard;
   /** Who waits for a replica that is at its `max_inflight`. */
@@ -52,6 +55,7 @@ export class SharedState {
     this.#cursors = new Int32Array(buffer, layout.cursors, MAX_CURSORS);
     this.#inflight = new Int32Array(buffer, layout.inflight, MAX_REPLICAS);
     this.#inflightRows = layout.inflightRows.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
+    this.#reachability = new Int32Array(buffer, layout.reachability, MAX_REPLICAS);
     this.health = new HealthBoard(buffer, layout.health, MAX_REPLICAS, () => this.#changeStanding());
     const waitingWords = new Int32Array(buffer, layout.waiting, waitingBoardWords(workerCount, MAX_REPLICAS));
     this.waiting = new WaitingBoard(waitingWords, workerCount, MAX_REPLICAS);
@@ -69,8 +73,20 @@ export class SharedState {
   setDrained(slot: number, isDrained: boolean): void {
     this.#setFlag(slot, FLAG.drained, isDrained);
     this.health.forget(slot);
+    this.noteReachability(slot, 'unknown');
     this.#changeStanding();
     this.waiting.ring();
+  }
+
+  /** Whether a replica answers, as far as requests and probes have shown. */
+  reachabilityOf(slot: number): Reachability {
+    return REACHABILITIES[Atomics.load(this.#reachability, slot)] ?? 'unknown';
+  }
+
+  /** Notes what a request or a probe has shown. Called for every answer: it writes what is new only. */
+  noteReachability(slot: number, reachability: Reachability): void {
+    const place = REACHABILITIES.indexOf(reachability);
+    if (Atomics.load(this.#reachability, slot) !== place) Atomics.store(this.#reachability, slot, place);
   }
 
   refusesIncludeUsage(slot: number): boolean {
@@ -124,6 +140,7 @@ export class SharedState {
   clearSlot(slot: number): void {
     Atomics.store(this.#flags, slot, 0);
     this.health.forget(slot);
+    this.noteReachability(slot, 'unknown');
     Atomics.store(this.#inflight, slot, 0);
     for (const row of this.#inflightRows) Atomics.store(row, slot, 0);
   }
@@ -173,6 +190,7 @@ function layOut(workerCount: number) {
     flags: take(MAX_REPLICAS),
     cursors: take(MAX_CURSORS),
     inflight: take(MAX_REPLICAS),
+    reachability: take(MAX_REPLICAS),
     inflightRows: Array.from({ length: workerCount }, () => take(MAX_REPLICAS)),
     waiting: take(waitingBoardWords(workerCount, MAX_REPLICAS)),
     endBytes,

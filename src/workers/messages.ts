@@ -10,6 +10,8 @@ export type LogLevel = keyof ServingLog;
 export interface WorkerStart {
   readonly settings: ServingSettings;
   readonly ledger: LedgerMemory;
+  /** One word a worker: it counts its own up for as long as its event loop turns. */
+  readonly beats: Int32Array;
   /** The levels that are written: lines of others are not sent. */
   readonly logLevels: readonly LogLevel[];
   /** What it serves from the beginning. */

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { RecordLedger } from '#otel/record-ledger.ts';
 import { WorkerOutlet } from '#otel/worker-outlet.ts';
 import { createServing, type Serving, type ServingLog } from '../serving.ts';
+import { BEAT_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
 
 /*
@@ -12,7 +13,7 @@ import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from 
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry of a worker thread');
 
-const { settings, ledger, topology, ...start } = workerData as WorkerStart;
+const { settings, ledger, topology, beats, ...start } = workerData as WorkerStart;
 let { logLevels } = start;
 
 const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
@@ -30,6 +31,7 @@ const serving = createServing(settings, {
 });
 if (topology !== null) await serving.apply(topology);
 
+setInterval(() => Atomics.add(beats, settings.worker, 1), BEAT_EVERY_MS).unref();
 port.on('message', ({ id, order }: NumberedOrder) => void answer(id, order));
 
 async function answer(id: number, order: Order): Promise<void> {

@@ -1,3 +1,4 @@
+import { url as inspectorUrl } from 'node:inspector';
 import type { RequestRecord } from '#otel/request-record.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { type PackedRecords, unpack } from '#otel/worker-outlet.ts';
@@ -12,14 +13,13 @@ import {
   type ServingSettings,
 } from '../serving.ts';
 import { findFreePort } from './free-port.ts';
+import { HangWatch, LOOK_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, Order } from './messages.ts';
 import { LONG_LIFE_MS, restartDelayMs } from './restart-delay.ts';
 import { WorkerThread } from './worker-thread.ts';
 
 /** How long a worker that is asked for nothing but an answer has for it. */
 const ANSWER_MS = 5_000;
-/** How long it has to take over what changed. One that has just begun loads its code before it does. */
-const TAKE_OVER_MS = 30_000;
 /** How long somebody who wants to see figures waits for those of a worker that is busy. */
 const FIGURES_MS = 1_000;
 
@@ -34,7 +34,12 @@ export interface WorkerGroupCollaborators {
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
   /** Called with every finished record, after it entered the queue. */
   readonly onRecord: (record: Readonly<RequestRecord>) => void;
+  /** Called when a worker has ended that was not asked to. */
+  readonly onWorkerEnd: (end: WorkerEnd) => void;
 }
+
+/** How a worker ended that was not asked to: by itself, or because it showed no sign of life any more. */
+export type WorkerEnd = 'died' | 'hung';
 
 /** One worker, in whatever thread it is at the moment. */
 interface Place {
@@ -44,13 +49,15 @@ interface Place {
   startedAtMs: number;
   /** Threads in a row that did not live long. */
   shortLives: number;
+  /** Whether its thread is being ended because it hangs. */
+  isHung: boolean;
   restart: NodeJS.Timeout | undefined;
 }
 
 /**
  * A data plane of several workers, each in a thread of its own with its own listener on the same port: the system
- * spreads connections over them. One that ends is replaced; what it had in flight is not in flight any more, and its
- * records are counted as lost.
+ * spreads connections over them. One that ends is replaced, and one that hangs is ended; what it had in flight is not
+ * in flight any more, and its records are counted as lost.
  */
 export class WorkerGroup implements Serving {
   #settings: WorkerGroupSettings;
@@ -58,6 +65,9 @@ export class WorkerGroup implements Serving {
   readonly #shared: SharedState;
   #logLevels: readonly LogLevel[];
   readonly #places: readonly Place[];
+  readonly #beats: Int32Array;
+  readonly #watch: HangWatch;
+  readonly #looking: NodeJS.Timeout;
   #topology: Topology | null = null;
   #address: ListenAddress | null = null;
   #state: 'starting' | 'serving' | 'closing' = 'starting';
@@ -69,6 +79,9 @@ export class WorkerGroup implements Serving {
     this.#with = collaborators;
     this.#shared = new SharedState(settings.memory.replicas);
     this.#logLevels = this.#enabledLevels();
+    this.#beats = new Int32Array(new SharedArrayBuffer(workerCount * Int32Array.BYTES_PER_ELEMENT));
+    this.#watch = new HangWatch(this.#beats);
+    this.#looking = setInterval(() => this.#endThoseThatHang(), LOOK_EVERY_MS).unref();
     this.#places = Array.from({ length: workerCount }, (_, worker) => this.#createPlace(worker));
     for (const place of this.#places) this.#startThread(place);
   }
@@ -140,11 +153,25 @@ export class WorkerGroup implements Serving {
   /** From now on what ends stays ended. */
   #stopReplacing(): void {
     this.#state = 'closing';
+    clearInterval(this.#looking);
     for (const { restart } of this.#places) clearTimeout(restart);
   }
 
+  /** Ending a thread stops a loop as well as a wait; its successor takes over from there. */
+  #endThoseThatHang(): void {
+    // A breakpoint is no hang.
+    if (inspectorUrl() !== undefined) return;
+    for (const place of this.#places) {
+      const { worker, thread, isHung } = place;
+      if (thread === null || isHung || !this.#watch.look(worker)) continue;
+      place.isHung = true;
+      this.#with.log.error({ worker: worker + 1 }, 'worker hangs');
+      void thread.terminate();
+    }
+  }
+
   #createPlace(worker: number): Place {
-    return { worker, thread: null, startedAtMs: 0, shortLives: 0, restart: undefined };
+    return { worker, thread: null, startedAtMs: 0, shortLives: 0, isHung: false, restart: undefined };
   }
 
   #threads(): readonly WorkerThread[] {
@@ -155,7 +182,7 @@ export class WorkerGroup implements Serving {
     await Promise.all(
       this.#threads().map(async (thread) => {
         // A worker that goes by something older would serve what is gone; the next one begins with this.
-        if ((await answerOf(thread, order, TAKE_OVER_MS)) === null) await thread.terminate();
+        if ((await thread.call(order).catch(() => null)) === null) await thread.terminate();
       }),
     );
   }
@@ -172,6 +199,7 @@ export class WorkerGroup implements Serving {
       {
         settings: { ...settings, worker },
         ledger: telemetry.ledger,
+        beats: this.#beats,
         logLevels: this.#logLevels,
         topology: this.#topology,
       },
@@ -181,7 +209,9 @@ export class WorkerGroup implements Serving {
         onEnd: (error) => this.#ended(place, error),
       },
     );
+    this.#watch.begin(worker);
     place.thread = thread;
+    place.isHung = false;
     place.startedAtMs = performance.now();
     return thread;
   }
@@ -211,6 +241,7 @@ export class WorkerGroup implements Serving {
       this.#lostInClosing += lost;
       return;
     }
+    this.#with.onWorkerEnd(place.isHung ? 'hung' : 'died');
     const isShortLife = performance.now() - place.startedAtMs < LONG_LIFE_MS;
     place.shortLives = isShortLife ? place.shortLives + 1 : 0;
     const delayMs = restartDelayMs(place.shortLives);

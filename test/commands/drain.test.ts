@@ -170,6 +170,136 @@ describe('gateway drain --wait', () => {
   });
 });
 
+describe('a change that is not on disk', () => {
+  it.each([
+    ['drain', []],
+    ['undrain', []],
+    ['drain', ['--wait']],
+    ['undrain', ['--wait']],
+  ])('ends %s %j with 1, and is told', async (action, options) => {
+    const replica = { ...REPLICA, drained: action === 'drain', reachability: 'reachable' };
+    const { url } = await startAdmin(() => ({ body: { replica, was_drained: false, stored: false } }));
+    expect(await invoke([action, 'vllm-a', ...options, '--admin', url], TOKEN)).toMatchObject({
+      exitCode: 1,
+      stderr: 'gateway: vllm-a: not stored, so that a restart of the gateway forgets it\n',
+    });
+  });
+});
+
+describe('gateway drain --unless-last', () => {
+  it('ends with 1 and the reason of the gateway when it refuses', async () => {
+    const error = { code: 'last_replica', message: 'Nothing was drained: no other replica answers for m.' };
+    const { url, calls } = await startAdmin(() => ({ status: 409, body: { error } }));
+    expect(await invoke(wait(url, '--unless-last', '--reason', 'x'), TOKEN)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `gateway: the admin API refused: ${error.message} (last_replica)\n`,
+    });
+    expect(calls).toEqual([expect.stringContaining('/drain?reason=x&unless_last=true ')]);
+  });
+});
+
+describe('gateway undrain --wait', () => {
+  const absent = { name: 'vllm-a', drained: false, absent: true };
+  const undrain = (url: string, ...args: readonly string[]) =>
+    invoke(['undrain', 'vllm-a', '--wait', '--admin', url, ...args], TOKEN);
+
+  /** The undrain is answered as given; then each look finds the next of these. */
+  function startReturning(replica: object, looks: readonly (object | 'none' | 'away')[]) {
+    let next = 0;
+    return startAdmin(({ method }): ScriptedAnswer => {
+      if (method === 'POST') return { body: { replica, was_drained: true, stored: true } };
+      const look = looks[Math.min(next++, looks.length - 1)];
+      if (look === 'away') return null;
+      if (look === 'none') return { status: 404, body: { error: { code: 'replica_not_found' } } };
+      return { body: { replica: look } };
+    });
+  }
+  const seen = (reachability: string, drained = false) => ({ ...REPLICA, drained, reachability });
+
+  it('ends with 0 when the replica is there and answers', async () => {
+    const { url, calls } = await startReturning(REPLICA, [seen('reachable')]);
+    expect(await undrain(url)).toEqual({
+      exitCode: 0,
+      stdout: 'vllm-a takes requests again\nvllm-a answers\n',
+      stderr: '',
+    });
+    expect(calls[1]).toContain('GET /admin/replicas/vllm-a ');
+  });
+
+  it('waits for one that is not there yet, loads its model, or whose gateway is away', async () => {
+    const looks = ['none', 'away', seen('unreachable'), seen('loading'), seen('reachable')] as const;
+    const { url } = await startReturning(absent, looks);
+    const { exitCode, stdout } = await undrain(url);
+    expect([exitCode, stdout.split('\n')]).toEqual([
+      0,
+      [
+        'vllm-a is undrained, and takes requests when it comes: it is not among the replicas now',
+        'vllm-a: is not among the replicas',
+        'vllm-a: cannot be seen: the gateway does not answer',
+        'vllm-a: does not answer',
+        'vllm-a: loads its model',
+        'vllm-a answers',
+        '',
+      ],
+    ]);
+  });
+
+  it.each([
+    ['is undrained, but it does not answer', seen('unreachable')],
+    ['is undrained, but it is not among the replicas', 'none'],
+    ['was drained again while this command waited', seen('unknown', true)],
+  ] as const)('ends with 1 when the replica %s', async (said, look) => {
+    const { url } = await startReturning(REPLICA, [look]);
+    expect(await undrain(url, '--timeout', '1ms')).toMatchObject({
+      exitCode: 1,
+      stderr: `gateway: vllm-a ${said}\n`,
+    });
+  });
+
+  it('ends with 1 on Ctrl-C, at once', async () => {
+    const { url } = await startReturning(REPLICA, [seen('unreachable')]);
+    const command = start(['undrain', 'vllm-a', '--wait', '--admin', url], TOKEN);
+    await command.untilWritten('does not answer');
+    command.interrupt();
+    expect(await command.ended).toMatchObject({
+      exitCode: 1,
+      stderr: 'gateway: vllm-a is undrained; stopped waiting: it does not answer\n',
+    });
+  });
+
+  it.each(['drain', 'undrain'])('%s is repeated until a gateway that is away answers', async (action) => {
+    let calls = 0;
+    const replica = { ...drained(0), drained: action === 'drain', reachability: 'reachable' };
+    const { url } = await startAdmin(() =>
+      ++calls <= 3 ? null : { body: { replica, was_drained: false, stored: true } },
+    );
+    const { exitCode, stderr } = await invoke([action, 'vllm-a', '--wait', '--admin', url], TOKEN);
+    expect([exitCode, stderr]).toEqual([
+      0,
+      'gateway: the admin API does not answer: trying again\n'.repeat(3),
+    ]);
+  });
+
+  it.each(['drain', 'undrain'])('%s gives up when the time is over', async (action) => {
+    const { url } = await startAdmin(() => null);
+    const args = [action, 'vllm-a', '--wait', '--timeout', '300ms', '--admin', url];
+    expect(await invoke(args, TOKEN)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/trying again\n(.*\n)*gateway: cannot reach the admin API/),
+    });
+  });
+
+  it('prints the answer as it is at the end with --json, and nothing else', async () => {
+    const { url } = await startReturning(absent, ['none', seen('reachable')]);
+    const { exitCode, stdout } = await undrain(url, '--json');
+    expect([exitCode, JSON.parse(stdout)]).toEqual([
+      0,
+      { replica: seen('reachable'), was_drained: true, stored: true },
+    ]);
+  });
+});
+
 it('a real gateway is drained while requests are in flight, and waited for', async () => {
   await using replica = await startFakeReplica({ name: 'a', script: hang });
   await using gateway = await startGateway({ replicas: [replica] });

@@ -26,12 +26,12 @@ describe('deploy/rollout.sh', () => {
     const { exitCode, stdout } = await rollout(['a', 'b', '--', 'restart', '--fast'], stubs);
     expect(exitCode).toBe(0);
     expect(await stubs.calls()).toEqual([
-      'gateway drain a --wait --timeout 10m --reason rollout',
+      'gateway drain a --wait --timeout 10m --reason rollout --unless-last',
       'restart --fast a',
-      'gateway undrain a',
-      'gateway drain b --wait --timeout 10m --reason rollout',
+      'gateway undrain a --wait --timeout 2m',
+      'gateway drain b --wait --timeout 10m --reason rollout --unless-last',
       'restart --fast b',
-      'gateway undrain b',
+      'gateway undrain b --wait --timeout 2m',
     ]);
     expect(stdout).toMatch(/== done: a b\n$/);
   });
@@ -41,11 +41,11 @@ describe('deploy/rollout.sh', () => {
     const admins = ['--admin', 'http://one:9090', '--admin', 'http://two:9090', '--timeout', '30s'];
     await rollout([...admins, 'a', '--', 'restart'], stubs);
     expect(await stubs.calls()).toEqual([
-      'gateway drain a --wait --timeout 30s --reason rollout --admin http://one:9090',
-      'gateway drain a --wait --timeout 30s --reason rollout --admin http://two:9090',
+      'gateway drain a --wait --timeout 30s --reason rollout --unless-last --admin http://one:9090',
+      'gateway drain a --wait --timeout 30s --reason rollout --unless-last --admin http://two:9090',
       'restart a',
-      'gateway undrain a --admin http://one:9090',
-      'gateway undrain a --admin http://two:9090',
+      'gateway undrain a --wait --timeout 2m --admin http://one:9090',
+      'gateway undrain a --wait --timeout 2m --admin http://two:9090',
     ]);
   });
 
@@ -69,12 +69,21 @@ describe('deploy/rollout.sh', () => {
     expect(await stubs.calls()).toHaveLength(2);
   });
 
-  test('says when a replica could not be undrained', async () => {
+  test('says when a replica does not come back after its undrain, and leaves the others alone', async () => {
     await using stubs = await createStubCommands({ gateway: '[ "$1" = drain ]', restart: '' });
     const { exitCode, stderr } = await rollout(['a', 'b', '--', 'restart'], stubs);
     expect([exitCode, stderr]).toEqual([
       1,
-      expect.stringContaining('could not be undrained: gateway undrain a'),
+      expect.stringContaining('a was restarted, but is not back: gateway undrain a --wait'),
+    ]);
+  });
+
+  test('asks nobody whether another replica answers with --force', async () => {
+    await using stubs = await createStubCommands({ gateway: '', restart: '' });
+    const { exitCode } = await rollout(['--force', 'a', '--', 'restart'], stubs);
+    expect([exitCode, (await stubs.calls())[0]]).toEqual([
+      0,
+      'gateway drain a --wait --timeout 10m --reason rollout',
     ]);
   });
 

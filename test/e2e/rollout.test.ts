@@ -2,10 +2,28 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { updateGateways } from '../../scripts/rollout/gateways.ts';
+import { rollLastReplica, rollService, rollWhileGatewayIsAway } from '../../scripts/rollout/hard-cases.ts';
 import { rollReplicas } from '../../scripts/rollout/replicas.ts';
 
 const run = promisify(execFile);
 const ALL = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
+
+const UNNOTICED = { failures: [], reachedWhileDrained: 0, cut: 0 };
+
+describe('under load, the documented script', () => {
+  test('rolls replicas behind an SRV name, which a replica leaves while it restarts', async () => {
+    const names = [11, 12, 13].map((last) => `vllm-127.0.0.${last}`);
+    expect(await rollService()).toMatchObject({ ...UNNOTICED, exitCode: 0, restarted: names });
+  });
+
+  test('rolls replicas although the admin API is away when each of them is to be undrained', async () => {
+    expect(await rollWhileGatewayIsAway()).toMatchObject({ ...UNNOTICED, exitCode: 0, restarted: ALL });
+  });
+
+  test('refuses to restart the last replica that works', async () => {
+    expect(await rollLastReplica()).toMatchObject({ ...UNNOTICED, exitCode: 1, restarted: [] });
+  });
+});
 
 describe('under 200 mixed requests a second,', () => {
   test.each([1, 2])(

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -15,6 +15,7 @@ import { type ReplicaAnswer, type StartedGateway, startGateway } from '../suppor
 interface DrainAnswer {
   readonly replica: ReplicaAnswer;
   readonly was_drained: boolean;
+  readonly stored: boolean;
   readonly warning?: string;
 }
 
@@ -237,4 +238,19 @@ test('a replica that is down is drained like any other', async () => {
   for (let i = 0; i < 4; i++) expect((await gateway.chat()).status).toBe(200);
   const records = await gateway.waitForRecords(4);
   expect(records.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1]);
+});
+
+test('a drain that cannot be stored is in force, and says that a restart forgets it', async () => {
+  await using replica = await startFakeReplica({ name: 'a' });
+  await using gateway = await startGateway({ replicas: [replica] });
+  expect((await call(gateway, 'a/undrain')).stored).toBe(true);
+  await mkdir(join(gateway.stateDir, 'drains.json.tmp'));
+
+  expect(await call(gateway, 'a/drain')).toMatchObject({
+    stored: false,
+    replica: { drained: true },
+    warning: expect.stringContaining('could not be stored'),
+  });
+  await rm(join(gateway.stateDir, 'drains.json.tmp'), { recursive: true });
+  expect((await call(gateway, 'a/drain')).stored).toBe(true);
 });

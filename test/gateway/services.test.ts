@@ -236,3 +236,30 @@ function lookUpLoopback(address: string) {
 }
 
 type LookupCallback = (error: null, found: string | dns.LookupAddress[], family?: number) => void;
+
+test('a name whose replica is away can be undrained, and the replica serves when it comes', async () => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  await using gateway = await startGateway({
+    replicas: [],
+    services: [toService(pods[0])],
+    resolver,
+    config: QUICK,
+  });
+  const call = (path: string) => gateway.admin(`/admin/replicas/${path}`, { method: 'POST' });
+  expect((await call('vllm-127.0.0.2/drain?reason=rollout')).status).toBe(200);
+  resolver.point(NAME, addresses('127.0.0.1'));
+  await expect.poll(() => namesOf(gateway)).toEqual(['vllm-127.0.0.1']);
+
+  expect((await call('vllm-127.0.0.3/undrain')).status).toBe(404);
+  expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({
+    replica: { name: 'vllm-127.0.0.2', drained: false, absent: true },
+    ...{ was_drained: true, stored: true },
+  });
+  // Its answer may have been lost.
+  expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({ was_drained: false });
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  await expect.poll(() => gateway.replicas()).toMatchObject([{ drained: false }, { drained: false }]);
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-127.0.0.1', 'vllm-127.0.0.2']);
+});

@@ -65,6 +65,7 @@ export interface ReplicaAnswer {
   readonly removing: boolean;
   readonly health: 'ok' | 'failing' | null;
   readonly health_since: string | null;
+  readonly reachability: 'reachable' | 'unreachable' | 'loading' | 'unknown';
 }
 
 /** A gateway that runs in this process, on free ports. */

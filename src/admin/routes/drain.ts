@@ -1,23 +1,23 @@
 import { z } from 'zod';
-import type { RegisteredReplica } from '../../replicas/registry.ts';
-import type { AdminServices } from '../admin-services.ts';
 import { changeDrain, type DrainResult } from '../change-drain.ts';
 import { json } from '../content.ts';
-import { warnOfLastReplica } from '../last-replica.ts';
+import { askForLastReplica, warnOfLastReplica } from '../last-replica.ts';
 import { durationParam, textParam } from '../query.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute } from '../route.ts';
 import { toStanding } from '../standing.ts';
-import { replicaSchema, toReplicaView } from '../views.ts';
-import { waitUntilSafe } from '../wait-until-safe.ts';
+import { absentReplicaSchema, replicaSchema, toAbsentReplicaView, toReplicaView } from '../views.ts';
 
 const MAX_WAIT_MS = 3_600_000;
 const MAX_REASON_CHARS = 256;
 
 const drainSchema = z
   .object({
-    replica: replicaSchema,
+    replica: z
+      .union([replicaSchema, absentReplicaSchema])
+      .describe('An undrain also takes the name of a replica that is not there now, and has a drain.'),
     was_drained: z.boolean().describe('The state before the call.'),
+    stored: z.boolean().describe('Whether it is on disk. If not, it is in force, and a restart forgets it.'),
     scope: z
       .enum(['fleet', 'local'])
       .optional()
@@ -57,16 +57,34 @@ export const drainReplica = defineRoute({
         'read `safe_to_stop`. An undrain ends the wait too.',
     ).optional(),
     reason: reason.optional(),
+    unless_last: z
+      .enum(['true', 'false'])
+      .default('false')
+      .describe(
+        '`true`: the drain is refused if some model would be left without a replica that answers. The others are ' +
+          'asked now. One that is drained already stays so.',
+      ),
   },
   answer: { description: 'The drain is in force.', content: json(drainSchema) },
-  refusals: ['replica_not_found'],
+  refusals: ['replica_not_found', 'last_replica', 'too_many_waits'],
   async handle({ params: { name }, query, signal }, services) {
-    const replica = services.registry.find(name);
+    const { registry, fleet, waits } = services;
+    const replica = registry.find(name);
     if (replica === undefined) return new Refusal('replica_not_found');
+    const { wait: timeoutMs = 0 } = query;
+    if (timeoutMs > 0 && waits.isFull) return new Refusal('too_many_waits');
+    if (query.unless_last === 'true' && !replica.drain.drained) {
+      const findModelsLeft = await askForLastReplica(replica, registry.replicas, services.ask);
+      if (registry.find(name) !== replica) return new Refusal('replica_not_found');
+      // From here to the drain nothing else runs: of two such calls the second sees what the first did.
+      const models = findModelsLeft();
+      if (models !== null) return new Refusal('last_replica', { message: toLastReplicaMessage(models) });
+    }
     const result = await changeDrain(replica, 'drain', query.reason, services);
-    await waitUntilSafe(watchable(replica, services), { timeoutMs: query.wait ?? 0, signal });
+    const isOver = () => !replica.drain.drained || toStanding(replica, fleet).isSafeToStop === true;
+    await waits.wait(replica, isOver, { timeoutMs, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
-    return { body: toDrainView(replica, { ...result, warnings }, services) };
+    return { body: toDrainView(toReplicaView(replica, fleet), { ...result, warnings }) };
   },
 });
 
@@ -78,42 +96,43 @@ export const undrainReplica = defineRoute({
   operationId: 'undrainReplica',
   summary: 'Let a drained replica take its turns again',
   description:
-    'Undraining what is not drained changes nothing, but its reason if there is another one. In a fleet this takes ' +
+    'A name whose replica is not there now can be undrained too, if it was ever drained: the replica takes its turns ' +
+    'when it comes. Undraining what is not drained changes nothing, but its reason if there is another one. In a fleet this takes ' +
     'a second, or six while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
   query: { reason: reason.optional() },
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
   async handle({ params: { name }, query }, services) {
-    const replica = services.registry.find(name);
-    if (replica === undefined) return new Refusal('replica_not_found');
+    const { registry, drains, refresh } = services;
+    const replica = registry.find(name);
+    if (replica === undefined && !drains.isRemembered(name)) return new Refusal('replica_not_found');
     // It may have come back with other models.
-    await services.refresh(replica);
-    const result = await changeDrain(replica, 'undrain', query.reason, services);
-    return { body: toDrainView(replica, result, services) };
+    if (replica !== undefined) await refresh(replica);
+    const inflight = registry.inflightByName().get(name) ?? 0;
+    const result = await changeDrain(replica ?? { name, inflight }, 'undrain', query.reason, services);
+    // It may have come or gone meanwhile.
+    const present = registry.find(name);
+    const view =
+      present === undefined
+        ? toAbsentReplicaView(name, inflight, drains)
+        : toReplicaView(present, services.fleet);
+    return { body: toDrainView(view, result) };
   },
 });
 
-/** The replica as a wait looks at it. */
-function watchable(replica: RegisteredReplica, { fleet }: AdminServices) {
-  return {
-    get drain() {
-      return replica.drain;
-    },
-    get isSafeToStop() {
-      return toStanding(replica, fleet).isSafeToStop;
-    },
-  };
+function toLastReplicaMessage(models: string): string {
+  return `Nothing was drained: no other replica answers for ${models}.`;
 }
 
 function toDrainView(
-  replica: RegisteredReplica,
-  { wasDrained, spread, warnings }: DrainResult,
-  { fleet }: AdminServices,
+  replica: z.output<typeof drainSchema>['replica'],
+  { wasDrained, isStored, spread, warnings }: DrainResult,
 ): z.output<typeof drainSchema> {
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
-    replica: toReplicaView(replica, fleet),
+    replica,
     was_drained: wasDrained,
+    stored: isStored,
     ...(spread ?? {}),
     ...(warning === '' ? {} : { warning }),
   };

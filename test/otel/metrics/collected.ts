@@ -8,9 +8,9 @@ export const countOf = (value: unknown): number =>
 /** One moment for a test: when metrics began to count, and when they were read. */
 export const INTERVAL = { startTime: hrTime(), endTime: hrTime() };
 
-/** The points of a metric; none if it has no series. */
+/** The points of a metric, whatever pieces it came in; none if it has no series. */
 export function pointsOf(metrics: readonly MetricData[], name: string) {
-  return metrics.find(({ descriptor }) => descriptor.name === name)?.dataPoints ?? [];
+  return metrics.flatMap(({ descriptor, dataPoints }) => (descriptor.name === name ? [...dataPoints] : []));
 }
 
 /** What all series of a metric have counted, or those with these attributes. */

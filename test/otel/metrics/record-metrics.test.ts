@@ -20,7 +20,7 @@ function createMetrics(maxNames = 100) {
 function collect(records: readonly RequestRecord[], maxNames?: number) {
   const metrics = createMetrics(maxNames);
   for (const record of records) metrics.record(record);
-  return metrics.collect(INTERVAL);
+  return [...metrics.collect(INTERVAL)];
 }
 
 const STREAM: RequestRecord = {

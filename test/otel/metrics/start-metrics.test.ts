@@ -17,6 +17,7 @@ async function start(push: MetricsSettings['push']) {
       isKnownModel: () => false,
       replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true, failing: false }],
       waiting: () => 0,
+      workerEnds: () => ({ ended: 0, hung: 0 }),
       exportState: () => ({
         stats: { ...createExportCounters(), recorded: 3, queued: 1 },
         queueCapacity: 16_384,
@@ -87,7 +88,35 @@ test('the text of many series comes in pieces, each metric with its type once', 
   expect(text).not.toContain('\n\n');
 });
 
+test('a metric is collected when its turn comes, not all of them before the first', async () => {
+  const { metrics } = await start(undefined);
+  metrics.record({ ...LEAST_RECORD, tenant: 'before' });
+  let text = '';
+  for await (const piece of metrics.toPrometheusText()) {
+    if (text === '') metrics.record({ ...LEAST_RECORD, tenant: 'meanwhile' });
+    text += piece;
+  }
+  expect(text).toMatch(/^gateway_requests_total\{gateway_tenant="meanwhile".*\} 1$/m);
+});
+
 describe('the push', () => {
+  test('goes on in several calls of few series each, all of them complete together', async () => {
+    await using collector = await startFakeCollector();
+    const { metrics } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
+    for (let status = 200; status < 600; status += 1) metrics.record({ ...LEAST_RECORD, status });
+    await metrics.shutdown(5000);
+    const points = collector.calls.flatMap(({ body }) =>
+      JSON.parse(body).resourceMetrics[0].scopeMetrics[0].metrics.flatMap(
+        ({ name, sum, histogram }: Record<string, { dataPoints: WirePoint[] }>) =>
+          (sum ?? histogram)?.dataPoints.map(() => name),
+      ),
+    );
+    expect(collector.calls.length).toBeGreaterThan(5);
+    expect(points.filter((name) => name === 'gateway.requests')).toHaveLength(400);
+    expect(points.filter((name) => name === 'http.server.request.duration')).toHaveLength(400);
+    expect(points.filter((name) => name === 'gateway.export.recorded')).toHaveLength(1);
+  });
+
   test('goes to v1/metrics of the endpoint, with the headers of metrics, in intervals', async () => {
     await using collector = await startFakeCollector();
     vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_HEADERS', 'x-key=secret');
