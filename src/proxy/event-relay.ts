@@ -1,15 +1,10 @@
 import { EventPattern } from './event-pattern.ts';
+import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
 import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
-import {
-  decideUndo,
-  prefixShowsPass,
-  rangeOfMember,
-  showsForcedUsage,
-  type UndoRules,
-} from './undo-usage.ts';
+import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from './undo-usage.ts';
 
 export interface EventRelayOptions {
   readonly maxEventBytes: number;
@@ -28,6 +23,7 @@ export class EventRelay implements SseSink {
   readonly #tap: StreamTap;
   readonly #data = createEventData();
   readonly #pattern = new EventPattern();
+  readonly #prefix: EventPrefix | null;
   #out: Buffer[] = [];
   #arrivedMs = 0;
   /** Bytes of the unfinished event that went out already. */
@@ -41,6 +37,7 @@ export class EventRelay implements SseSink {
   constructor(options: EventRelayOptions) {
     this.#splitter = new SseSplitter(options.maxEventBytes);
     this.#undo = options.undo;
+    this.#prefix = options.undo && new EventPrefix(options.undo);
     this.#tap = options.tap;
   }
 
@@ -66,7 +63,7 @@ export class EventRelay implements SseSink {
     this.#arrivedMs = arrivedMs;
     this.#splitter.push(chunk, this);
     if (this.#undo === null) return [chunk];
-    this.#passPrefix(this.#undo);
+    this.#passPrefix();
     return this.#takeOut();
   }
 
@@ -91,7 +88,7 @@ export class EventRelay implements SseSink {
     }
     if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
     else this.#undoEvent(bytes, start, end, chunk, this.#undo);
-    this.#sentOfPending = 0;
+    this.#beginEvent();
   }
 
   takeKnown(bytes: Buffer, start: number): number {
@@ -114,7 +111,12 @@ export class EventRelay implements SseSink {
     if (this.#undo === null) return;
     this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#beginEvent();
+  }
+
+  #beginEvent(): void {
     this.#sentOfPending = 0;
+    this.#prefix?.reset();
   }
 
   #passEvent(bytes: Buffer, start: number, end: number): void {
@@ -195,10 +197,10 @@ export class EventRelay implements SseSink {
     this.#out.push(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
   }
 
-  #passPrefix(rules: UndoRules): void {
+  #passPrefix(): void {
+    if (this.#splitter.pendingBytes <= this.#sentOfPending) return;
     const { pending } = this.#splitter;
-    if (pending.length <= this.#sentOfPending) return;
-    if (this.#sentOfPending === 0 && !prefixShowsPass(pending, rules)) return;
+    if (this.#sentOfPending === 0 && !this.#prefix?.showsPass(pending)) return;
     this.#release(null);
     this.#emit(pending, this.#sentOfPending, pending.length);
     this.#sentOfPending = pending.length;

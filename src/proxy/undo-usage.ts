@@ -1,6 +1,6 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import type { Engine } from '../config/config.ts';
-import { JsonCursor } from '../json/cursor.ts';
+import { isWhiteSpace } from '../json/bytes.ts';
 import type { StreamOptions } from './request-facts.ts';
 import type { MemberSpan, StreamChunk } from './stream-chunk.ts';
 import { isPlaceholder } from './usage.ts';
@@ -88,50 +88,7 @@ function isCut(chunk: StreamChunk, rules: UndoRules): boolean {
   return rules.cutUsage === 'always' && chunk.choiceIndex !== null;
 }
 
-const prefixCursor = new JsonCursor(Buffer.alloc(0));
-const DATA_FIELD = Buffer.from('data:');
-const OPEN_BRACE = 0x7b;
-const SPACE = 0x20;
-const TAB = 0x09;
-
-/**
- * Whether the first bytes of an event already show that it will pass as it is: its data is no JSON object,
- * or it has a choice and the rules touch nothing but the usage chunk.
- */
-export function prefixShowsPass(prefix: Buffer, rules: UndoRules): boolean {
-  if (prefix.length < DATA_FIELD.length || !prefix.subarray(0, DATA_FIELD.length).equals(DATA_FIELD))
-    return false;
-  let start = DATA_FIELD.length;
-  // More than the one space that belongs to the field may stand before the object.
-  while (prefix[start] === SPACE || prefix[start] === TAB) start++;
-  const first = prefix[start];
-  if (first === undefined || first === 0x0a || first === 0x0d) return false;
-  if (first !== OPEN_BRACE) return true;
-  return rules.movedMember === null && rules.cutUsage === 'never' && hasBegunChoice(prefix, start);
-}
-
-function hasBegunChoice(prefix: Buffer, start: number): boolean {
-  const json = prefixCursor.reset(prefix, start, prefix.length);
-  try {
-    json.beginObject();
-    while (json.nextKey()) {
-      if (json.key() !== 'choices' || json.peek() !== 'array') {
-        json.skip();
-        continue;
-      }
-      json.beginArray();
-      // Looked at, since the cursor takes the end of the prefix for an element that is still to come.
-      return json.nextElement() && json.peek() === 'object';
-    }
-  } catch {
-    // The prefix ends in the middle of something: nothing shown yet.
-  }
-  return false;
-}
-
 const COMMA = 0x2c;
-const isWhiteSpace = (byte: number | undefined) =>
-  byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
 /** The byte range to take out of an object's text to remove a member with its comma. */
 export function rangeOfMember(bytes: Buffer, member: MemberSpan): MemberSpan {
