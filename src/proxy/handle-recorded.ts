@@ -4,7 +4,7 @@ import type { Replica } from '../replicas/replica.ts';
 import { failExchange, toAttemptBase } from './attempt-base.ts';
 import type { Exchange } from './exchange.ts';
 import { type ForwardPlan, forward } from './forward.ts';
-import { isUsageAsked, spliceIncludeUsage } from './include-usage.ts';
+import { isUsageToBeAsked, spliceIncludeUsage } from './include-usage.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import { readBody } from './read-body.ts';
 import { Recording } from './recording.ts';
@@ -74,7 +74,6 @@ function planRecorded(
   { maxEventBytes, queueMs }: ProxySettings,
   { pool, replicaLog }: ProxyCollaborators,
 ): ForwardPlan {
-  const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
   const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
   return {
     acquire(tried) {
@@ -85,7 +84,7 @@ function planRecorded(
       return wait;
     },
     toAttempt(replica, { withUsage, onFreshConnection }) {
-      const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
+      const isInjected = withUsage && isUsageToBeAsked(facts, endpoint, replica);
       return {
         ...toAttemptBase(exchange, replica, recording.traceparent),
         body: isInjected ? spliceIncludeUsage(bytes, facts) : [bytes],
@@ -93,9 +92,7 @@ function planRecorded(
         didInjectUsage: isInjected,
         relay: {
           maxEventBytes,
-          undo: isInjected
-            ? undoRulesFor(replica.engine, endpoint, facts.streamOptions, replica.fingerprint)
-            : null,
+          undo: isInjected ? undoRulesFor(replica.engine, endpoint, facts.streamOptions) : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
         onResponse: (isEventStream, responseFacts) => {

@@ -5,7 +5,7 @@ import { type FailureCode, toErrorEvent } from './failure.ts';
 import { type ReplicaHeaders, toFieldText } from './headers.ts';
 import type { Sendable } from './outbox.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
-import type { UndoRules } from './undo-usage.ts';
+import type { RememberedMember, UndoRules } from './undo-usage.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
@@ -28,6 +28,8 @@ export interface RelayOptions {
   readonly maxEventBytes: number;
   /** What has to be undone in the stream; null when usage was not injected. */
   readonly undo: UndoRules | null;
+  /** What is known of the connection that the response comes on. */
+  readonly remembered?: RememberedMember;
   /** Absent for responses that leave no record. */
   readonly createStreamTap: (() => StreamTap) | null;
 }
@@ -68,6 +70,7 @@ export class Relay implements Sendable {
       this.#events = new EventRelay({
         maxEventBytes: options.maxEventBytes,
         undo: options.undo,
+        remembered: options.remembered ?? { text: null },
         tap: this.#streamTap,
       });
     } else if (head.headers.isJson && createTap !== null && head.statusCode < 400) {

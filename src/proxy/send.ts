@@ -172,7 +172,8 @@ class Attempt implements ConnectionAwareHandler, Abandonable, Sendable {
     if (didInjectUsage && head.headers.isEventStream && head.headers.isEncoded) {
       replica.refusesIncludeUsage = true;
     }
-    const started = new Relay(exchange, controller, head, relay);
+    const remembered = this.connection?.fingerprint;
+    const started = new Relay(exchange, controller, head, remembered ? { ...relay, remembered } : relay);
     this.#relay = started;
     onResponse(started.isEventStream, () => started.facts);
   }

@@ -11,6 +11,11 @@ export interface Connection {
   readonly exchangeCount: number;
   /** Whether a byte came since the present exchange began. */
   readonly hasAnswered: boolean;
+  /**
+   * The `system_fingerprint` member that came on the present socket last, as it was written. A socket ends in one
+   * process, and that has one fingerprint; the next socket may end in its successor.
+   */
+  readonly fingerprint: { text: Buffer | null };
   /** Notes that a request is being written: to be called in that tick. */
   countExchange(): void;
 }
@@ -36,6 +41,7 @@ export interface Connections {
 class CountingClient extends Client implements Connection {
   isConnected = false;
   exchangeCount = 0;
+  fingerprint: { text: Buffer | null } = { text: null };
   readonly #link: { socket: Socket | null };
   #bytesReadBefore = 0;
 
@@ -53,6 +59,7 @@ class CountingClient extends Client implements Connection {
     this.on('connect', () => {
       this.isConnected = true;
       this.exchangeCount = 0;
+      this.fingerprint = { text: null };
     });
     this.on('disconnect', () => {
       this.isConnected = false;

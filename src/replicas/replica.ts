@@ -24,8 +24,6 @@ export class Replica {
   readonly seed: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
-  /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
-  readonly fingerprint: { text: Buffer | null } = { text: null };
   readonly #with: ReplicaSurroundings;
   #facts: TopologyReplica;
   #connections: Connections;
@@ -56,6 +54,11 @@ export class Replica {
   /** The engine whose wire habits apply; `openai` while it is not known. */
   get engine(): Engine {
     return this.#facts.knowledge.engine ?? 'openai';
+  }
+
+  /** The engine's release, where its habits depend on it; null while it is not known. */
+  get engineVersion(): string | null {
+    return this.#facts.knowledge.engineVersion;
   }
 
   /** Requests in flight on it, of all threads. */

@@ -25,11 +25,8 @@ function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024
   const { engine, endpoint = '/v1/chat/completions', continuousUsageStats = false, n = 1 } = what;
   const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
   const tap = new StreamTap(0, usage);
-  const undo =
-    what.isInjected === false
-      ? null
-      : undoRulesFor(engine, endpoint, { continuousUsageStats }, { text: null });
-  const events = new EventRelay({ maxEventBytes, undo, tap });
+  const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
+  const events = new EventRelay({ maxEventBytes, undo, remembered: { text: null }, tap });
   const out: Buffer[] = [];
   reads.forEach((read, i) => {
     out.push(...events.push(read, i));
@@ -191,7 +188,7 @@ describe('undoing our include_usage', () => {
 describe('without injection', () => {
   test('every read goes out as it came, at once', () => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const events = new EventRelay({ maxEventBytes: 1024, undo: null, tap });
+    const events = new EventRelay({ maxEventBytes: 1024, undo: null, remembered: { text: null }, tap });
     for (const read of cutAt(readCapture('vllm/chat-stream-usage').body, [3, 500, 501, 900])) {
       expect(events.push(read, 0)).toEqual([read]);
     }
@@ -202,13 +199,8 @@ describe('without injection', () => {
 describe('what is held', () => {
   const create = (engine: Engine) => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const undo = undoRulesFor(
-      engine,
-      '/v1/chat/completions',
-      { continuousUsageStats: false },
-      { text: null },
-    );
-    return new EventRelay({ maxEventBytes: 1024, undo, tap });
+    const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
+    return new EventRelay({ maxEventBytes: 1024, undo, remembered: { text: null }, tap });
   };
   const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
 

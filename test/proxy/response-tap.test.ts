@@ -16,7 +16,7 @@ function tapped(
 ): Partial<RequestRecord> {
   const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
   const tap = new StreamTap(ARRIVED_MS, usage);
-  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, tap });
+  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, remembered: { text: null }, tap });
   for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
   relay.end();
   const record: Partial<RequestRecord> = {};
