@@ -1,5 +1,6 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../json/cursor.ts';
+import type { MemberAllowance } from '../json/member-allowance.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 import { Failure } from './failure.ts';
 
@@ -50,14 +51,14 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
  *   needs; `missing_model` if `model` is absent, no string, or 64 KiB long
- * @throws {MemberLimitError} if it has more members and elements, on all levels together, than `maxMembers`
+ * @param allowance asked as the body's members and elements are gone over; what it throws is thrown
  */
 export function readRequestFacts(
   body: Buffer,
   endpoint: RecordedEndpoint,
-  maxMembers?: number,
+  allowance?: MemberAllowance,
 ): RequestFacts {
-  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], maxMembers).read();
+  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], allowance).read();
   if (facts === undefined) throw new Failure('missing_model');
   return facts;
 }
@@ -95,9 +96,8 @@ class FactsReader {
   #text: Span | undefined;
   #tools: Span | undefined;
 
-  constructor(body: Buffer, textMember: string, maxMembers?: number) {
-    this.#cursor = new JsonCursor(body);
-    if (maxMembers !== undefined) this.#cursor.membersLeft = maxMembers;
+  constructor(body: Buffer, textMember: string, allowance?: MemberAllowance) {
+    this.#cursor = new JsonCursor(body, 0, body.length, allowance);
     this.#textMember = textMember;
   }
 
