@@ -74,7 +74,7 @@ measure('look into one event of a stream', () => {
 
 function createRelay(): EventRelay {
   const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-  return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, tap });
+  return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, remembered: { text: null }, tap });
 }
 
 const outlet = {

@@ -27,8 +27,8 @@ import { Roster } from './replicas/roster.ts';
 import { SharedState } from './replicas/shared-state.ts';
 import { allocateServingMemory, createServing, type Serving } from './serving.ts';
 import {
+  toAdminListenerSettings,
   toConnectionTimeouts,
-  toListenerSettings,
   toMetricsSettings,
   toTelemetrySettings,
   toWorkerCount,
@@ -137,7 +137,7 @@ export async function composeGateway(
   const apply = async (next: Config) => {
     const changes = await roster.configure(next);
     if (next.log.level !== inForce.log.level) log.level = next.log.level;
-    configureAdminListener(adminListener, toListenerSettings(next));
+    configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
     healthProbes.configure(next.health);
     inForce = next;
@@ -145,7 +145,7 @@ export async function composeGateway(
   };
   const reload = createReload(collaborators.configSource, { apply, onAction, log });
   const adminListener = createAdminListener(
-    toListenerSettings(config),
+    toAdminListenerSettings(config),
     log,
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },

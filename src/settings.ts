@@ -5,7 +5,6 @@ import type { RecorderSettings } from '#otel/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from './config/config.ts';
 import type { ClientConnectionSettings } from './http/client-connection.ts';
-import type { ListenerSettings } from './http/listener.ts';
 import type { ProxySettings } from './proxy/proxy-context.ts';
 import type { ConnectionTimeouts } from './replicas/connections.ts';
 
@@ -45,7 +44,7 @@ export function toClientConnectionSettings({ limits, timeouts }: Config): Client
 }
 
 /** What the admin listener is told. */
-export function toListenerSettings({ limits, timeouts }: Config): ListenerSettings {
+export function toAdminListenerSettings({ limits, timeouts }: Config) {
   return {
     maxHeaderBytes: limits.headersBytes,
     headersTimeoutMs: timeouts.clientHeadersMs,

@@ -83,7 +83,9 @@ const replicas = z
 const discovery = z.strictObject({
   models_interval: duration({ minMs: 100 })
     .prefault('30s')
-    .describe('How often replicas are asked for their /v1/models, where `models` or `engine` is `auto`.'),
+    .describe(
+      'How often replicas are asked for their /v1/models, where `models` or `engine` is `auto`; vLLM also for its /version.',
+    ),
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
     .describe('How often names in `url` and `dns` are resolved again.'),

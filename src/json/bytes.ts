@@ -28,3 +28,8 @@ export function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
   for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
   return true;
 }
+
+/** Whether the byte is white space between the words of JSON. */
+export function isWhiteSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}

@@ -14,6 +14,7 @@ import {
 } from './bytes.ts';
 import { toKnownKey } from './known-keys.ts';
 import { isDigit, JsonLexer, JsonSyntaxError, NOTHING } from './lexer.ts';
+import { type MemberAllowance, UNBOUNDED } from './member-allowance.ts';
 
 export { JsonSyntaxError };
 
@@ -36,14 +37,6 @@ const EXACT_INTEGER_CHARS = 15;
 /** Most cursors never skip a container, so that the stack is made when it is needed. */
 const NO_NESTING = new Uint8Array(0);
 
-/** No limit: a text of so many members has two gigabytes or more. */
-const UNBOUNDED = 2 ** 30;
-
-/** A text has more members and elements than the cursor was to go over. Says nothing of whether it is JSON. */
-export class MemberLimitError extends Error {
-  override readonly name = 'MemberLimitError';
-}
-
 /** A nesting stack above this size is given back when the value that needed it has been skipped. */
 const KEPT_NESTING_BYTES = 4096;
 
@@ -54,8 +47,7 @@ const KEPT_NESTING_BYTES = 4096;
  *
  * The caller follows the text: `beginObject`, then `nextKey` until it returns false, reading or skipping
  * exactly one value after each key; arrays alike. Every method throws {@link JsonSyntaxError} where the text
- * is not JSON, and where the next value is not of the kind that was asked for: {@link peek} first. Where
- * `membersLeft` is exceeded it throws {@link MemberLimitError}.
+ * is not JSON, and where the next value is not of the kind that was asked for: {@link peek} first.
  */
 export class JsonCursor {
   /** Offset of the opening quote of the key last read. */
@@ -64,11 +56,11 @@ export class JsonCursor {
   valueStart = 0;
   /** One past the value last read or skipped, or past the object or array whose end was last reached. */
   valueEnd = 0;
-  /** How many members and elements may still be read, those of what is skipped included. */
-  membersLeft = UNBOUNDED;
-
   #bytes: Buffer;
   readonly #lexer: JsonLexer;
+  readonly #allowance: MemberAllowance;
+  /** How many members and elements may be read until that is asked again, those of what is skipped included. */
+  #membersLeft: number;
   /** Whether a container was just opened, so that no comma is due before its first member. */
   #opened = false;
   #keyEnd = 0;
@@ -77,14 +69,16 @@ export class JsonCursor {
   #nesting = NO_NESTING;
 
   /** @param end one past the last byte of the text; `start` and `end` default to the whole buffer */
-  constructor(bytes: Buffer, start = 0, end = bytes.length) {
+  constructor(bytes: Buffer, start = 0, end = bytes.length, allowance: MemberAllowance = UNBOUNDED) {
     this.#bytes = bytes;
     this.#lexer = new JsonLexer(bytes, start, end);
+    this.#allowance = allowance;
+    this.#membersLeft = allowance.count;
   }
 
   /** A cursor over bytes, or parts of them, that were found to be JSON before: it looks for the ends of long strings only. */
-  static ofChecked(bytes: Buffer): JsonCursor {
-    const cursor = new JsonCursor(bytes);
+  static ofChecked(bytes: Buffer, allowance: MemberAllowance = UNBOUNDED): JsonCursor {
+    const cursor = new JsonCursor(bytes, 0, bytes.length, allowance);
     cursor.#lexer.isChecked = true;
     return cursor;
   }
@@ -93,7 +87,7 @@ export class JsonCursor {
   reset(bytes: Buffer, start: number, end: number): this {
     this.#bytes = bytes;
     this.#lexer.reset(bytes, start, end);
-    this.membersLeft = UNBOUNDED;
+    this.#membersLeft = this.#allowance.count;
     this.#opened = false;
     return this;
   }
@@ -248,7 +242,7 @@ export class JsonCursor {
       this.valueEnd = ++this.#lexer.position;
       return false;
     }
-    if (--this.membersLeft < 0) throw new MemberLimitError();
+    if (--this.#membersLeft < 0) this.#askForMore();
     if (this.#opened) {
       this.#opened = false;
       return true;
@@ -256,6 +250,11 @@ export class JsonCursor {
     if (byte !== COMMA) throw new JsonSyntaxError(this.#lexer.position);
     this.#lexer.position++;
     return true;
+  }
+
+  #askForMore(): void {
+    this.#allowance.onSpent();
+    this.#membersLeft = this.#allowance.count - 1;
   }
 
   #skipValue(): void {

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
-import { MemberLimitError } from '../json/cursor.ts';
+import { allowAtMost, MemberLimitError } from '../json/member-allowance.ts';
 import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import { describeRequestText, type RequestTextDescription } from '../record/request-text.ts';
 import type { InspectionJob, InspectionReply } from './body-worker.ts';
@@ -35,7 +35,7 @@ export interface BodyInspector {
  * escape; a member takes up to 0.1 µs. The way to the thread and back takes longer (docs/decisions/0019).
  */
 const INLINE_BYTES = 128 * 1024;
-const INLINE_MEMBERS = 4096;
+const FEW_MEMBERS = allowAtMost(4096);
 
 /** Creates the inspector of one listener. Its thread starts with the first large body. */
 export function createBodyInspector(settings: PrefixHashSettings): BodyInspector {
@@ -61,7 +61,7 @@ export function createBodyInspector(settings: PrefixHashSettings): BodyInspector
 /** Null if it has too many members to be read here. */
 function readIfSoonRead(body: Buffer, endpoint: RecordedEndpoint): RequestFacts | null {
   try {
-    return readRequestFacts(body, endpoint, INLINE_MEMBERS);
+    return readRequestFacts(body, endpoint, FEW_MEMBERS);
   } catch (error) {
     if (error instanceof MemberLimitError) return null;
     throw error;
@@ -78,7 +78,7 @@ interface PendingInspection {
   readonly reject: (error: Error) => void;
 }
 
-/** The thread that reads the others, one after the other. */
+/** The thread that reads the others, those first that are soon read. */
 class InspectionThread {
   hasEnded = false;
   readonly #worker: Worker;

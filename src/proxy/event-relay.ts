@@ -1,11 +1,12 @@
 import { EventPattern } from './event-pattern.ts';
+import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
 import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
 import {
   decideUndo,
-  prefixShowsPass,
+  type RememberedMember,
   rangeOfMember,
   showsForcedUsage,
   type UndoRules,
@@ -15,6 +16,8 @@ export interface EventRelayOptions {
   readonly maxEventBytes: number;
   /** Null when usage was not injected: then every read goes out as it comes. */
   readonly undo: UndoRules | null;
+  /** What earlier streams of the same server process have shown; filled from this one. */
+  readonly remembered: RememberedMember;
   readonly tap: StreamTap;
 }
 
@@ -25,9 +28,11 @@ export interface EventRelayOptions {
 export class EventRelay implements SseSink {
   readonly #splitter: SseSplitter;
   readonly #undo: UndoRules | null;
+  readonly #remembered: RememberedMember;
   readonly #tap: StreamTap;
   readonly #data = createEventData();
   readonly #pattern = new EventPattern();
+  readonly #prefix: EventPrefix | null;
   #out: Buffer[] = [];
   #arrivedMs = 0;
   /** Bytes of the unfinished event that went out already. */
@@ -41,6 +46,8 @@ export class EventRelay implements SseSink {
   constructor(options: EventRelayOptions) {
     this.#splitter = new SseSplitter(options.maxEventBytes);
     this.#undo = options.undo;
+    this.#prefix = options.undo && new EventPrefix(options.undo);
+    this.#remembered = options.remembered;
     this.#tap = options.tap;
   }
 
@@ -66,7 +73,7 @@ export class EventRelay implements SseSink {
     this.#arrivedMs = arrivedMs;
     this.#splitter.push(chunk, this);
     if (this.#undo === null) return [chunk];
-    this.#passPrefix(this.#undo);
+    this.#passPrefix();
     return this.#takeOut();
   }
 
@@ -91,7 +98,7 @@ export class EventRelay implements SseSink {
     }
     if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
     else this.#undoEvent(bytes, start, end, chunk, this.#undo);
-    this.#sentOfPending = 0;
+    this.#beginEvent();
   }
 
   takeKnown(bytes: Buffer, start: number): number {
@@ -114,7 +121,12 @@ export class EventRelay implements SseSink {
     if (this.#undo === null) return;
     this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#beginEvent();
+  }
+
+  #beginEvent(): void {
     this.#sentOfPending = 0;
+    this.#prefix?.reset();
   }
 
   #passEvent(bytes: Buffer, start: number, end: number): void {
@@ -153,27 +165,26 @@ export class EventRelay implements SseSink {
   }
 
   /** The member that a withheld usage chunk took from the finishing one; remembered where it never changes. */
-  #readMovedMember(chunk: StreamChunk, { movedMember, lastMember }: UndoRules): Buffer | null {
+  #readMovedMember(chunk: StreamChunk, { movedMember }: UndoRules): Buffer | null {
     const span = movedMember === null ? null : chunk.members[movedMember];
     if (span === null) return null;
     const text = this.#data.bytes.subarray(span.start, span.end);
-    if (lastMember !== null && text.length <= MAX_REMEMBERED_BYTES && !lastMember.text?.equals(text)) {
-      lastMember.text = Buffer.from(text);
-    }
+    const isKept = movedMember === 'systemFingerprint' && text.length <= MAX_REMEMBERED_BYTES;
+    if (isKept && !this.#remembered.text?.equals(text)) this.#remembered.text = Buffer.from(text);
     return text;
   }
 
   /**
    * Sends the held event with the member that the usage chunk after it carried. Where another event came
-   * instead, or none in time, with the one that the replica is known to use.
+   * instead, or none in time, with the one that its server is known to use.
    */
   #release(movedMember: Buffer | null): void {
     const held = this.#held;
     if (held === null) return;
     this.#held = null;
-    const member = movedMember ?? this.#undo?.lastMember?.text ?? null;
-    if (member === null || held.spliceAt === null) this.#emit(held.bytes, 0, held.bytes.length);
-    else this.#out.push(...spliceMember(held.bytes, held.spliceAt, member));
+    const member = movedMember ?? this.#remembered.text;
+    if (member === null || held.splice === null) this.#emit(held.bytes, 0, held.bytes.length);
+    else this.#out.push(...spliceMember(held.bytes, held.splice, member));
   }
 
   #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
@@ -195,10 +206,10 @@ export class EventRelay implements SseSink {
     this.#out.push(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
   }
 
-  #passPrefix(rules: UndoRules): void {
+  #passPrefix(): void {
+    if (this.#splitter.pendingBytes <= this.#sentOfPending) return;
     const { pending } = this.#splitter;
-    if (pending.length <= this.#sentOfPending) return;
-    if (this.#sentOfPending === 0 && !prefixShowsPass(pending, rules)) return;
+    if (this.#sentOfPending === 0 && !this.#prefix?.showsPass(pending)) return;
     this.#release(null);
     this.#emit(pending, this.#sentOfPending, pending.length);
     this.#sentOfPending = pending.length;
@@ -226,5 +237,5 @@ export class EventRelay implements SseSink {
   }
 }
 
-/** A fingerprint is some tens of bytes; nothing larger is kept for a replica. */
+/** A fingerprint is some tens of bytes; nothing larger is kept. */
 const MAX_REMEMBERED_BYTES = 256;

@@ -4,7 +4,7 @@ import type { InspectedBody } from './body-inspector.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import { type ForwardPlan, forward } from './forward.ts';
-import { isUsageAsked, spliceIncludeUsage } from './include-usage.ts';
+import { isUsageToBeAsked, spliceIncludeUsage } from './include-usage.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import { type HeldBody, readBody } from './read-body.ts';
 import { Recording } from './recording.ts';
@@ -96,7 +96,6 @@ function planRecorded(
   const text = pool.choosesByPrefix ? inspected.describeText() : null;
   recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
   const body = new SentBody(inspected.bytes, held, recording);
-  const canStreamUsage = facts.stream && endpoint !== '/v1/embeddings';
   const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
   return {
     acquire(tried) {
@@ -109,7 +108,7 @@ function planRecorded(
     toAttempt(replica, { withUsage, onFreshConnection }) {
       const { bytes } = body;
       if (bytes === null) throw new Error('the body was released before the last attempt');
-      const isInjected = canStreamUsage && withUsage && !isUsageAsked(facts, replica.engine);
+      const isInjected = withUsage && isUsageToBeAsked(facts, endpoint, replica);
       // Whoever may have to be asked once more, or may say that it still loads its model.
       const mayRepeat = (isInjected && !replica.acceptsIncludeUsage) || replica.engine === 'llamacpp';
       return {
@@ -121,9 +120,7 @@ function planRecorded(
         didInjectUsage: isInjected,
         relay: {
           maxEventBytes,
-          undo: isInjected
-            ? undoRulesFor(replica.engine, endpoint, facts.streamOptions, replica.fingerprint)
-            : null,
+          undo: isInjected ? undoRulesFor(replica.engine, endpoint, facts.streamOptions) : null,
           createStreamTap: () => new StreamTap(exchange.arrivedMs, toUsageTally(replica, facts)),
         },
         onWritten(isReused) {

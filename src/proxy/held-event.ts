@@ -4,8 +4,14 @@ import { rangeOfMember, type UndoRules } from './undo-usage.ts';
 /** A finishing event that waits for the member which its engine moved to the usage chunk. */
 export interface HeldEvent {
   readonly bytes: Buffer;
-  /** Offset of its closing brace in `bytes`, or null if it needs no member. */
-  readonly spliceAt: number | null;
+  /** Where that goes in `bytes`; null if it needs no member. */
+  readonly splice: SplicePlace | null;
+}
+
+/** Before another member, or as the last one. */
+interface SplicePlace {
+  readonly at: number;
+  readonly isLast: boolean;
 }
 
 /** A complete event, `bytes[start, end)`. `isInPlace`: offsets into its data are offsets into `bytes`. */
@@ -25,20 +31,33 @@ export function holdEvent(
 ): HeldEvent {
   const isMissing = movedMember !== null && chunk.members[movedMember] === null;
   // Data over several lines, which no engine is known to send, is held as it is.
-  const spliceAt = isMissing && isInPlace ? chunk.closingBrace - start : null;
+  const splice = isMissing && isInPlace ? placeOf(movedMember, chunk, start) : null;
   if (!cutsUsage || chunk.usageMember === null || !isInPlace) {
-    return { bytes: bytes.subarray(start, end), spliceAt };
+    return { bytes: bytes.subarray(start, end), splice };
   }
   const cut = rangeOfMember(bytes, chunk.usageMember);
+  const isBefore = splice !== null && cut.start - start < splice.at;
   return {
     bytes: Buffer.concat([bytes.subarray(start, cut.start), bytes.subarray(cut.end, end)]),
-    spliceAt: spliceAt === null ? null : spliceAt - (cut.end - cut.start),
+    splice: isBefore ? { ...splice, at: splice.at - (cut.end - cut.start) } : splice,
   };
 }
 
-/** The pieces of an event with a member put in before its closing brace. */
-export function spliceMember(bytes: Buffer, spliceAt: number, member: Buffer): readonly Buffer[] {
-  return [bytes.subarray(0, spliceAt), COMMA, member, bytes.subarray(spliceAt)];
+/** llama.cpp writes `timings` before what `verbose` adds; every other member was the last. */
+function placeOf(
+  movedMember: UndoRules['movedMember'],
+  { members, closingBrace }: StreamChunk,
+  eventStart: number,
+): SplicePlace {
+  const next = movedMember === 'timings' ? members.verbose : null;
+  if (next !== null) return { at: next.start - eventStart, isLast: false };
+  return { at: closingBrace - eventStart, isLast: true };
+}
+
+/** The pieces of an event with a member put in. */
+export function spliceMember(bytes: Buffer, { at, isLast }: SplicePlace, member: Buffer): readonly Buffer[] {
+  const added = isLast ? [COMMA, member] : [member, COMMA];
+  return [bytes.subarray(0, at), ...added, bytes.subarray(at)];
 }
 
 const COMMA = Buffer.from(',');

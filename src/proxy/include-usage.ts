@@ -1,21 +1,66 @@
+import type { RecordedEndpoint } from '#otel/request-record.ts';
 import type { Engine } from '../config/config.ts';
 import { JsonCursor, type Span } from '../json/cursor.ts';
+import { isPydantic, readFlag } from './engine-flags.ts';
 import type { RequestFacts, StreamOptions } from './request-facts.ts';
 
 const MEMBER = '"include_usage":true';
 
-/**
- * Whether the client itself asked this engine for usage figures in its stream.
- *
- * vLLM's `StreamOptions.include_usage` defaults to true: there an object without the key asks, too (vLLM,
- * `entrypoints/openai/protocol.py`). An explicit null asks nowhere.
- */
-export function isUsageAsked(
-  { streamOptions }: { readonly streamOptions: StreamOptions },
-  engine: Engine,
+/** What must be known of a replica to tell how it reads a request. */
+export interface EngineFacts {
+  readonly engine: Engine;
+  /** Three numbers; null while it is not known. */
+  readonly engineVersion: string | null;
+}
+
+type StreamFacts = Pick<RequestFacts, 'stream' | 'streamOptions'>;
+
+/** Whether usage is to be asked for in the client's place: it streams, did not ask, and this engine takes what it sent. */
+export function isUsageToBeAsked(
+  facts: StreamFacts,
+  endpoint: RecordedEndpoint,
+  server: EngineFacts,
 ): boolean {
-  if (streamOptions.includeUsage === true) return true;
-  return engine === 'vllm' && streamOptions.isObject && streamOptions.includeUsage === 'absent';
+  return (
+    endpoint !== '/v1/embeddings' &&
+    readFlag(facts.stream, server.engine) === true &&
+    readUsageWish(facts.streamOptions, server) === 'not_asked'
+  );
+}
+
+/**
+ * What the client says to this engine about usage in its stream. `refused`: the engine answers it with an error, or
+ * nothing can be put in; it is to get the client's own bytes.
+ */
+export function readUsageWish(
+  { kind, includeUsage, continuousUsageStats }: Omit<StreamOptions, 'spans'>,
+  { engine, engineVersion }: EngineFacts,
+): 'asked' | 'not_asked' | 'refused' {
+  if (kind === 'absent' || kind === 'null') return 'not_asked';
+  if (kind !== 'object') return 'refused';
+  if (includeUsage === undefined) {
+    // Its StreamOptions has to have the member (TGI, docs/openapi.json).
+    if (engine === 'tgi') return 'refused';
+    if (engine === 'vllm' && isBefore(engineVersion, FIRST_VLLM_THAT_WANTS_TO_BE_ASKED)) return 'asked';
+  }
+  // Only these know of running figures; others ignore the member.
+  if (isPydantic(engine) && readFlag(continuousUsageStats, engine) === 'refused') return 'refused';
+  const isAsked = readFlag(includeUsage, engine);
+  if (isAsked === 'refused') return 'refused';
+  return isAsked ? 'asked' : 'not_asked';
+}
+
+/** Releases before it sent usage for any `stream_options` without `include_usage` (vllm-project/vllm#36379). */
+const FIRST_VLLM_THAT_WANTS_TO_BE_ASKED = [0, 18, 0];
+
+/** What is not known counts as newer. */
+function isBefore(version: string | null, first: readonly number[]): boolean {
+  const numbers = version?.split('.').map(Number) ?? [];
+  for (const [i, number] of numbers.entries()) {
+    const other = first[i] ?? 0;
+    if (number !== other) return number < other;
+  }
+  return false;
 }
 
 /**

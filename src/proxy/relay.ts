@@ -6,7 +6,7 @@ import { type FailureCode, toErrorEvent } from './failure.ts';
 import { type RelayedHead, toClientTrailers } from './headers.ts';
 import type { Sendable } from './outbox.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
-import type { UndoRules } from './undo-usage.ts';
+import type { RememberedMember, UndoRules } from './undo-usage.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
@@ -15,6 +15,16 @@ const HOLD_MS = 50;
 export interface ResponseSource {
   pause(): void;
   resume(): void;
+}
+
+/** Where and when a response came. */
+export interface ResponseOrigin {
+  /** Null: it is all here. */
+  readonly source: ResponseSource | null;
+  /** When its head came: what comes with it came then. Monotonic milliseconds. */
+  readonly arrivedMs: number;
+  /** What is known of the connection that it comes on. */
+  readonly remembered: RememberedMember;
 }
 
 export interface RelayOptions {
@@ -52,17 +62,10 @@ export class Relay implements RelayedResponse, Sendable {
   /** Null until the response is complete. */
   #last: { readonly trailers: Fields | null } | null = null;
 
-  /** @param arrivedMs when the head came: what comes with it came then */
-  constructor(
-    exchange: Exchange,
-    source: ResponseSource | null,
-    head: RelayedHead,
-    options: RelayOptions,
-    arrivedMs: number,
-  ) {
+  constructor(exchange: Exchange, head: RelayedHead, options: RelayOptions, origin: ResponseOrigin) {
     this.#exchange = exchange;
-    this.#source = source;
-    this.#readMs = arrivedMs;
+    this.#source = origin.source;
+    this.#readMs = origin.arrivedMs;
     this.isEventStream = head.isEventStream;
     this.#connectionOptions = head.connectionOptions;
     // Nothing is read of a response that leaves no record, or that is compressed.
@@ -72,6 +75,7 @@ export class Relay implements RelayedResponse, Sendable {
       this.#events = new EventRelay({
         maxEventBytes: options.maxEventBytes,
         undo: options.undo,
+        remembered: origin.remembered,
         tap: this.#streamTap,
       });
     } else if (head.isJson && createTap !== null && head.status < 400) {

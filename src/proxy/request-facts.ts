@@ -1,5 +1,7 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../json/cursor.ts';
+import type { MemberAllowance } from '../json/member-allowance.ts';
+import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 import { Failure } from './failure.ts';
 
 /** Where a value of a top-level `stream_options` stands in the body, and of what kind it is. */
@@ -11,20 +13,20 @@ interface StreamOptionsSpan extends Span {
 export interface StreamOptions {
   /** The value of every top-level `stream_options`, in the order of the body. */
   readonly spans: readonly StreamOptionsSpan[];
-  /** Whether the last one is an object. */
-  readonly isObject: boolean;
-  /** Its `include_usage`; a value that is neither boolean nor null counts as false. */
-  readonly includeUsage: true | false | null | 'absent';
-  /** Whether its `continuous_usage_stats` is true (vLLM, SGLang). */
-  readonly continuousUsageStats: boolean;
+  /** Of what kind the last one is. */
+  readonly kind: JsonKind | 'absent';
+  /** Its `include_usage`. */
+  readonly includeUsage: Flag;
+  /** Its `continuous_usage_stats` (vLLM, SGLang). */
+  readonly continuousUsageStats: Flag;
 }
 
 /** What the gateway needs to know of a request body. It holds offsets into the body, no text but the model. */
 export interface RequestFacts {
   /** The whole model name. */
   readonly model: string;
-  /** Whether `stream` is true; any other value is no request for a stream. */
-  readonly stream: boolean;
+  /** `stream` as it was sent: engines differ in what they take for true (`readFlag`). */
+  readonly stream: Flag;
   /** `max_completion_tokens`, else `max_tokens`; undefined if neither is a non-negative integer. */
   readonly maxTokens: number | undefined;
   /** How many choices were asked for; undefined if `n` is no non-negative integer. */
@@ -49,14 +51,14 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
  *   needs; `missing_model` if `model` is absent, no string, or 64 KiB long
- * @throws {MemberLimitError} if it has more members and elements, on all levels together, than `maxMembers`
+ * @param allowance asked as the body's members and elements are gone over; what it throws is thrown
  */
 export function readRequestFacts(
   body: Buffer,
   endpoint: RecordedEndpoint,
-  maxMembers?: number,
+  allowance?: MemberAllowance,
 ): RequestFacts {
-  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], maxMembers).read();
+  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], allowance).read();
   if (facts === undefined) throw new Failure('missing_model');
   return facts;
 }
@@ -78,25 +80,24 @@ class FactsReader {
   readonly #cursor: JsonCursor;
   readonly #textMember: string;
   #model: string | undefined;
-  #stream = false;
+  #stream: Flag;
   #maxTokens: number | undefined;
   #maxCompletionTokens: number | undefined;
   #n: number | undefined;
   readonly #streamOptionsSpans: StreamOptionsSpan[] = [];
   #streamOptions: StreamOptions = {
     spans: this.#streamOptionsSpans,
-    isObject: false,
-    includeUsage: 'absent',
-    continuousUsageStats: false,
+    kind: 'absent',
+    includeUsage: undefined,
+    continuousUsageStats: undefined,
   };
   #usageMemberCount = 0;
   #streamOptionsBytes = 0;
   #text: Span | undefined;
   #tools: Span | undefined;
 
-  constructor(body: Buffer, textMember: string, maxMembers?: number) {
-    this.#cursor = new JsonCursor(body);
-    if (maxMembers !== undefined) this.#cursor.membersLeft = maxMembers;
+  constructor(body: Buffer, textMember: string, allowance?: MemberAllowance) {
+    this.#cursor = new JsonCursor(body, 0, body.length, allowance);
     this.#textMember = textMember;
   }
 
@@ -138,7 +139,7 @@ class FactsReader {
         this.#model = readModel(cursor);
         return;
       case 'stream':
-        this.#stream = readIf(cursor, 'true', () => cursor.readBoolean()) ?? false;
+        this.#stream = readRawFlag(cursor);
         return;
       case 'max_completion_tokens':
         this.#maxCompletionTokens = readCount(cursor);
@@ -168,19 +169,19 @@ class FactsReader {
     const cursor = this.#cursor;
     const kind = cursor.peek();
     const start = cursor.position;
-    let includeUsage: StreamOptions['includeUsage'] = 'absent';
-    let continuousUsageStats = false;
+    let includeUsage: Flag;
+    let continuousUsageStats: Flag;
     if (kind === 'object') {
       cursor.beginObject();
       while (cursor.nextKey()) {
         const key = cursor.key();
-        const valueKind = cursor.peek();
-        cursor.skip();
         if (key === 'include_usage') {
           this.#countUsageMember();
-          includeUsage = valueKind === 'null' ? null : valueKind === 'true';
+          includeUsage = readRawFlag(cursor);
         } else if (key === 'continuous_usage_stats') {
-          continuousUsageStats = valueKind === 'true';
+          continuousUsageStats = readRawFlag(cursor);
+        } else {
+          cursor.skip();
         }
       }
     } else {
@@ -190,7 +191,7 @@ class FactsReader {
     if (this.#streamOptionsBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('invalid_json');
     const spans = this.#streamOptionsSpans;
     spans.push({ start, end: cursor.valueEnd, kind });
-    this.#streamOptions = { spans, isObject: kind === 'object', includeUsage, continuousUsageStats };
+    this.#streamOptions = { spans, kind, includeUsage, continuousUsageStats };
   }
 
   #countUsageMember(): void {
@@ -206,6 +207,31 @@ function readModel(cursor: JsonCursor): string | undefined {
   const hasEscapes = cursor.readStringSpan();
   const isTooLong = cursor.valueEnd - cursor.valueStart > MAX_MODEL_BYTES;
   return isTooLong ? undefined : cursor.decodeString(hasEscapes);
+}
+
+/** A character is written with six at most. */
+const MAX_WRITTEN_FLAG_BYTES = 6 * MAX_FLAG_CHARS;
+
+function readRawFlag(cursor: JsonCursor): Flag {
+  switch (cursor.peek()) {
+    case 'true':
+    case 'false':
+      return cursor.readBoolean();
+    case 'null':
+      cursor.readNull();
+      return null;
+    case 'number':
+      return cursor.readNumber();
+    case 'string': {
+      const hasEscapes = cursor.readStringSpan();
+      if (cursor.valueEnd - cursor.valueStart > MAX_WRITTEN_FLAG_BYTES) return NO_FLAG;
+      const text = cursor.decodeString(hasEscapes);
+      return text.length > MAX_FLAG_CHARS ? NO_FLAG : text;
+    }
+    default:
+      cursor.skip();
+      return NO_FLAG;
+  }
 }
 
 function skipToSpan(cursor: JsonCursor): Span {

@@ -203,7 +203,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     // The replica compresses although it was asked not to: what our option adds to its streams cannot be
     // taken out again, so that it is not put in any more.
     if (didInjectUsage && head.isEventStream && head.isEncoded) replica.refusesIncludeUsage = true;
-    const started = new Relay(exchange, this.#connection, head, relay, arrivedMs);
+    const connection = this.#connection;
+    const isRemembered = relay.undo?.movedMember === 'systemFingerprint' && connection !== null;
+    const started = new Relay(exchange, head, relay, {
+      source: connection,
+      arrivedMs,
+      remembered: isRemembered ? replica.fingerprintOf(connection) : { text: null },
+    });
     this.#relay = started;
     onResponse(started);
   }

@@ -1,10 +1,12 @@
+import { copyBytes, GrowingBytes } from '../json/growing-bytes.ts';
+
 const LF = 10;
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
 const NOTHING = Buffer.alloc(0);
 
-/** Receives what a splitter found, in stream order: `bytes[start, end)`, valid during the call only. */
+/** Receives what a splitter found, in stream order: `bytes[start, end)`. Nothing is written into these bytes later. */
 export interface SseSink {
   /** One complete event with its blank line. */
   onEvent(bytes: Buffer, start: number, end: number): void;
@@ -17,13 +19,14 @@ export interface SseSink {
 /**
  * Splits a text/event-stream into events, in bytes (WHATWG HTML 9.2.6): lines end in LF, CRLF or CR, and
  * reads may be cut anywhere. Every byte of the stream goes to the sink once, or is `pending`.
+ *
+ * Each byte is looked at once, and copied at most a few times, however small the reads are.
  */
 export class SseSplitter {
   readonly #maxEventBytes: number;
-  /** Bytes of the event whose end has not come yet; empty while an over-long one is skipped. */
-  #pending: Buffer = NOTHING;
-  #scannedBytes = 0;
-  #lineStart = 0;
+  readonly #pending = new GrowingBytes();
+  /** Whether the present line has no byte yet. */
+  #isAtLineStart = true;
   #endedInCr = false;
   #isSkipping = false;
 
@@ -33,7 +36,12 @@ export class SseSplitter {
 
   /** What came of an event that has not ended yet. */
   get pending(): Buffer {
-    return this.#pending;
+    return this.#pending.bytes;
+  }
+
+  /** How many bytes came of an event that has not ended yet. */
+  get pendingBytes(): number {
+    return this.#pending.length;
   }
 
   /** Whether the stream stands in the middle of an event. */
@@ -47,25 +55,25 @@ export class SseSplitter {
   }
 
   /** Takes the bytes of one read. */
-  push(chunk: Buffer, sink: SseSink): void {
-    const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+  push(bytes: Buffer, sink: SseSink): void {
     let eventStart = 0;
-    let position = this.#scannedBytes;
-    let lineStart = this.#lineStart;
-    if (this.#endedInCr && position < bytes.length) {
+    let position = 0;
+    // Negative: the line began in an earlier read, so that nothing at 0 looks like a blank line.
+    let lineStart = this.#isAtLineStart ? 0 : -1;
+    if (this.#endedInCr && bytes.length > 0) {
       this.#endedInCr = false;
-      if (bytes[position] === LF) {
-        position++;
+      if (bytes[0] === LF) {
+        position = lineStart = 1;
         // The late half of a CRLF belongs to the line before it, and so to that line's event.
-        if (lineStart === 0 && !this.#isSkipping) {
+        if (!this.isMidEvent) {
           sink.onEvent(bytes, 0, 1);
           eventStart = 1;
         }
-        lineStart = position;
       }
     }
-    if (this.#pending.length === 0 && !this.#isSkipping && position === eventStart) {
+    if (!this.isMidEvent) {
       position = lineStart = eventStart = takeAllKnown(bytes, eventStart, sink);
+      if (position === bytes.length) return;
     }
     while (position < bytes.length) {
       const byte = bytes[position] as number;
@@ -81,39 +89,45 @@ export class SseSplitter {
       }
       lineStart = position;
       if (!isBlank) continue;
-      if (this.#isSkipping) {
-        this.#isSkipping = false;
-        sink.onOverlong(bytes, eventStart, position);
-      } else {
-        sink.onEvent(bytes, eventStart, position);
-      }
+      this.#endEvent(bytes, eventStart, position, sink);
       if (!this.#endedInCr) position = lineStart = takeAllKnown(bytes, position, sink);
       eventStart = position;
     }
-    this.#keep(bytes, eventStart, lineStart, sink);
+    this.#isAtLineStart = lineStart === bytes.length;
+    this.#keep(bytes, eventStart, sink);
   }
 
   /** Gives the sink a last event that the stream ended without a blank line. */
   end(sink: SseSink): void {
-    const last = this.#pending;
-    this.#pending = NOTHING;
+    const last = this.#pending.take(NOTHING, 0, 0);
     this.#isSkipping = false;
     if (last.length > 0) sink.onEvent(last, 0, last.length);
   }
 
-  #keep(bytes: Buffer, eventStart: number, lineStart: number, sink: SseSink): void {
-    if (this.#isSkipping || bytes.length - eventStart > this.#maxEventBytes) {
-      this.#isSkipping = true;
-      sink.onOverlong(bytes, eventStart, bytes.length);
-      this.#pending = NOTHING;
-      this.#scannedBytes = 0;
-      // Negative: the line began in an earlier read, so that nothing at 0 looks like a blank line.
-      this.#lineStart = lineStart === bytes.length ? 0 : -1;
+  #endEvent(bytes: Buffer, start: number, end: number, sink: SseSink): void {
+    if (this.#isSkipping) {
+      this.#isSkipping = false;
+      sink.onOverlong(bytes, start, end);
+    } else if (this.#pending.length === 0) {
+      sink.onEvent(bytes, start, end);
+    } else {
+      const whole = this.#pending.take(bytes, start, end);
+      sink.onEvent(whole, 0, whole.length);
+    }
+  }
+
+  #keep(bytes: Buffer, eventStart: number, sink: SseSink): void {
+    const isOverlong = this.#pending.length + bytes.length - eventStart > this.#maxEventBytes;
+    if (!this.#isSkipping && !isOverlong) {
+      // The first part is kept where it is: most events are complete with the next read.
+      if (this.#pending.length > 0) this.#pending.add(bytes, eventStart, bytes.length);
+      else if (eventStart < bytes.length) this.#pending.hold(bytes.subarray(eventStart));
       return;
     }
-    this.#pending = eventStart === bytes.length ? NOTHING : bytes.subarray(eventStart);
-    this.#scannedBytes = this.#pending.length;
-    this.#lineStart = lineStart - eventStart;
+    this.#isSkipping = true;
+    const begun = this.#pending.take(NOTHING, 0, 0);
+    if (begun.length > 0) sink.onOverlong(begun, 0, begun.length);
+    sink.onOverlong(bytes, eventStart, bytes.length);
   }
 }
 
@@ -147,7 +161,8 @@ export function createEventData(): EventData {
 /** Finds the data of the event `bytes[start, end)` and fills `into`. Returns whether there is any. */
 export function readEventData(bytes: Buffer, start: number, end: number, into: EventData): boolean {
   let lineCount = 0;
-  let joined: Buffer[] | null = null;
+  let joined: Buffer | null = null;
+  let joinedBytes = 0;
   into.hasErrorLine = false;
   for (let lineStart = skipByteOrderMark(bytes, start, end); lineStart < end; ) {
     const lineEnd = endOfLine(bytes, lineStart, end);
@@ -157,8 +172,13 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: E
         into.start = valueStart;
         into.end = lineEnd;
       } else {
-        joined ??= [bytes.subarray(into.start, into.end)];
-        joined.push(Buffer.of(LF), bytes.subarray(valueStart, lineEnd));
+        if (joined === null) {
+          // What the lines hold has room where the lines themselves had: each lost at least the word `data`.
+          joined = Buffer.allocUnsafe(end - start);
+          joinedBytes = copyBytes(bytes, into.start, into.end, joined, 0);
+        }
+        joined[joinedBytes] = LF;
+        joinedBytes = copyBytes(bytes, valueStart, lineEnd, joined, joinedBytes + 1);
       }
     } else if (isField(bytes, lineStart, lineEnd, 'error')) {
       into.hasErrorLine = true;
@@ -166,10 +186,10 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: E
     lineStart = lineEnd + lengthOfTerminator(bytes, lineEnd, end);
   }
   into.isInPlace = joined === null;
-  into.bytes = joined === null ? bytes : Buffer.concat(joined);
+  into.bytes = joined ?? bytes;
   if (joined !== null) {
     into.start = 0;
-    into.end = into.bytes.length;
+    into.end = joinedBytes;
   }
   return lineCount > 0;
 }

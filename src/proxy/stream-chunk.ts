@@ -25,7 +25,12 @@ export interface StreamChunk {
   readonly usage: UsageFigures | null;
   /** The `usage` member, whatever its value; the last one where there are several. */
   readonly usageMember: MemberSpan | null;
-  readonly members: { readonly timings: MemberSpan | null; readonly systemFingerprint: MemberSpan | null };
+  readonly members: {
+    readonly timings: MemberSpan | null;
+    readonly systemFingerprint: MemberSpan | null;
+    /** llama.cpp's `__verbose`. */
+    readonly verbose: MemberSpan | null;
+  };
   /** The engine's own numbers, from `timings` or `metrics`. */
   readonly timings: Readonly<Record<string, number>> | null;
   /** A top-level member, other than null, that a plain usage chunk does not have. */
@@ -50,7 +55,7 @@ const NO_CHUNK: StreamChunk = {
   finished: [],
   usage: null,
   usageMember: null,
-  members: { timings: null, systemFingerprint: null },
+  members: { timings: null, systemFingerprint: null, verbose: null },
   timings: null,
   hasForeignMember: false,
   closingBrace: -1,
@@ -104,7 +109,10 @@ function readObject(json: JsonCursor): StreamChunk {
     if (key === 'usage') chunk.usageMember = span;
     else if (key === 'timings') chunk.members = { ...chunk.members, timings: span };
     else if (key === 'system_fingerprint') chunk.members = { ...chunk.members, systemFingerprint: span };
-    else if (!isNull && !USAGE_CHUNK_MEMBERS.has(key)) chunk.hasForeignMember = true;
+    else if (!isNull && !USAGE_CHUNK_MEMBERS.has(key)) {
+      chunk.hasForeignMember = true;
+      if (key === '__verbose') chunk.members = { ...chunk.members, verbose: span };
+    }
   }
   chunk.closingBrace = json.position - 1;
   json.end();

@@ -1,6 +1,7 @@
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import type { Engine } from '../config/config.ts';
-import { JsonCursor } from '../json/cursor.ts';
+import { isWhiteSpace } from '../json/bytes.ts';
+import { readFlag } from './engine-flags.ts';
 import type { StreamOptions } from './request-facts.ts';
 import type { MemberSpan, StreamChunk } from './stream-chunk.ts';
 import { isPlaceholder } from './usage.ts';
@@ -14,25 +15,22 @@ export interface UndoRules {
   readonly cutUsage: 'never' | 'placeholder' | 'always';
   /** A member that the engine would have put on the finishing chunk and moved to the usage chunk. */
   readonly movedMember: 'timings' | 'systemFingerprint' | null;
-  /**
-   * That member as the replica's last usage chunk had it, where it is the same in every stream. With n > 1
-   * vLLM stamps each finishing chunk (chat_completion/serving.py), and only the last stands before the usage
-   * chunk: the others are completed from here.
-   */
-  readonly lastMember: RememberedMember | null;
 }
 
-/** The text of a member, key included, that a replica repeats in every stream. */
+/**
+ * The text of a member, key included, that a server repeats in every stream; null while none was seen. With n > 1 vLLM
+ * stamps each finishing chunk (chat_completion/serving.py), and only the last of them stands before the usage chunk:
+ * the others are completed from here.
+ */
 export interface RememberedMember {
   text: Buffer | null;
 }
 
-/** The rules for one engine, endpoint and request. `fingerprint` is what is remembered of the replica. */
+/** The rules for one engine, endpoint and request. */
 export function undoRulesFor(
   engine: Engine,
   endpoint: RecordedEndpoint,
   streamOptions: Pick<StreamOptions, 'continuousUsageStats'>,
-  fingerprint: RememberedMember,
 ): UndoRules {
   const isChat = endpoint === '/v1/chat/completions';
   switch (engine) {
@@ -40,21 +38,20 @@ export function undoRulesFor(
       // vLLM honours continuous_usage_stats only together with include_usage. Without it, releases of 2024
       // wrote `usage:null` on every chunk once include_usage was on, and no `usage` otherwise.
       return {
-        cutUsage: streamOptions.continuousUsageStats ? 'always' : 'placeholder',
+        cutUsage: readFlag(streamOptions.continuousUsageStats, engine) === true ? 'always' : 'placeholder',
         movedMember: 'systemFingerprint',
-        lastMember: fingerprint,
       };
     case 'llamacpp':
-      return { cutUsage: 'never', movedMember: isChat ? 'timings' : null, lastMember: null };
+      return { cutUsage: 'never', movedMember: isChat ? 'timings' : null };
     case 'openai':
-      return { cutUsage: 'placeholder', movedMember: null, lastMember: null };
+      return { cutUsage: 'placeholder', movedMember: null };
     case 'ollama':
-      return { cutUsage: isChat ? 'never' : 'placeholder', movedMember: null, lastMember: null };
+      return { cutUsage: isChat ? 'never' : 'placeholder', movedMember: null };
     case 'sglang':
       // SGLang completions write `usage:null` unasked, and continuous_usage_stats works without include_usage.
-      return { cutUsage: 'never', movedMember: null, lastMember: null };
+      return { cutUsage: 'never', movedMember: null };
     case 'tgi':
-      return { cutUsage: 'never', movedMember: null, lastMember: null };
+      return { cutUsage: 'never', movedMember: null };
   }
 }
 
@@ -77,7 +74,7 @@ export function decideUndo(chunk: StreamChunk, rules: UndoRules): UndoDecision {
  * vLLM's `--enable-force-include-usage` writes running figures, which nobody asked for (should_include_usage).
  */
 export function showsForcedUsage(chunk: StreamChunk, rules: UndoRules): boolean {
-  const isUnaskedFigure = rules.lastMember !== null && rules.cutUsage === 'placeholder';
+  const isUnaskedFigure = rules.movedMember === 'systemFingerprint' && rules.cutUsage === 'placeholder';
   return isUnaskedFigure && chunk.choiceIndex !== null && chunk.usage !== null && !isPlaceholder(chunk.usage);
 }
 
@@ -88,50 +85,7 @@ function isCut(chunk: StreamChunk, rules: UndoRules): boolean {
   return rules.cutUsage === 'always' && chunk.choiceIndex !== null;
 }
 
-const prefixCursor = new JsonCursor(Buffer.alloc(0));
-const DATA_FIELD = Buffer.from('data:');
-const OPEN_BRACE = 0x7b;
-const SPACE = 0x20;
-const TAB = 0x09;
-
-/**
- * Whether the first bytes of an event already show that it will pass as it is: its data is no JSON object,
- * or it has a choice and the rules touch nothing but the usage chunk.
- */
-export function prefixShowsPass(prefix: Buffer, rules: UndoRules): boolean {
-  if (prefix.length < DATA_FIELD.length || !prefix.subarray(0, DATA_FIELD.length).equals(DATA_FIELD))
-    return false;
-  let start = DATA_FIELD.length;
-  // More than the one space that belongs to the field may stand before the object.
-  while (prefix[start] === SPACE || prefix[start] === TAB) start++;
-  const first = prefix[start];
-  if (first === undefined || first === 0x0a || first === 0x0d) return false;
-  if (first !== OPEN_BRACE) return true;
-  return rules.movedMember === null && rules.cutUsage === 'never' && hasBegunChoice(prefix, start);
-}
-
-function hasBegunChoice(prefix: Buffer, start: number): boolean {
-  const json = prefixCursor.reset(prefix, start, prefix.length);
-  try {
-    json.beginObject();
-    while (json.nextKey()) {
-      if (json.key() !== 'choices' || json.peek() !== 'array') {
-        json.skip();
-        continue;
-      }
-      json.beginArray();
-      // Looked at, since the cursor takes the end of the prefix for an element that is still to come.
-      return json.nextElement() && json.peek() === 'object';
-    }
-  } catch {
-    // The prefix ends in the middle of something: nothing shown yet.
-  }
-  return false;
-}
-
 const COMMA = 0x2c;
-const isWhiteSpace = (byte: number | undefined) =>
-  byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
 /** The byte range to take out of an object's text to remove a member with its comma. */
 export function rangeOfMember(bytes: Buffer, member: MemberSpan): MemberSpan {

@@ -156,6 +156,7 @@ export function countCodePoints(utf8: Buffer): number {
   return count;
 }
 
-function isContinuation(byte: number): boolean {
+/** Whether this byte of UTF-8 goes on with a code point. */
+export function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }

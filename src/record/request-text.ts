@@ -2,7 +2,8 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import type { RecordedEndpoint } from '#otel/request-record.ts';
 import { BACKSLASH, QUOTE } from '../json/bytes.ts';
 import { JsonCursor, type Span } from '../json/cursor.ts';
-import { countCodePoints, type PrefixChain, type PrefixHasher } from './prefix-hashes.ts';
+import type { MemberAllowance } from '../json/member-allowance.ts';
+import { countCodePoints, isContinuation, type PrefixChain, type PrefixHasher } from './prefix-hashes.ts';
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
 export interface RequestTextFacts {
@@ -25,6 +26,7 @@ export interface RequestTextDescription {
 const RECORD_SEPARATOR = Buffer.from('\u001e');
 const LINE_FEED = Buffer.from('\n');
 const NOTHING = Buffer.alloc(0);
+const SHORT_TEXT_BYTES = 64;
 
 /** Where a part that is no text may hold its payload: the first of these that is a string counts. */
 const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[] = [
@@ -45,22 +47,31 @@ const PART_MEMBERS: ReadonlySet<string> = new Set(['text', ...PAYLOADS.map(([mem
 /**
  * Counts and hashes the text of a request as docs/record.md defines, in one go over a body that was found to be
  * JSON. It is slow for a large body, so call it after the request has gone upstream. Nothing of the text is kept.
+ *
+ * @param allowance asked as members and elements are gone over
  */
 export function describeRequestText(
   body: Buffer,
   facts: RequestTextFacts,
   endpoint: RecordedEndpoint,
   hasher: PrefixHasher,
+  allowance?: MemberAllowance,
 ): RequestTextDescription {
   const { model, text, tools } = facts;
   // Bytes that are no UTF-8 have no code points to be counted.
   if (text === undefined || !isUtf8(body)) return {};
   const chain = hasher.begin(model, tools && body.subarray(tools.start, tools.end));
-  const reader = new TextReader(body, hasher, chain);
+  const reader = new TextReader(body, { hasher, chain, allowance });
   const isText = endpoint === '/v1/chat/completions' ? reader.readMessages(text) : reader.readStrings(text);
   const prefixHashes = chain.finish();
   if (!isText) return {};
   return { promptChars: reader.chars, ...(prefixHashes.length > 0 && { prefixHashes }) };
+}
+
+interface TextReaderTools {
+  readonly hasher: PrefixHasher;
+  readonly chain: PrefixChain;
+  readonly allowance: MemberAllowance | undefined;
 }
 
 class TextReader {
@@ -68,16 +79,18 @@ class TextReader {
   readonly #body: Buffer;
   readonly #hasher: PrefixHasher;
   readonly #chain: PrefixChain;
+  readonly #allowance: MemberAllowance | undefined;
   /** One cursor a level of nesting, used again and again: making one takes as long as reading a short text. */
   readonly #list: JsonCursor;
   #parts: JsonCursor | null = null;
   #part: JsonCursor | null = null;
 
-  constructor(body: Buffer, hasher: PrefixHasher, chain: PrefixChain) {
+  constructor(body: Buffer, { hasher, chain, allowance }: TextReaderTools) {
     this.#body = body;
     this.#hasher = hasher;
     this.#chain = chain;
-    this.#list = JsonCursor.ofChecked(body);
+    this.#allowance = allowance;
+    this.#list = JsonCursor.ofChecked(body, allowance);
   }
 
   /** The text of a chat. False if the value is no array. */
@@ -93,7 +106,7 @@ class TextReader {
   readStrings({ start, end }: Span): boolean {
     const cursor = this.#list.reset(this.#body, start, end);
     if (cursor.peek() === 'string') {
-      this.#addText(this.#readString(cursor));
+      this.#addString(cursor);
       return true;
     }
     if (cursor.peek() !== 'array') return false;
@@ -101,7 +114,7 @@ class TextReader {
     for (let index = 0; cursor.nextElement(); index++) {
       if (cursor.peek() !== 'string') return false;
       if (index > 0) this.#chain.add(RECORD_SEPARATOR);
-      this.#addText(this.#readString(cursor));
+      this.#addString(cursor);
     }
     return true;
   }
@@ -138,12 +151,12 @@ class TextReader {
       this.#addText(text);
       return;
     }
-    this.#parts ??= JsonCursor.ofChecked(this.#body);
+    this.#parts ??= JsonCursor.ofChecked(this.#body, this.#allowance);
     const cursor = this.#parts.reset(this.#body, content.start, content.end);
     if (cursor.peek() !== 'array') return;
     cursor.beginArray();
     while (cursor.nextElement()) {
-      if (cursor.peek() === 'string') this.#addText(this.#readString(cursor));
+      if (cursor.peek() === 'string') this.#addString(cursor);
       else this.#readPart(readMembers(cursor, PART_MEMBERS));
     }
   }
@@ -173,14 +186,30 @@ class TextReader {
   }
 
   #memberAt(object: Span, key: string): Span | undefined {
-    this.#part ??= JsonCursor.ofChecked(this.#body);
+    this.#part ??= JsonCursor.ofChecked(this.#body, this.#allowance);
     const cursor = this.#part.reset(this.#body, object.start, object.end);
     return readMembers(cursor, new Set([key])).get(key);
   }
 
-  #readString(cursor: JsonCursor): Buffer {
+  /** Adds the string that comes next. */
+  #addString(cursor: JsonCursor): void {
     cursor.skip();
-    return utf8OfString(this.#body, { start: cursor.valueStart, end: cursor.valueEnd });
+    const { valueStart, valueEnd } = cursor;
+    if (this.#chain.isFull && this.#countPlain(valueStart + 1, valueEnd - 1)) return;
+    this.#addText(utf8OfString(this.#body, { start: valueStart, end: valueEnd }));
+  }
+
+  /** Counts a short text in place: a body may hold millions, and a view of each takes longer. False if it is none. */
+  #countPlain(start: number, end: number): boolean {
+    if (end - start > SHORT_TEXT_BYTES) return false;
+    let count = 0;
+    for (let at = start; at < end; at++) {
+      const byte = this.#body[at] as number;
+      if (byte === BACKSLASH) return false;
+      if (!isContinuation(byte)) count++;
+    }
+    this.chars += count;
+    return true;
   }
 
   /** The UTF-8 of the string that stands there, if it is one. */

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inParallel } from './in-parallel.ts';
-import { probeModels } from './probe.ts';
+import { probeModels, probeVersion } from './probe.ts';
 import type { RegisteredReplica } from './registry.ts';
+import type { ReplicaKnowledge } from './topology.ts';
 
 /** Replicas that are asked at the same time. */
 const PARALLEL_PROBES = 32;
 
-/** Learns what replicas serve, and on which engine, where the configuration says `auto`. */
+/** Learns what replicas serve, and on which engine, where the configuration says `auto`; and the release of a vLLM. */
 export class ModelDiscovery {
   readonly #timeoutMs: number;
   readonly #onLearned: () => void;
@@ -23,7 +24,9 @@ export class ModelDiscovery {
    * that failed stays known as it was.
    */
   async ask(replicas: readonly RegisteredReplica[]): Promise<void> {
-    const askable = replicas.filter(({ config }) => config.models === 'auto' || config.engine === 'auto');
+    const askable = replicas.filter(
+      ({ config: { models, engine } }) => models === 'auto' || engine === 'auto' || engine === 'vllm',
+    );
     await inParallel(askable, PARALLEL_PROBES, (replica) => this.#ask(replica));
   }
 
@@ -37,8 +40,24 @@ export class ModelDiscovery {
   }
 
   async #probe(replica: RegisteredReplica): Promise<void> {
-    const found = await probeModels(replica, this.#timeoutMs);
-    if (found === null) return;
+    const startedMs = performance.now();
+    const { models, engine } = replica.config;
+    if (models === 'auto' || engine === 'auto') {
+      const listed = await probeModels(replica, this.#timeoutMs);
+      if (listed === null) return;
+      this.#learn(replica, listed);
+    }
+    if (replica.knowledge.engine !== 'vllm') {
+      this.#learn(replica, { engineVersion: null });
+      return;
+    }
+    const restMs = Math.max(1, this.#timeoutMs - (performance.now() - startedMs));
+    const engineVersion = await probeVersion(replica, restMs);
+    // One that does not tell this time is taken for what it was.
+    if (engineVersion !== null) this.#learn(replica, { engineVersion });
+  }
+
+  #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
     const before = replica.knowledge;
     replica.learn(found);
     if (!isDeepStrictEqual(replica.knowledge, before)) this.#onLearned();

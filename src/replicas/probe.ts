@@ -4,6 +4,12 @@ import type { RegisteredReplica } from './registry.ts';
 import type { ReplicaKnowledge } from './topology.ts';
 
 const MAX_LIST_BYTES = 1024 * 1024;
+const MAX_VERSION_BYTES = 4096;
+/** What is looked at of a version; what follows says which build it is. */
+const RELEASE = /^\d{1,4}\.\d{1,4}\.\d{1,4}/;
+
+/** What a model list tells. */
+export type ModelListing = Pick<ReplicaKnowledge, 'models' | 'engine'>;
 
 /** `owned_by` in /v1/models, by engine. Anything else speaks the API of `openai`; TGI has to be named. */
 const ENGINE_OF_OWNER: Readonly<Record<string, Engine>> = {
@@ -20,19 +26,27 @@ const ENGINE_OF_OWNER: Readonly<Record<string, Engine>> = {
 export async function probeModels(
   replica: RegisteredReplica,
   timeoutMs: number,
-): Promise<ReplicaKnowledge | null> {
-  const body = await fetchModelList(replica, timeoutMs);
+): Promise<ModelListing | null> {
+  const body = await fetchText(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs });
   return body === null ? null : parseModelList(body);
 }
 
+/** Asks a vLLM for its release by GET /version. Null when it does not tell, as above. */
+export async function probeVersion(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
+  const body = await fetchText(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
+  return body === null ? null : parseVersion(body);
+}
+
+/** Parses the answer of GET /version: the three numbers of the release, or null. */
+function parseVersion(text: string): string | null {
+  const answer = parseJson(text);
+  const version = isObject(answer) ? answer.version : undefined;
+  return typeof version === 'string' ? (RELEASE.exec(version)?.[0] ?? null) : null;
+}
+
 /** Parses the answer of GET /v1/models; null when it is not a list of models. */
-export function parseModelList(text: string): ReplicaKnowledge | null {
-  let list: unknown;
-  try {
-    list = JSON.parse(text);
-  } catch {
-    return null;
-  }
+export function parseModelList(text: string): ModelListing | null {
+  const list = parseJson(text);
   const data = isObject(list) ? list.data : undefined;
   if (!Array.isArray(data)) return null;
   const entries = data.filter(isObject);
@@ -41,18 +55,36 @@ export function parseModelList(text: string): ReplicaKnowledge | null {
   return { models, engine: (owner === undefined ? undefined : ENGINE_OF_OWNER[owner]) ?? 'openai' };
 }
 
+/** Undefined if it is no JSON: V8's message quotes its input, and is not passed on. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-function fetchModelList(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
+interface ProbeRequest {
+  readonly path: string;
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+}
+
+function fetchText(
+  replica: RegisteredReplica,
+  { path, maxBytes, timeoutMs }: ProbeRequest,
+): Promise<string | null> {
   const { apiKey } = replica.config;
   return new Promise((resolve) => {
-    const handler = new ListHandler(resolve, timeoutMs);
+    const handler = new ProbeHandler(resolve, maxBytes, timeoutMs);
     replica.connections.dispatch(
       {
         method: 'GET',
-        path: `${replica.pathPrefix}/v1/models`,
+        path: replica.pathPrefix + path,
         headers: ['Accept', 'application/json', ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])],
       },
       handler,
@@ -61,16 +93,18 @@ function fetchModelList(replica: RegisteredReplica, timeoutMs: number): Promise<
 }
 
 /** Collects a bounded 200 answer within a deadline. */
-class ListHandler implements Dispatcher.DispatchHandler {
+class ProbeHandler implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   readonly #chunks: Buffer[] = [];
   #sizeBytes = 0;
+  readonly #maxBytes: number;
   readonly #resolve: (text: string | null) => void;
   readonly #deadline: NodeJS.Timeout;
   #isOver = false;
 
-  constructor(resolve: (text: string | null) => void, timeoutMs: number) {
+  constructor(resolve: (text: string | null) => void, maxBytes: number, timeoutMs: number) {
     this.#resolve = resolve;
+    this.#maxBytes = maxBytes;
     this.#deadline = setTimeout(() => this.#finish(null), timeoutMs);
   }
 
@@ -85,7 +119,7 @@ class ListHandler implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#sizeBytes += chunk.length;
-    if (this.#sizeBytes > MAX_LIST_BYTES) this.#finish(null);
+    if (this.#sizeBytes > this.#maxBytes) this.#finish(null);
     else this.#chunks.push(chunk);
   }
 

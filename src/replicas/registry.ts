@@ -25,7 +25,7 @@ export class RegisteredReplica {
   readonly connections: Pool;
   readonly #with: RegistryCollaborators;
   #config: ReplicaConfig;
-  #found: ReplicaKnowledge = { models: null, engine: null };
+  #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
   #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
 
   constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
@@ -50,6 +50,7 @@ export class RegisteredReplica {
     return {
       models: models === 'auto' ? this.#found.models : models,
       engine: engine === 'auto' ? this.#found.engine : engine,
+      engineVersion: this.#found.engineVersion,
     };
   }
 
@@ -111,9 +112,9 @@ export class RegisteredReplica {
     return isKnown ? true : null;
   }
 
-  /** Takes over what a probe found. */
-  learn(found: ReplicaKnowledge): void {
-    this.#found = found;
+  /** Takes over what a probe found, and keeps what others found. */
+  learn(found: Partial<ReplicaKnowledge>): void {
+    this.#found = { ...this.#found, ...found };
   }
 
   /** Takes over another configuration of the same server. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 import type { DeadlineClock } from '../http/deadline-clock.ts';
+import type { UpstreamConnection } from '../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../http/upstream-connections.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { type HealthLog, logFailing, logOk } from './health-log.ts';
@@ -30,8 +31,6 @@ export class Replica {
   readonly seed: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
-  /** The `system_fingerprint` member of its last usage chunk, as it was written; null while none was seen. */
-  readonly fingerprint: { text: Buffer | null } = { text: null };
   /** What the Host field of requests says. */
   readonly hostField: string;
   /** Whether it is known to take include_usage: its engine does, or it has streamed with it. */
@@ -40,6 +39,7 @@ export class Replica {
   #facts: TopologyReplica;
   #upstream: UpstreamConnections;
   #isRetired = false;
+  readonly #fingerprints = new WeakMap<UpstreamConnection, { text: Buffer | null }>();
 
   constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
     this.slot = facts.slot;
@@ -67,6 +67,11 @@ export class Replica {
   /** The engine whose wire habits apply; `openai` while it is not known. */
   get engine(): Engine {
     return this.#facts.knowledge.engine ?? 'openai';
+  }
+
+  /** The engine's release, where its habits depend on it; null while it is not known. */
+  get engineVersion(): string | null {
+    return this.#facts.knowledge.engineVersion;
   }
 
   /** Requests in flight on it, of all threads. */
@@ -111,6 +116,19 @@ export class Replica {
 
   set refusesIncludeUsage(refuses: boolean) {
     this.#with.shared.setRefusesIncludeUsage(this.slot, refuses);
+  }
+
+  /**
+   * The `system_fingerprint` member that came on this connection last, as it was written. A connection ends in one
+   * process, which has one fingerprint; the next may end in its successor.
+   */
+  fingerprintOf(connection: UpstreamConnection): { text: Buffer | null } {
+    let fingerprint = this.#fingerprints.get(connection);
+    if (fingerprint === undefined) {
+      fingerprint = { text: null };
+      this.#fingerprints.set(connection, fingerprint);
+    }
+    return fingerprint;
   }
 
   /** The connections of this thread to it. */

@@ -1,11 +1,13 @@
 import type { Engine, ReplicaConfig } from '../config/config.ts';
 
-/** What GET /v1/models told of a replica, or the configuration before any probe. */
+/** What a replica told of itself, or the configuration before any probe. */
 export interface ReplicaKnowledge {
   /** `null`: not known yet. `['*']`: serves any name. */
   readonly models: readonly string[] | null;
   /** `null`: not known yet; treated as `openai`. */
   readonly engine: Engine | null;
+  /** The release of a vLLM, three numbers; `null`: not known, or another engine. */
+  readonly engineVersion: string | null;
 }
 
 /** One replica as every thread knows it. The slot is its place in shared memory, and its identity. */

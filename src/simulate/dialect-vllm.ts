@@ -98,8 +98,8 @@ export const vllmDialect: Dialect = {
  */
 function usageOptions(answer: Answer): { atEnd: boolean; running: boolean } {
   const options = answer.streamOptions;
-  const atEnd = options !== null && options.include_usage !== false;
-  return { atEnd, running: atEnd && options.continuous_usage_stats === true };
+  const atEnd = options?.include_usage === true;
+  return { atEnd, running: atEnd && options?.continuous_usage_stats === true };
 }
 
 function toStep(answer: Answer, position: number, options: { atEnd: boolean; running: boolean }): Step {

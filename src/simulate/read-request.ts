@@ -17,7 +17,7 @@ export interface GenerationRequest {
   readonly kind: 'chat' | 'completion';
   readonly model: string;
   readonly stream: boolean;
-  /** `stream_options` as sent, or null: engines differ on what an object without include_usage asks for. */
+  /** `stream_options` as sent, or null. */
   readonly streamOptions: JsonObject | null;
   /** Choices a prompt. */
   readonly n: number;

@@ -88,6 +88,7 @@ describe('the request to the replica', () => {
     [CHAT, '{"model":"m"}'],
     [CHAT, '{"model":"m","stream":false}'],
     [CHAT, '{"model":"m","stream":"true"}'],
+    [CHAT, '{"model":"m","stream":null}'],
     [CHAT, '{"model":"m","stream":true,"stream":false}'],
     ['/v1/embeddings', '{"model":"m","stream":true}'],
   ] as const)('%s %s is not changed', async ([path, body]) => {
@@ -96,16 +97,112 @@ describe('the request to the replica', () => {
     expect((await (await pair.replica.nextRequest()).body).toString()).toBe(body);
   });
 
-  test('vLLM takes stream_options without the key as asking for usage: nothing is changed or withheld', async () => {
-    const body = '{"model":"m","stream":true,"stream_options":{}}';
+  test.for(['{}', '{"continuous_usage_stats":true}', '{"include_usage":"off"}'])(
+    'vLLM is asked where the client sent %s, and the chunk withheld',
+    async (options) => {
+      await using pair = await started('vllm');
+      const { replica, gateway } = pair;
+      replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
+
+      const text = await (
+        await gateway.post(CHAT, `{"model":"m","stream":true,"stream_options":${options}}`)
+      ).text();
+
+      const received = JSON.parse((await (await replica.nextRequest()).body).toString()) as object;
+      expect(received).toMatchObject({ stream_options: { include_usage: true } });
+      expect(text).toBe(chatChunk('x') + DONE);
+      expect(await gateway.nextRecord()).toMatchObject({ prompt_tokens: 3, completion_tokens: 1 });
+    },
+  );
+
+  test.for([
+    ['vllm', 'true', '"on"'],
+    ['vllm', 'true', '1'],
+    ['vllm', 'true', '"maybe"'],
+    ['llamacpp', 'true', '"maybe"'],
+    ['ollama', 'true', '1'],
+    ['openai', 'true', '"true"'],
+    ['llamacpp', '1', 'false'],
+    ['vllm', '"maybe"', 'false'],
+  ] as const)(
+    'to %s with stream %s and include_usage %s goes as it is, and so does the answer',
+    async ([engine, stream, includeUsage]) => {
+      const body = `{"model":"m","stream":${stream},"stream_options":{"include_usage":${includeUsage}}}`;
+      const answer = chatChunk('x') + usageChunk(3, 1) + DONE;
+      await using pair = await started(engine);
+      pair.replica.answer(answerStream([answer]));
+
+      const text = await (await pair.gateway.post(CHAT, body)).text();
+
+      expect((await (await pair.replica.nextRequest()).body).toString()).toBe(body);
+      expect(text).toBe(answer);
+    },
+  );
+
+  test('"stream":"on" is a stream to vLLM: its record has tokens', async () => {
     await using pair = await started('vllm');
-    const { replica, gateway } = pair;
-    replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
+    pair.replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
 
-    const text = await (await gateway.post(CHAT, body)).text();
+    const text = await (await pair.gateway.post(CHAT, '{"model":"m","stream":"on"}')).text();
 
-    expect((await (await replica.nextRequest()).body).toString()).toBe(body);
-    expect(text).toBe(chatChunk('x') + usageChunk(3, 1) + DONE);
+    expect(text).toBe(chatChunk('x') + DONE);
+    expect(await pair.gateway.nextRecord()).toMatchObject({ prompt_tokens: 3, completion_tokens: 1 });
+  });
+});
+
+describe('the release of a vLLM', () => {
+  const OPTIONS = '{"model":"m","stream":true,"stream_options":{}}';
+  const STREAM = [chatChunk('x'), usageChunk(3, 1), DONE];
+
+  test.for([
+    ['"0.17.1"', true],
+    ['"0.17.1rc1.dev5+g1234"', true],
+    ['"0.18.0"', false],
+    ['"0.1.dev1+g1234"', false],
+    ['"x0.17.1"', false],
+    ['17', false],
+    ['{"x":1}', false],
+    [`"${' '.repeat(5000)}"`, false],
+  ] as const)('that is told as %s decides whether it sends usage unasked: %s', async ([version, isAsked]) => {
+    await using replica = await startFakeReplica({ script: answerStream(STREAM) });
+    replica.answerVersion(answerJson(`{"version":${version}}`));
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url: replica.url, engine: 'vllm' }] });
+
+    const text = await (await gateway.post(CHAT, OPTIONS)).text();
+
+    expect((await (await replica.nextRequest()).body).toString() === OPTIONS).toBe(isAsked);
+    expect(text === STREAM.join('')).toBe(isAsked);
+  });
+
+  test('is asked for where the engine was found out, and again: a replica may come back with another', async () => {
+    await using replica = await startFakeReplica({
+      list: { models: ['m'], ownedBy: 'vllm' },
+      version: '0.17.1',
+      script: answerStream(STREAM),
+    });
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url: replica.url, models: 'auto', engine: 'auto' }],
+      config: { discovery: { models_interval: '100ms' } },
+    });
+    expect(await (await gateway.post(CHAT, OPTIONS)).text()).toBe(STREAM.join(''));
+
+    replica.answerVersion(answerJson({ version: '0.32.0' }));
+    await replica.untilProbes(replica.probes.length + 2);
+
+    expect(await (await gateway.post(CHAT, OPTIONS)).text()).toBe(chatChunk('x') + DONE);
+  });
+
+  test('is not waited for: a replica that never tells serves', async () => {
+    await using replica = await startFakeReplica({
+      list: { models: ['m'], ownedBy: 'vllm' },
+      script: answerStream(STREAM),
+    });
+    replica.answerVersion(() => undefined);
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url: replica.url, models: 'auto', engine: 'auto' }],
+    });
+
+    expect(await (await gateway.post(CHAT, OPTIONS)).text()).toBe(chatChunk('x') + DONE);
   });
 });
 
@@ -195,6 +292,48 @@ describe('the stream to the client', () => {
     const response = await pair.gateway.chat({ stream: true, stream_options: { include_usage: true } });
 
     expect(Buffer.from(await response.arrayBuffer()).equals(capture.body)).toBe(true);
+  });
+});
+
+describe('the fingerprint of a vLLM that generates several choices', () => {
+  const finishing = (index: number, more: object = {}) =>
+    event({ id: 'x', choices: [{ index, delta: {}, finish_reason: 'stop' }], ...more });
+  const streamOf = (fingerprint: string) =>
+    answerStream([
+      finishing(0) + chatChunk('b'),
+      finishing(1),
+      event({
+        ...{ id: 'x', choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } },
+        system_fingerprint: fingerprint,
+      }),
+      DONE,
+    ]);
+  const ask = async (gateway: StartedGateway) => await (await gateway.chat({ stream: true, n: 2 })).text();
+  const stamped = (fingerprint: string) => [
+    finishing(0, { system_fingerprint: fingerprint }) + chatChunk('b'),
+    finishing(1, { system_fingerprint: fingerprint }),
+    DONE,
+  ];
+
+  test('is put on each finishing chunk once a connection has shown it; never that of a process before', async () => {
+    await using first = await startFakeReplica({ script: streamOf('one') });
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url: first.url, engine: 'vllm' }],
+      config: { timeouts: { upstream_keep_alive: '60s' } },
+    });
+    const unstamped = (fingerprint: string) =>
+      [finishing(0) + chatChunk('b'), ...stamped(fingerprint).slice(1)].join('');
+
+    expect(await ask(gateway)).toBe(unstamped('one'));
+    expect(await ask(gateway)).toBe(stamped('one').join(''));
+
+    await first.close();
+    await using _second = await startFakeReplica({
+      port: Number(new URL(first.url).port),
+      script: streamOf('two'),
+    });
+    expect(await ask(gateway)).toBe(unstamped('two'));
+    expect(await ask(gateway)).toBe(stamped('two').join(''));
   });
 });
 

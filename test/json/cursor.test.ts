@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonCursor, JsonSyntaxError, MemberLimitError } from '../../src/json/cursor.ts';
+import { JsonCursor, JsonSyntaxError } from '../../src/json/cursor.ts';
+import { allowAtMost, type MemberAllowance, MemberLimitError } from '../../src/json/member-allowance.ts';
 
 /** Builds the value through the pull interface, as JSON.parse would. */
 function readValue(cursor: JsonCursor): unknown {
@@ -248,15 +249,16 @@ describe('a cursor over a JSON text', () => {
 
   it('goes over no more members and elements than it may, on all levels', () => {
     const bytes = Buffer.from('{"a":[1,[],{"b":2}],"c":3}');
-    const skipWith = (membersLeft: number) => {
-      const cursor = new JsonCursor(bytes);
-      cursor.membersLeft = membersLeft;
+    const skipWith = (allowance: MemberAllowance) => {
+      const cursor = new JsonCursor(bytes, 0, bytes.length, allowance);
       cursor.skip();
       return cursor;
     };
-    expect(skipWith(6).membersLeft).toBe(0);
-    expect(() => skipWith(5)).toThrow(MemberLimitError);
-    expect(() => skipWith(6).reset(bytes, 0, bytes.length).skip()).not.toThrow();
+    expect(() => skipWith(allowAtMost(5))).toThrow(MemberLimitError);
+    expect(() => skipWith(allowAtMost(6)).reset(bytes, 0, bytes.length).skip()).not.toThrow();
+    let askedCount = 0;
+    skipWith({ count: 2, onSpent: () => askedCount++ });
+    expect(askedCount).toBe(2);
   });
 
   it('nests as deep as the input, without recursion', () => {

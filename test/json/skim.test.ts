@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonSkimmer } from '../../src/json/skim.ts';
 
-const WANTED = { topLevel: ['usage', 'timings', 'error'] };
+const WANTED = ['usage', 'timings', 'error'];
 
 /** Pushes the bytes in pieces of these sizes, over and over; each piece is overwritten once it was pushed. */
 function skim(bytes: Buffer, sizes: readonly number[] = [bytes.length]): JsonSkimmer {
@@ -19,7 +19,7 @@ function skim(bytes: Buffer, sizes: readonly number[] = [bytes.length]): JsonSki
 }
 
 function capturedOf(skimmer: JsonSkimmer): Record<string, string> {
-  return Object.fromEntries([...skimmer.captured].map(([key, raw]) => [key, raw.toString()]));
+  return Object.fromEntries([...skimmer.captured].map(([key, raw]) => [key, raw.toString().trim()]));
 }
 
 describe('a skimmer of responses', () => {
@@ -34,7 +34,10 @@ describe('a skimmer of responses', () => {
       usage: '{"prompt_tokens":3,"details":{"usage":[1,2]}}',
       timings: 'null',
     });
-    expect(skimmer.finishReasons).toEqual(['stop', 'length']);
+    expect(skimmer.finished).toEqual([
+      { index: 1, reason: 'length' },
+      { index: 0, reason: 'stop' },
+    ]);
   });
 
   it('finds the same however the response is split, as JSON.parse would', () => {
@@ -70,8 +73,8 @@ describe('a skimmer of responses', () => {
           ...(usage === undefined ? {} : { usage }),
           ...(error === undefined ? {} : { error }),
         });
-        const reasons = (parsed.choices ?? []).map((each) => each.finish_reason);
-        expect(skimmer.finishReasons).toEqual(reasons.filter((reason) => typeof reason === 'string'));
+        const reasons = (parsed.choices ?? []).map((each, index) => ({ index, reason: each.finish_reason }));
+        expect(skimmer.finished).toEqual(reasons.filter(({ reason }) => typeof reason === 'string'));
       }),
       { numRuns: 500 },
     );
@@ -86,7 +89,7 @@ describe('a skimmer of responses', () => {
       [7],
     );
     expect(capturedOf(skimmer)).toEqual({ usage: '2' });
-    expect(skimmer.finishReasons).toEqual(['b']);
+    expect(skimmer.finished).toEqual([{ index: 0, reason: 'b' }]);
   });
 
   it('keeps nothing of a member that is too large', () => {
@@ -109,7 +112,7 @@ describe('a skimmer of responses', () => {
     (text) => {
       const skimmer = skim(Buffer.from(text), [3]);
       expect(capturedOf(skimmer)).toEqual({});
-      expect(skimmer.finishReasons).toEqual([]);
+      expect(skimmer.finished).toEqual([]);
     },
   );
 
@@ -145,7 +148,7 @@ describe('a skimmer of responses', () => {
 
   it('takes no more choices than anybody asks for', () => {
     const choices = Array.from({ length: 100_000 }, () => '{"finish_reason":"stop"}').join(',');
-    expect(skim(Buffer.from(`{"choices":[${choices}]}`)).finishReasons).toHaveLength(1024);
+    expect(skim(Buffer.from(`{"choices":[${choices}]}`)).finished).toHaveLength(1024);
   });
 
   it('goes over megabytes of embeddings to the usage behind them', () => {

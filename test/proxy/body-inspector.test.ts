@@ -92,6 +92,47 @@ describe('a body inspector', () => {
     );
   });
 
+  it('finishes small ones before large ones that came first, whatever is under way', async () => {
+    const inspector = createInspector();
+    const order: string[] = [];
+    const inspect = async (name: string, body: Buffer) => {
+      await inspector.inspect([body], CHAT);
+      order.push(name);
+    };
+    const toSmall = (name: string) => [name, bodyOf('x'.repeat(200_000))] as const;
+    const toLarge = (name: string) =>
+      [name, Buffer.from(`{"model":"m","messages":[${'"a",'.repeat(2_000_000)}""]}`)] as const;
+    // Made before any is sent: they come to the thread together.
+    const [first, second] = [['a', 'b', 'c'].map(toSmall), ['d', 'e'].map(toSmall)];
+    const larges = ['L1', 'L2', 'L3'].map(toLarge).map((large) => inspect(...large));
+    await Promise.all(first.map((small) => inspect(...small)));
+    // The thread is at the first of the large ones, or about to begin: these arrive meanwhile.
+    await Promise.all(second.map((small) => inspect(...small)));
+    await Promise.all(larges);
+
+    expect(order.slice(0, 3)).toEqual(['a', 'b', 'c']);
+    const places = (names: readonly string[]) => names.map((name) => order.indexOf(name));
+    expect(Math.max(...places(['d', 'e']))).toBeLessThan(Math.min(...places(['L2', 'L3'])));
+    expect(places(['L1', 'L2', 'L3'])).toEqual(places(['L1', 'L2', 'L3']).toSorted((a, b) => a - b));
+  });
+
+  it('finds in a body that gave way to others what it finds in one that did not', async () => {
+    const inspector = createInspector();
+    const hasher = createPrefixHasher(settings);
+    const contents = Array.from({ length: 6 }, (_, i) => `${i} Grüße, `);
+    const bodies = contents.flatMap((content, i) => [
+      Buffer.from(`{"model":"m","messages":[${'0,'.repeat(400_000)}{"content":"${content.repeat(9)}"}]}`),
+      bodyOf(content.repeat(20_000 + i)),
+    ]);
+    const found = await Promise.all(bodies.map((body) => inspector.inspect([Buffer.from(body)], CHAT)));
+    for (const [i, body] of bodies.entries()) {
+      const inspected = found[i];
+      if (inspected === undefined) throw new Error('not inspected');
+      expect(inspected.bytes.equals(body)).toBe(true);
+      expect(inspected.describeText()).toEqual(describeRequestText(body, inspected.facts, CHAT, hasher));
+    }
+  });
+
   it('refuses a body that is no JSON without telling what is in it', async () => {
     const inspector = createInspector();
     expect(() => inspector.inspect([Buffer.from('canary')], CHAT)).toThrow('invalid_json');

@@ -95,8 +95,8 @@ describe('a stream read by pattern', () => {
   function relay(reads: readonly Buffer[], engine: 'vllm' | 'llamacpp' | null) {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
     const endpoint = '/v1/chat/completions';
-    const undo = engine && undoRulesFor(engine, endpoint, { continuousUsageStats: false }, { text: null });
-    const relayed = new EventRelay({ maxEventBytes: 1024 ** 2, undo, tap });
+    const undo = engine && undoRulesFor(engine, endpoint, { continuousUsageStats: false });
+    const relayed = new EventRelay({ maxEventBytes: 1024 ** 2, undo, remembered: { text: null }, tap });
     const out: Buffer[] = [];
     for (const read of reads) out.push(...relayed.push(read, 1));
     out.push(...relayed.end());

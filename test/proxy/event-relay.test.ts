@@ -25,11 +25,8 @@ function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024
   const { engine, endpoint = '/v1/chat/completions', continuousUsageStats = false, n = 1 } = what;
   const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
   const tap = new StreamTap(0, usage);
-  const undo =
-    what.isInjected === false
-      ? null
-      : undoRulesFor(engine, endpoint, { continuousUsageStats }, { text: null });
-  const events = new EventRelay({ maxEventBytes, undo, tap });
+  const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
+  const events = new EventRelay({ maxEventBytes, undo, remembered: { text: null }, tap });
   const out: Buffer[] = [];
   reads.forEach((read, i) => {
     out.push(...events.push(read, i));
@@ -191,7 +188,7 @@ describe('undoing our include_usage', () => {
 describe('without injection', () => {
   test('every read goes out as it came, at once', () => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const events = new EventRelay({ maxEventBytes: 1024, undo: null, tap });
+    const events = new EventRelay({ maxEventBytes: 1024, undo: null, remembered: { text: null }, tap });
     for (const read of cutAt(readCapture('vllm/chat-stream-usage').body, [3, 500, 501, 900])) {
       expect(events.push(read, 0)).toEqual([read]);
     }
@@ -202,13 +199,8 @@ describe('without injection', () => {
 describe('what is held', () => {
   const create = (engine: Engine) => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const undo = undoRulesFor(
-      engine,
-      '/v1/chat/completions',
-      { continuousUsageStats: false },
-      { text: null },
-    );
-    return new EventRelay({ maxEventBytes: 1024, undo, tap });
+    const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
+    return new EventRelay({ maxEventBytes: 1024, undo, remembered: { text: null }, tap });
   };
   const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
 
@@ -230,6 +222,32 @@ describe('what is held', () => {
     expect(sent(events.push(Buffer.from(usage.slice(cut)), 0))).toBe('');
   });
 
+  test.each([
+    ['a second line of data', 'data: {"choices":\ndata: [{'],
+    ['another field before the data', 'event: x\ndata: {"choices":[{"index":0'],
+    ['choices that are no list', 'data: {"choices":{"x":[{"index":0'],
+    ['choices further in', 'data: {"x":{"choices":[{"index":0'],
+    ['choices in a string', 'data: {"x":"\\"choices\\":[{'],
+    ['a list of something else', 'data: {"choices":[1,[{"index":0'],
+  ])('a prefix shows nothing yet: %s', (_name, prefix) => {
+    const events = create('sglang');
+    for (const byte of Buffer.from(prefix)) expect(sent(events.push(Buffer.of(byte), 0))).toBe('');
+    expect(sent(events.push(Buffer.from('\n\n'), 0))).toBe(`${prefix}\n\n`);
+  });
+
+  test.each([
+    ['no object', 'data:  [', '{}]'],
+    ['a choice behind something else', 'data: {"x":[{}], "choices" : [ {', '}]}'],
+    ['a choice behind what is none', 'data: {"choices":[null,{', '}]}'],
+  ])('byte by byte, what shows that an event passes lets it go: %s', (_name, prefix, rest) => {
+    for (const next of ['', delta('a')]) {
+      const events = create('sglang');
+      const reads = [...Buffer.from(next + prefix)].map((byte) => sent(events.push(Buffer.of(byte), 0)));
+      expect(reads.join('')).toBe(next + prefix);
+      expect(sent(events.push(Buffer.from(rest), 0))).toBe(rest);
+    }
+  });
+
   test('[DONE] is never held', () => {
     expect(sent(create('vllm').push(Buffer.from('data: [DO'), 0))).toBe('data: [DO');
   });
@@ -244,5 +262,44 @@ describe('what is held', () => {
     expect(
       sent(events.push(Buffer.from(event({ choices: [], usage: USAGE, system_fingerprint: 'f' })), 0)),
     ).toBe('');
+  });
+});
+
+/**
+ * Joined anew with each read, these would take minutes: the tests fail by their time-out, and need a tenth of a second
+ * otherwise.
+ */
+describe('an event of 4 MB', { timeout: 30_000 }, () => {
+  const SIZE = 4_000_000;
+  const inSmallReads = (text: string) => {
+    const whole = Buffer.from(text);
+    return Array.from({ length: Math.ceil(whole.length / 16) }, (_, i) =>
+      whole.subarray(i * 16, i * 16 + 16),
+    );
+  };
+  const content = delta('x'.repeat(SIZE));
+  const events = [
+    ['without injection', 'openai', false, content],
+    ['that has to be whole', 'vllm', true, content],
+    ['whose beginning shows that it passes', 'sglang', true, content],
+    [
+      'whose beginning shows nothing',
+      'sglang',
+      true,
+      event({ x: 'x'.repeat(SIZE), choices: [{ index: 0 }] }),
+    ],
+    ['that begins with blanks', 'sglang', true, content.replace('data: ', `data: ${' '.repeat(SIZE)}`)],
+    ['of short lines of data', 'vllm', true, `${'data: x\n'.repeat(SIZE / 8)}\n`],
+    ['of lines without anything', 'vllm', true, `${'data\n'.repeat(SIZE / 5)}\n`],
+  ] as const;
+
+  test.for(events)('%s is taken in reads of 16 bytes', ([, engine, isInjected, text]) => {
+    const { text: relayed } = relay(inSmallReads(text + DONE), { engine, isInjected }, 3 * SIZE);
+    expect(relayed === text + DONE).toBe(true);
+  });
+
+  test.for(events)('%s is taken when it is past the limit', ([, engine, isInjected, text]) => {
+    const { text: relayed } = relay(inSmallReads(text + DONE), { engine, isInjected }, SIZE / 4);
+    expect(relayed === text + DONE).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isUsageAsked, spliceIncludeUsage } from '../../src/proxy/include-usage.ts';
+import type { RecordedEndpoint } from '../../otel/request-record.ts';
+import { isUsageToBeAsked, readUsageWish, spliceIncludeUsage } from '../../src/proxy/include-usage.ts';
 import { readRequestFacts } from '../../src/proxy/request-facts.ts';
 
 function splice(text: string): string {
@@ -142,20 +143,133 @@ describe('the include_usage splice', () => {
   });
 });
 
-describe('whether the client asked for usage', () => {
+const ENGINES = ['vllm', 'sglang', 'llamacpp', 'tgi', 'ollama', 'openai'] as const;
+type Named = (typeof ENGINES)[number];
+const PYDANTIC: readonly Named[] = ['vllm', 'sglang'];
+
+function wishOf(streamOptions: string, engine: Named, engineVersion: string | null = null) {
+  const text = `{"model":"m"${streamOptions === '' ? '' : `,"stream_options":${streamOptions}`}}`;
+  const facts = readRequestFacts(Buffer.from(text), '/v1/chat/completions');
+  return readUsageWish(facts.streamOptions, { engine, engineVersion });
+}
+
+describe('what the client says about usage', () => {
+  it.each(ENGINES)('is the same to every engine in what the API knows: %s', (engine) => {
+    expect(wishOf('', engine)).toBe('not_asked');
+    expect(wishOf('null', engine)).toBe('not_asked');
+    expect(wishOf('{"include_usage":false}', engine)).toBe('not_asked');
+    expect(wishOf('{"include_usage":true}', engine)).toBe('asked');
+    expect(wishOf('{"include_usage":false,"include_usage":true}', engine)).toBe('asked');
+  });
+
+  it.each(['{}', '{"continuous_usage_stats":true}', '{"include_usage":null}', '{"x":1}'])(
+    'is nothing in %s; TGI, whose options need include_usage, gets it as it is',
+    (options) => {
+      for (const engine of ENGINES) {
+        expect(wishOf(options, engine)).toBe(engine === 'tgi' ? 'refused' : 'not_asked');
+      }
+    },
+  );
+
   it.each([
-    ['', false, false],
-    [',"stream_options":null', false, false],
-    [',"stream_options":{}', false, true],
-    [',"stream_options":{"continuous_usage_stats":true}', false, true],
-    [',"stream_options":{"include_usage":true}', true, true],
-    [',"stream_options":{"include_usage":false}', false, false],
-    [',"stream_options":{"include_usage":null}', false, false],
-  ])('%j: elsewhere %s, on vLLM %s', (member, elsewhere, onVllm) => {
-    const facts = readRequestFacts(Buffer.from(`{"model":"m"${member}}`), '/v1/chat/completions');
-    expect(isUsageAsked(facts, 'vllm')).toBe(onVllm);
-    for (const engine of ['openai', 'sglang', 'llamacpp', 'tgi', 'ollama'] as const) {
-      expect(isUsageAsked(facts, engine)).toBe(elsewhere);
+    '1',
+    '1.0',
+    '1e0',
+    '"1"',
+    '"true"',
+    '"True"',
+    '"TRUE"',
+    '"t"',
+    '"y"',
+    '"on"',
+    '"yes"',
+    '"\\u006fn"',
+  ])('is a yes to pydantic and to nobody else: %s', (value) => {
+    for (const engine of ENGINES) {
+      const expected = PYDANTIC.includes(engine) ? 'asked' : 'refused';
+      expect(wishOf(`{"include_usage":${value}}`, engine)).toBe(expected);
+    }
+  });
+
+  it.each(['0', '-0', '0.0', '"0"', '"false"', '"FALSE"', '"f"', '"n"', '"no"', '"off"'])(
+    'is a no to pydantic and to nobody else: %s',
+    (value) => {
+      for (const engine of ENGINES) {
+        const expected = PYDANTIC.includes(engine) ? 'not_asked' : 'refused';
+        expect(wishOf(`{"include_usage":${value}}`, engine)).toBe(expected);
+      }
+    },
+  );
+
+  it.each([
+    '"maybe"',
+    '"trues"',
+    '" true"',
+    '""',
+    '2',
+    '-1',
+    '0.5',
+    '1e999',
+    '[]',
+    '[true]',
+    '{}',
+    `"${'1'.repeat(100)}"`,
+  ])('is refused by every engine: %s', (value) => {
+    for (const engine of ENGINES) expect(wishOf(`{"include_usage":${value}}`, engine)).toBe('refused');
+  });
+
+  it.each(['7', '"x"', '[]', 'true'])('is refused where the options are no object: %s', (options) => {
+    for (const engine of ENGINES) expect(wishOf(options, engine)).toBe('refused');
+  });
+
+  it('is refused for running figures only by engines that know them', () => {
+    for (const engine of ENGINES) {
+      const expected = PYDANTIC.includes(engine) ? 'refused' : 'asked';
+      expect(wishOf('{"include_usage":true,"continuous_usage_stats":"maybe"}', engine)).toBe(expected);
+    }
+  });
+
+  it.each([
+    ['0.17.9', 'asked'],
+    ['0.6.0', 'asked'],
+    ['0.18.0', 'not_asked'],
+    ['0.32.0', 'not_asked'],
+    ['1.0.0', 'not_asked'],
+    [null, 'not_asked'],
+  ] as const)('in options without include_usage depends on the release of vLLM: %s', (version, expected) => {
+    expect(wishOf('{}', 'vllm', version)).toBe(expected);
+    expect(wishOf('{"continuous_usage_stats":true}', 'vllm', version)).toBe(expected);
+    expect(wishOf('{"include_usage":null}', 'vllm', version)).toBe('not_asked');
+    expect(wishOf('null', 'vllm', version)).toBe('not_asked');
+    expect(wishOf('{}', 'sglang', version)).toBe('not_asked');
+  });
+});
+
+describe('whether usage is to be asked for', () => {
+  const isToBeAsked = (
+    members: string,
+    engine: Named,
+    endpoint: RecordedEndpoint = '/v1/chat/completions',
+  ) => {
+    const facts = readRequestFacts(Buffer.from(`{"model":"m"${members}}`), endpoint);
+    return isUsageToBeAsked(facts, endpoint, { engine, engineVersion: null });
+  };
+
+  it('is so for a stream of chat or completions whose client did not ask', () => {
+    for (const engine of ENGINES) {
+      expect(isToBeAsked(',"stream":true', engine)).toBe(true);
+      expect(isToBeAsked(',"stream":true', engine, '/v1/completions')).toBe(true);
+      expect(isToBeAsked(',"stream":true', engine, '/v1/embeddings')).toBe(false);
+      expect(isToBeAsked(',"stream":true,"stream_options":{"include_usage":true}', engine)).toBe(false);
+      for (const stream of ['', ',"stream":false', ',"stream":null', ',"stream":"maybe"', ',"stream":2']) {
+        expect(isToBeAsked(stream, engine)).toBe(false);
+      }
+    }
+  });
+
+  it.each(['1', '"on"', '"true"', '1.0'])('depends on who takes it for a stream: %s', (stream) => {
+    for (const engine of ENGINES) {
+      expect(isToBeAsked(`,"stream":${stream}`, engine)).toBe(PYDANTIC.includes(engine));
     }
   });
 });

@@ -23,7 +23,7 @@ describe('the facts of a request', () => {
       stream: true,
       n: 2,
       maxTokens: 5,
-      streamOptions: { isObject: true, includeUsage: false, continuousUsageStats: true },
+      streamOptions: { kind: 'object', includeUsage: false, continuousUsageStats: true },
     });
     expect(textAt(text, facts.text)).toBe('[ {"role":"user"} ]');
     expect(textAt(text, facts.tools)).toBe('[{"type":"function"}]');
@@ -43,7 +43,7 @@ describe('the facts of a request', () => {
     const text = `{"model":1,"model":"first","model":"last","stream":true,"stream":1,"max_tokens":5,"max_tokens":"6",
       "messages":[1],"messages":[2],"stream_options":{"include_usage":true},"stream_options":{"include_usage":null}}`;
     const facts = factsOf(text);
-    expect(facts).toMatchObject({ model: 'last', stream: false, maxTokens: undefined });
+    expect(facts).toMatchObject({ model: 'last', stream: 1, maxTokens: undefined });
     expect(facts.streamOptions.includeUsage).toBe(null);
     expect(textAt(text, facts.text)).toBe('[2]');
     expect(facts.streamOptions.spans.map((span) => textAt(text, span))).toEqual([
@@ -75,19 +75,28 @@ describe('the facts of a request', () => {
   });
 
   it.each([
-    ['', 'absent', false, 0],
-    [',"stream_options":null', 'absent', false, 1],
-    [',"stream_options":"yes"', 'absent', false, 1],
-    [',"stream_options":{}', 'absent', true, 1],
-    [',"stream_options":{"include_usage":"yes"}', false, true, 1],
-    [',"stream_options":{"include_usage":false,"include_usage":true}', true, true, 1],
-    [',"stream_options":{"include_usage":true},"stream_options":7', 'absent', false, 2],
-    [',"x":{"stream_options":{"include_usage":true}}', 'absent', false, 0],
-  ])('understand %j as include_usage %s', (member, includeUsage, isObject, count) => {
+    ['', 'absent', undefined, 0],
+    [',"stream_options":null', 'null', undefined, 1],
+    [',"stream_options":"yes"', 'string', undefined, 1],
+    [',"stream_options":{}', 'object', undefined, 1],
+    [',"stream_options":{"include_usage":null}', 'object', null, 1],
+    [',"stream_options":{"include_usage":"yes"}', 'object', 'yes', 1],
+    [',"stream_options":{"include_usage":1.0}', 'object', 1, 1],
+    [',"stream_options":{"include_usage":false,"include_usage":true}', 'object', true, 1],
+    [',"stream_options":{"include_usage":true},"stream_options":7', 'number', undefined, 2],
+    [',"x":{"stream_options":{"include_usage":true}}', 'absent', undefined, 0],
+  ])('tell of %j the kind %s and include_usage as it was sent: %j', (member, kind, includeUsage, count) => {
     const { streamOptions } = factsOf(`{"model":"m"${member}}`);
-    expect(streamOptions).toMatchObject({ includeUsage, isObject });
+    expect(streamOptions).toMatchObject({ kind, includeUsage });
     expect(streamOptions.spans).toHaveLength(count);
   });
+
+  it.each(['[]', '{"a":1}', '"falsey"', '"secret prompt"', `"${'\\u0074'.repeat(6)}"`])(
+    'keep nothing of a stream that nobody takes for a boolean: %s',
+    (value) => {
+      expect(factsOf(`{"model":"m","stream":${value}}`).stream).toBe('?');
+    },
+  );
 
   it.each([
     '',
@@ -139,7 +148,7 @@ describe('the facts of a request', () => {
         const parsed = Object.fromEntries([...members, ['model', 'm']]);
         const text = JSON.stringify(parsed, null, 1);
         const facts = factsOf(text);
-        expect(facts.stream).toBe(parsed.stream === true);
+        if (typeof parsed.stream === 'boolean') expect(facts.stream).toBe(parsed.stream);
         for (const [span, key] of [
           [facts.text, 'messages'],
           [facts.tools, 'tools'],

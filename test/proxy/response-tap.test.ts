@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '../../otel/request-record.ts';
 import { EventRelay } from '../../src/proxy/event-relay.ts';
@@ -15,7 +16,7 @@ function tapped(
 ): Partial<RequestRecord> {
   const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
   const tap = new StreamTap(ARRIVED_MS, usage);
-  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, tap });
+  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, remembered: { text: null }, tap });
   for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
   relay.end();
   const record: Partial<RequestRecord> = {};
@@ -23,18 +24,24 @@ function tapped(
   return record;
 }
 
-/** What the record says of a JSON response, which is the same whether it came in one read or byte by byte. */
+/** What the record says of a JSON response that comes in these reads. */
+function tappedReads(reads: readonly Buffer[]): Partial<RequestRecord> {
+  const tap = new JsonTap();
+  for (const read of reads) tap.push(read);
+  const record: Partial<RequestRecord> = {};
+  tap.fill(record);
+  return record;
+}
+
+/** What the record says of a JSON response, which is the same in one read, in two cut anywhere, and byte by byte. */
 function tappedJson(text: string): Partial<RequestRecord> {
   const whole = Buffer.from(text);
-  const [inOneRead, byteByByte] = [[whole], [...whole].map((byte) => Buffer.of(byte))].map((chunks) => {
-    const tap = new JsonTap();
-    for (const chunk of chunks) tap.push(chunk);
-    const record: Partial<RequestRecord> = {};
-    tap.fill(record);
-    return record;
-  });
-  expect(inOneRead).toEqual(byteByByte);
-  return inOneRead ?? {};
+  const inOneRead = tappedReads([whole]);
+  expect(tappedReads([...whole].map((byte) => Buffer.of(byte)))).toEqual(inOneRead);
+  for (let cut = 0; cut <= whole.length; cut++) {
+    expect(tappedReads([whole.subarray(0, cut), whole.subarray(cut)]), `cut at ${cut}`).toEqual(inOneRead);
+  }
+  return inOneRead;
 }
 
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
@@ -248,6 +255,105 @@ describe('finish reasons and timings', () => {
     const usage = { prompt_tokens: 1, completion_tokens: 1 };
     expect(tapped([[1010, data({ choices: [], usage, [member]: timings })]]).timings).toEqual(expected);
     expect(tappedJson(JSON.stringify({ choices: [], [member]: timings })).timings).toEqual(expected);
+  });
+});
+
+describe('a JSON answer', () => {
+  const choicesOf = (...choices: readonly string[]) => `{"choices":[${choices.join()}]}`;
+
+  test.for([
+    [
+      'in the place that its index names',
+      choicesOf('{"index":2,"finish_reason":"stop"}'),
+      ['unknown', 'unknown', 'stop'],
+    ],
+    ['in its own place without an index', choicesOf('null', '{"finish_reason":"stop"}'), ['unknown', 'stop']],
+    [
+      'in its own place if the index is a string',
+      choicesOf('{"index":"7","finish_reason":"stop"}'),
+      ['stop'],
+    ],
+    ['nowhere if the index is no count', choicesOf('{"index":0.5,"finish_reason":"stop"}'), undefined],
+    ['by the last of several indexes', choicesOf('{"index":3,"index":0,"finish_reason":"stop"}'), ['stop']],
+    [
+      'by the last of several lists',
+      `{"choices":[{"finish_reason":"no"}],${choicesOf('{"finish_reason":"stop"}').slice(1)}`,
+      ['stop'],
+    ],
+    ['with escapes in its name', choicesOf('{"f\\u0069nish_reason":"st\\u006fp"}'), ['stop']],
+  ] as const)('has a finish reason %s', ([, text, expected]) => {
+    expect(tappedJson(text).finish_reasons).toEqual(expected);
+  });
+
+  test.for([
+    ['the later one of timings and metrics', '{"metrics":{"a":1},"timings":{"b":2}}', { timings: { b: 2 } }],
+    ['the same the other way round', '{"timings":{"b":2},"metrics":{"a":1}}', { timings: { a: 1 } }],
+    ['no usage if the last is null', '{"usage":{"prompt_tokens":1},"usage":null}', {}],
+    ['no usage that is no JSON', '{"usage":{"prompt_tokens":NaN}}', {}],
+    ['no usage that is not over', '{"usage":{"prompt_tokens":1', {}],
+    ['usage before what is no JSON', '{"usage":{"prompt_tokens":1},"x":tru}', { prompt_tokens: 1 }],
+    ['usage in front of a second text', '{"usage":{"prompt_tokens":1}}{"usage":null}', { prompt_tokens: 1 }],
+  ] as const)('tells %s', ([, text, expected]) => {
+    expect(tappedJson(text)).toEqual(expected);
+  });
+
+  test('tells the same wherever its reads are cut, be it JSON or not', () => {
+    const scalar = fc.constantFrom(
+      ...['null', 'true', '0', '1', '-0', '7.0', '1e2', '1e999', 'NaN', '"stop"', '"a\\"b"', '"st\\u006fp"'],
+    );
+    const key = fc.constantFrom(
+      ...[
+        'usage',
+        'timings',
+        'metrics',
+        'choices',
+        'index',
+        'finish_reason',
+        'prompt_tokens',
+        'us\\u0061ge',
+        'x',
+      ].map((name) => `"${name}"`),
+    );
+    const space = fc.constantFrom('', '', ' ', '\n\t');
+    const { value } = fc.letrec<{ value: string }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4, withCrossShrink: true },
+        scalar,
+        fc
+          .array(fc.tuple(space, tie('value')), { maxLength: 3 })
+          .map((items) => `[${items.map((item) => item.join('')).join()}]`),
+        fc
+          .array(fc.tuple(space, key, space, fc.constant(':'), space, tie('value'), space), { maxLength: 4 })
+          .map((members) => `{${members.map((member) => member.join('')).join()}}`),
+      ),
+    }));
+    const finished = fc
+      .tuple(scalar, scalar)
+      .map(([index, reason]) => `{"index":${index},"finish_reason":${reason}}`);
+    const answer = fc
+      .array(
+        fc.oneof(
+          fc.tuple(key, value),
+          fc.tuple(
+            fc.constant('"choices"'),
+            fc.array(finished, { maxLength: 3 }).map((list) => `[${list.join()}]`),
+          ),
+        ),
+        { maxLength: 5 },
+      )
+      .map((members) => `{${members.map((member) => member.join(':')).join()}}`);
+    const scrap = fc.array(
+      fc.constantFrom(...'{}[]:,"\\ 1n'.split(''), '"usage"', '"choices":[{', '"finish_reason":"stop"'),
+      { maxLength: 6 },
+    );
+    const damaged = fc.tuple(answer, fc.nat(400), fc.nat(9), scrap).map(([text, at, count, pieces]) => {
+      const place = at % (text.length + 1);
+      return text.slice(0, place) + pieces.join('') + text.slice(place + count);
+    });
+    fc.assert(
+      fc.property(fc.oneof(answer, damaged), (text) => void tappedJson(text)),
+      { numRuns: 500 },
+    );
   });
 });
 

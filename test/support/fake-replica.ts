@@ -54,7 +54,7 @@ export interface FakeReplica extends AsyncDisposable {
   readonly url: string;
   /** The requests of clients, oldest first; the gateway's own probes are not among them. */
   readonly requests: readonly ReceivedRequest[];
-  /** The requests without X-Request-Id: the gateway's own. */
+  /** The requests without X-Request-Id, the gateway's own, but those for its version. */
   readonly probes: readonly ReceivedRequest[];
   /** Resolves when at least this many probes came. */
   untilProbes(count: number): Promise<readonly ReceivedRequest[]>;
@@ -62,6 +62,8 @@ export interface FakeReplica extends AsyncDisposable {
   list(list: ModelList | null): void;
   /** What the gateway's own requests get from now on. */
   answerProbes(script: Script): void;
+  /** What a request for its version gets from now on. */
+  answerVersion(script: Script): void;
   /** How many connections were ever opened. */
   readonly connectionCount: number;
   /** The behaviour from now on. */
@@ -86,6 +88,8 @@ export interface FakeReplicaOptions {
   readonly script?: Script;
   /** The answer to probes; without it they get a 404. */
   readonly list?: ModelList;
+  /** What it tells as a vLLM in GET /version; without it that is a 404. */
+  readonly version?: string;
   /** Where it listens; by default on a free port of 127.0.0.1. */
   readonly address?: string;
   readonly port?: number;
@@ -99,6 +103,8 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   const queued: Script[] = [];
   let script = options.script ?? answerJson(COMPLETION);
   let answerProbe = listModels(options.list ?? null);
+  const { version } = options;
+  let answerVersion = answerJson({ version }, { status: version === undefined ? 404 : 200 });
 
   // Idle connections stay open until the gateway or the test closes them.
   const server = createServer({
@@ -116,6 +122,10 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   });
   server.on('request', (request, response) => {
     const received = receive(request, response, connections.items.indexOf(request.socket) + 1);
+    if (received.header('x-request-id').length === 0 && request.url === '/version') {
+      void answerVersion(toExchange(received, response));
+      return;
+    }
     if (received.header('x-request-id').length === 0) {
       probes.push(received);
       void answerProbe(toExchange(received, response));
@@ -148,6 +158,9 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     },
     answerProbes(next) {
       answerProbe = next;
+    },
+    answerVersion(next) {
+      answerVersion = next;
     },
     get connectionCount() {
       return connections.items.length;

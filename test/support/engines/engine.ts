@@ -6,9 +6,12 @@ export interface UsageAsked {
   readonly continuous: boolean;
 }
 
+/** A boolean as a client may send it. */
+export type ClientFlag = boolean | null | number | string;
+
 /** `stream_options` as a client may send it. */
 export interface ClientStreamOptions {
-  readonly include_usage?: boolean | null;
+  readonly include_usage?: ClientFlag;
   readonly continuous_usage_stats?: boolean;
 }
 
@@ -42,8 +45,11 @@ export interface ScriptedEngine {
   readonly name: string;
   /** The replica's `engine` in the configuration. */
   readonly engine: string;
+  /** What it tells in GET /version. */
+  readonly version?: string;
   readonly contentType: string;
-  readonly readAsked: (options: ClientStreamOptions | null | undefined) => UsageAsked;
+  /** Null: it answers 400 or 422. */
+  readonly readAsked: (options: ClientStreamOptions | null | undefined) => UsageAsked | null;
   readonly cases: readonly EngineCase[];
 }
 
@@ -59,9 +65,23 @@ export function when<T extends object>(condition: boolean, members: T): T | Reco
   return condition ? members : {};
 }
 
+/** A member that has to be a boolean, and may be null: the value, or null if it is refused. */
+function readStrictly(flag: ClientFlag | undefined): boolean | null {
+  if (flag === undefined || flag === null) return false;
+  return typeof flag === 'boolean' ? flag : null;
+}
+
+/** A boolean of pydantic's lax mode. */
+export function readLaxly(flag: ClientFlag | undefined): boolean | null {
+  const text = String(flag ?? false).toLowerCase();
+  if (/^(1|t|y|on|yes|true)$/.test(text)) return true;
+  return /^(0|f|n|no|off|false)$/.test(text) ? false : null;
+}
+
 /** Asked by `include_usage: true` and nothing else; running figures are not known to the engine. */
-export function readIncludeUsage(options: ClientStreamOptions | null | undefined): UsageAsked {
-  return { usage: options?.include_usage === true, continuous: false };
+export function readIncludeUsage(options: ClientStreamOptions | null | undefined): UsageAsked | null {
+  const usage = readStrictly(options?.include_usage);
+  return usage === null ? null : { usage, continuous: false };
 }
 
 /** What an engine answers to this request body. */
@@ -71,6 +91,11 @@ export function answerOf(engine: ScriptedEngine, exchange: EngineCase, body: str
   if (refusal !== undefined && stream_options !== undefined) {
     return { status: refusal.status, contentType: 'application/json', body: Buffer.from(refusal.body) };
   }
-  const events = exchange.toEvents(engine.readAsked(stream_options));
+  const asked = engine.readAsked(stream_options);
+  if (asked === null) {
+    const error = { message: 'include_usage: not a valid boolean', type: 'BadRequestError' };
+    return { status: 400, contentType: 'application/json', body: Buffer.from(JSON.stringify({ error })) };
+  }
+  const events = exchange.toEvents(asked);
   return { status: 200, contentType: engine.contentType, body: Buffer.from(events.join('')) };
 }

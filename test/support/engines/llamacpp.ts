@@ -146,6 +146,16 @@ export const llamacpp: ScriptedEngine = {
     ...capturedCases,
     chatCase('chat', TEXT),
     chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, verbose', TEXT, {
+      source: `${SERVER}: to_json_oaicompat_chat_stream; measured with build 11434`,
+      request: { verbose: true },
+      toEvents: (asked) =>
+        toChat(TEXT, asked).map((event) =>
+          event.includes('"choices":[]') || event === DONE_EVENT
+            ? event
+            : event.replace(/\}\n\n$/, `,"__verbose":${JSON.stringify({ index: 0, timings: TIMINGS })}}\n\n`),
+        ),
+    }),
     chatCase('chat, pings', TEXT, {
       source: 'ggml-org/llama.cpp#24013',
       toEvents: (asked) => [

@@ -9,12 +9,14 @@ import { ollama } from './ollama.ts';
 import { openai } from './openai.ts';
 import { sglang } from './sglang.ts';
 import { tgi } from './tgi.ts';
-import { vllm } from './vllm.ts';
+import { vllm, vllmBefore0180 } from './vllm.ts';
 
 /** The columns of the matrix. */
-export const ENGINES: readonly ScriptedEngine[] = [vllm, sglang, llamacpp, tgi, ollama, lmstudio, openai].map(
-  (engine) => ({ ...engine, cases: [...engine.cases, ...refusalsOf(engine)] }),
-);
+export const ENGINES: readonly ScriptedEngine[] = [
+  vllm,
+  vllmBefore0180,
+  ...[sglang, llamacpp, tgi, ollama, lmstudio, openai],
+].map((engine) => ({ ...engine, cases: [...engine.cases, ...refusalsOf(engine)] }));
 
 /** What a client sends as `stream_options`; undefined: no such member. */
 const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
@@ -26,6 +28,11 @@ const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
   { continuous_usage_stats: true },
   { include_usage: false, continuous_usage_stats: true },
   { include_usage: true, continuous_usage_stats: true },
+  // What some take for a boolean, and others refuse.
+  { include_usage: null },
+  { include_usage: 'on' },
+  { include_usage: 0, continuous_usage_stats: true },
+  { include_usage: 'maybe' },
 ];
 
 /** The `stream_options` with which this exchange is compared. */
@@ -64,9 +71,12 @@ export class Cell implements AsyncDisposable {
 
   /** Starts both, and lets one ordinary stream pass: what the gateway learns of a replica, it has learnt. */
   static async start(engine: ScriptedEngine, exchange: EngineCase): Promise<Cell> {
-    const replica = await startFakeReplica();
+    const { version } = engine;
+    const replica = await startFakeReplica(version === undefined ? {} : { version });
     const gateway = await startGateway({
       replicas: [{ name: 'a', url: replica.url, engine: engine.engine }],
+      // What a connection has shown is known as long as it is open.
+      config: { timeouts: { upstream_keep_alive: '60s' } },
     });
     const cell = new Cell(engine, exchange, replica, gateway);
     const [ordinary] = engine.cases;

@@ -2,6 +2,7 @@ import {
   type ClientStreamOptions,
   DONE_EVENT,
   type EngineCase,
+  readLaxly,
   type ScriptedEngine,
   toEvent,
   type UsageAsked,
@@ -26,11 +27,9 @@ const chat = { id: 'a1b2', object: 'chat.completion.chunk', created: 1_795_000_0
 const completion = { id: 'a1b2', object: 'text_completion', created: 1_795_000_000, model: 'm' };
 
 /** Running figures are a switch of their own (utils.py, should_include_usage). */
-function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked {
-  return {
-    usage: options?.include_usage === true,
-    continuous: options?.continuous_usage_stats === true,
-  };
+function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked | null {
+  const usage = readLaxly(options?.include_usage);
+  return usage === null ? null : { usage, continuous: options?.continuous_usage_stats === true };
 }
 
 function running(plan: Plan, continuous: boolean): object {

@@ -89,7 +89,9 @@ export const tgi: ScriptedEngine = {
   name: 'tgi',
   engine: 'tgi',
   contentType: 'text/event-stream',
-  readAsked: readIncludeUsage,
+  // The member is required where there are options (huggingface/text-generation-inference, docs/openapi.json).
+  readAsked: (options) =>
+    options && typeof options.include_usage !== 'boolean' ? null : readIncludeUsage(options),
   cases: [
     chatCase('chat', TEXT),
     chatCase('chat, tool call', TOOL),

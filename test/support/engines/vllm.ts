@@ -3,6 +3,7 @@ import {
   type ClientStreamOptions,
   DONE_EVENT,
   type EngineCase,
+  readLaxly,
   type ScriptedEngine,
   toEvent,
   type UsageAsked,
@@ -16,11 +17,16 @@ const FINGERPRINT = { system_fingerprint: 'vllm-0.32.0-ca8f72e5' };
 const chat = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_795_242_525, model: 'm' };
 const completion = { id: 'cmpl-1', object: 'text_completion', created: 1_795_242_542, model: 'm' };
 
-/** `include_usage` defaults to true in an object; running figures need it. */
-function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked {
-  if (options === null || options === undefined) return { usage: false, continuous: false };
-  const usage = options.include_usage === undefined || options.include_usage === true;
-  return { usage, continuous: usage && options.continuous_usage_stats === true };
+/** Running figures need `include_usage`, which defaults to false (vllm-project/vllm#36379). */
+function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked | null {
+  const usage = readLaxly(options?.include_usage);
+  return usage === null ? null : { usage, continuous: usage && options?.continuous_usage_stats === true };
+}
+
+/** `include_usage` defaulted to true in an object. */
+function readAskedBefore0180(options: ClientStreamOptions | null | undefined): UsageAsked | null {
+  const isUnset = options !== null && options !== undefined && options.include_usage === undefined;
+  return readAsked(isUnset ? { ...options, include_usage: true } : options);
 }
 
 /** The figures of one choice so far. */
@@ -156,6 +162,7 @@ const completionCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}
 export const vllm: ScriptedEngine = {
   name: 'vllm',
   engine: 'vllm',
+  version: '0.32.0',
   contentType: 'text/event-stream; charset=utf-8',
   readAsked,
   cases: [
@@ -189,7 +196,8 @@ export const vllm: ScriptedEngine = {
       request: { n: 2 },
       toEvents: () => toChat(TWO_CHOICES, { usage: true, continuous: true }),
       // Asked for running figures that they do not want summed up, such a server looks like any other.
-      isComparable: (options) => options?.include_usage !== false || !options.continuous_usage_stats,
+      isComparable: (options) =>
+        !options?.continuous_usage_stats || readLaxly(options.include_usage) !== false,
     }),
     chatCase('error in the stream', TEXT, {
       toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
@@ -203,5 +211,18 @@ export const vllm: ScriptedEngine = {
       toEvents: () => toBeam(TWO_CHOICES),
       record: { prompt_tokens: 9, completion_tokens: 5, finish_reasons: ['length', 'length'] },
     }),
+  ],
+};
+
+/** Its habits before 0.18. */
+export const vllmBefore0180: ScriptedEngine = {
+  ...vllm,
+  name: 'vllm 0.17',
+  version: '0.17.1',
+  readAsked: readAskedBefore0180,
+  cases: [
+    chatCase('chat', TEXT, { source: 'vllm-project/vllm#36379' }),
+    chatCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 }, source: 'vllm-project/vllm#36379' }),
+    completionCase('completions', TEXT, { source: 'vllm-project/vllm#36379' }),
   ],
 };
