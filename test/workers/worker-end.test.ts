@@ -4,6 +4,9 @@ import { type FakeReplica, hang, startFakeReplica, startFakeReplicas } from '../
 import { watchWorkerThreads } from '../support/worker-threads.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
+/** Replica, gateway and clients are one process: on a busy machine it takes a while to accept a connection. */
+const PATIENT = { timeouts: { connect: '30s' } };
+
 describe('a worker that ends', () => {
   test.each([
     ['killed', 'kill'],
@@ -12,7 +15,7 @@ describe('a worker that ends', () => {
     using watched = watchWorkerThreads();
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica({ script: hang });
-    await using gateway = await startWorkers(2, { replicas: [replica], collector });
+    await using gateway = await startWorkers(2, { replicas: [replica], collector, config: PATIENT });
     const waiting = chatAtOnce(gateway, 40);
     await replica.untilRequests(40);
 
@@ -82,7 +85,7 @@ describe('a worker that ends', () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
     a.answer(hang);
-    await using gateway = await startWorkers(2, { replicas: [a] });
+    await using gateway = await startWorkers(2, { replicas: [a], config: PATIENT });
     const waiting = chatAtOnce(gateway, 40);
     await a.untilRequests(40);
     await watched.block(1, 3_600_000);
@@ -119,7 +122,13 @@ describe('a worker that ends', () => {
     }
 
     const ends = gateway.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'worker ended');
-    expect(ends).toMatchObject([0, 100, 200].map((restart_ms) => ({ worker: 1, restart_ms })));
+    expect(ends.map(({ worker }) => worker)).toEqual([1, 1, 1]);
+    // Where the gateway takes ten seconds to start, the first life was a long one.
+    const series = [
+      [0, 100, 200],
+      [0, 0, 100],
+    ];
+    expect(series).toContainEqual(ends.map(({ restart_ms }) => restart_ms));
     for (const answer of await Promise.all(chatAtOnce(gateway, 10))) expect(answer?.status).toBe(200);
   });
 });
