@@ -29,6 +29,8 @@ export class SseSplitter {
   #isAtLineStart = true;
   #endedInCr = false;
   #isSkipping = false;
+  /** Nothing is pending, and no LF may be owed. */
+  #isBetweenEvents = true;
 
   constructor(maxEventBytes: number) {
     this.#maxEventBytes = maxEventBytes;
@@ -56,11 +58,17 @@ export class SseSplitter {
 
   /** Takes the bytes of one read. */
   push(bytes: Buffer, sink: SseSink): void {
-    let eventStart = 0;
-    let position = 0;
+    const known = this.#isBetweenEvents ? takeAllKnown(bytes, 0, sink) : 0;
+    // Most reads are this: all their events are like those before.
+    if (known < bytes.length) this.#split(bytes, known, sink);
+  }
+
+  #split(bytes: Buffer, from: number, sink: SseSink): void {
+    let eventStart = from;
+    let position = from;
     // Negative: the line began in an earlier read, so that nothing at 0 looks like a blank line.
-    let lineStart = this.#isAtLineStart ? 0 : -1;
-    if (this.#endedInCr && bytes.length > 0) {
+    let lineStart = this.#isAtLineStart ? from : -1;
+    if (this.#endedInCr) {
       this.#endedInCr = false;
       if (bytes[0] === LF) {
         position = lineStart = 1;
@@ -70,10 +78,7 @@ export class SseSplitter {
           eventStart = 1;
         }
       }
-    }
-    if (!this.isMidEvent) {
-      position = lineStart = eventStart = takeAllKnown(bytes, eventStart, sink);
-      if (position === bytes.length) return;
+      if (!this.isMidEvent) position = lineStart = eventStart = takeAllKnown(bytes, eventStart, sink);
     }
     while (position < bytes.length) {
       const byte = bytes[position] as number;
@@ -95,6 +100,7 @@ export class SseSplitter {
     }
     this.#isAtLineStart = lineStart === bytes.length;
     this.#keep(bytes, eventStart, sink);
+    this.#isBetweenEvents = !this.isMidEvent && !this.#endedInCr;
   }
 
   /** Gives the sink a last event that the stream ended without a blank line. */

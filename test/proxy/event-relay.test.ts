@@ -269,7 +269,7 @@ describe('what is held', () => {
  * Joined anew with each read, these would take minutes: the tests fail by their time-out, and need a tenth of a second
  * otherwise.
  */
-describe('an event of 4 MB', { timeout: 30_000 }, () => {
+describe('an event of 4 MB', () => {
   const SIZE = 4_000_000;
   const inSmallReads = (text: string) => {
     const whole = Buffer.from(text);
