@@ -57,11 +57,14 @@ async function findBaseUrl(
   const path = findConfigPath(values.config, env);
   if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
   const { host, port } = (await readConfigFile(path, env)).gateway.admin_listen;
-  return `http://${printListenAddress({ host: ANY_ADDRESS[host] ?? host, port })}`;
+  return `http://${printListenAddress({ host: ANY_ADDRESS.get(host) ?? host, port })}`;
 }
 
 /** A listener on any address is reached over the loopback. */
-const ANY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+const ANY_ADDRESS: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
 
 interface AdminCall {
   readonly url: string;
@@ -101,15 +104,15 @@ function toReason(error: unknown): string {
     return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-  return code === undefined ? 'the call failed' : (REASONS[code] ?? code);
+  return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'there is no such host',
-  ECONNRESET: 'the connection was reset',
-  UND_ERR_SOCKET: 'the connection was closed',
-};
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'there is no such host'],
+  ['ECONNRESET', 'the connection was reset'],
+  ['UND_ERR_SOCKET', 'the connection was closed'],
+]);
 
 function parseJson(text: string): unknown {
   try {

@@ -44,7 +44,8 @@ export function cutName(name: string): string {
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
+  // A header may be called `constructor`, which every object has.
+  const value = Object.hasOwn(request.headers, name) ? request.headers[name] : undefined;
   return Array.isArray(value) ? value.join(', ') : value;
 }
 

@@ -7,12 +7,12 @@ import type { ReplicaKnowledge } from './topology.ts';
 const MAX_LIST_BYTES = 1024 * 1024;
 
 /** `owned_by` in /v1/models, by engine. Anything else speaks the API of `openai`; TGI has to be named. */
-const ENGINE_OF_OWNER: Readonly<Record<string, Engine>> = {
-  vllm: 'vllm',
-  sglang: 'sglang',
-  llamacpp: 'llamacpp',
-  library: 'ollama',
-};
+const ENGINE_OF_OWNER: ReadonlyMap<unknown, Engine> = new Map([
+  ['vllm', 'vllm'],
+  ['sglang', 'sglang'],
+  ['llamacpp', 'llamacpp'],
+  ['library', 'ollama'],
+]);
 
 /**
  * Asks a replica's own GET /v1/models what it serves. The request carries no X-Request-Id: it is the
@@ -39,7 +39,7 @@ export function parseModelList(text: string): ReplicaKnowledge | null {
   const entries = data.filter(isObject);
   const models = entries.map((entry) => entry.id).filter((id) => typeof id === 'string');
   const owner = entries.map((entry) => entry.owned_by).find((owned) => typeof owned === 'string');
-  return { models, engine: (owner === undefined ? undefined : ENGINE_OF_OWNER[owner]) ?? 'openai' };
+  return { models, engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
