@@ -12,6 +12,8 @@ import {
   type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics';
 import type { Clock } from '../clock.ts';
+import { DeadlineExporter } from '../deadline-exporter.ts';
+import type { OtlpOptions } from '../otlp-options.ts';
 import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
@@ -22,8 +24,8 @@ const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'
 
 /** What is pushed, where to, and who hears of trouble. */
 export interface MetricsPushOptions {
-  /** The whole address; the other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
-  readonly url: URL;
+  /** Where to; the other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
+  readonly collector: OtlpOptions;
   readonly intervalMs: number;
   readonly resource: Resource;
   readonly producer: MetricProducer;
@@ -42,12 +44,17 @@ export interface MetricsPush {
  * carries the same sums. The first failure is logged, and the end of failures.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
-  const { url, intervalMs, resource, producer, clock, log } = options;
+  const { collector, intervalMs, resource, producer, clock, log } = options;
   warnOfTemporality(log);
-  const exporter = new OTLPMetricExporter({
-    url: url.href,
-    temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
-  });
+  const exporter = new DeadlineExporter<ResourceMetrics>(
+    collector,
+    (httpAgentOptions) =>
+      new OTLPMetricExporter({
+        url: collector.url.href,
+        temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
+        httpAgentOptions,
+      }),
+  );
   const reader = new PeriodicExportingMetricReader({
     exporter: new LoggedExporter(exporter, log),
     exportIntervalMillis: intervalMs,
@@ -78,11 +85,11 @@ function warnOfTemporality(log: TelemetryLog): void {
 
 /** An exporter that says when pushes begin and cease to fail. */
 class LoggedExporter implements PushMetricExporter {
-  readonly #exporter: OTLPMetricExporter;
+  readonly #exporter: DeadlineExporter<ResourceMetrics>;
   readonly #log: TelemetryLog;
   #isFailing = false;
 
-  constructor(exporter: OTLPMetricExporter, log: TelemetryLog) {
+  constructor(exporter: DeadlineExporter<ResourceMetrics>, log: TelemetryLog) {
     this.#exporter = exporter;
     this.#log = log;
   }

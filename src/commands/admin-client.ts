@@ -45,6 +45,9 @@ export async function openAdmin(
 
 const ANSWER_WITHIN_MS = 10_000;
 
+/** No gateway answers with more; what does is none. */
+const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
+
 async function findBaseUrl(
   values: { readonly admin?: string; readonly config?: string },
   env: Invocation['env'],
@@ -77,31 +80,73 @@ async function callAdmin(
   { url, baseUrl, token, method }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  let response: Response;
-  let text: string;
+  let given: Given;
   try {
-    response = await fetch(url, {
-      method,
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-      redirect: 'error', // a redirect must not carry the token elsewhere
-      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_WITHIN_MS), ...(signal ? [signal] : [])]),
-    });
-    text = await response.text();
+    given = await beforeDeadline(signal, (end) => ask({ url, method, token }, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
-  const answer = parseJson(text);
-  if (response.ok && answer !== undefined) return answer;
+  const answer = parseJson(given.text);
+  if (given.isOk && answer !== undefined) return answer;
   const { code, message } = toApiError(answer);
   if (code === undefined) {
-    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${given.status})`);
   }
   throw new StartError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`);
 }
 
+interface Given {
+  readonly isOk: boolean;
+  readonly status: number;
+  /** Empty if it was longer than an answer is. */
+  readonly text: string;
+}
+
+async function ask(
+  { url, method, token }: Pick<AdminCall, 'url' | 'method' | 'token'>,
+  signal: AbortSignal,
+): Promise<Given> {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    redirect: 'error', // a redirect must not carry the token elsewhere
+    signal,
+  });
+  const { ok: isOk, status } = response;
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > MAX_ANSWER_BYTES) return { isOk, status, text: '' };
+    chunks.push(chunk);
+  }
+  return { isOk, status, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** Rejects when the time is up or the signal says so, whether the work heeds that or not. */
+async function beforeDeadline<T>(
+  signal: AbortSignal | undefined,
+  work: (end: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const end = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
+  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_WITHIN_MS);
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    signal?.throwIfAborted();
+    return await Promise.race([work(end.signal), ended]);
+  } finally {
+    clearTimeout(deadline);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+class DeadlineError extends Error {}
+
 function toReason(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError')
-    return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
+  if (error instanceof DeadlineError) return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
   return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);

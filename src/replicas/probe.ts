@@ -82,7 +82,8 @@ class ListHandler implements ConnectionAwareHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
-    if (statusCode !== 200) this.#finish(null);
+    // A 103 only announces the answer.
+    if (statusCode >= 200 && statusCode !== 200) this.#finish(null);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
