@@ -27,6 +27,11 @@ export interface Gateway {
   reload(): Promise<ReloadOutcome>;
   /** The whole shutdown: delay, grace for requests in flight, flush of records. Idempotent. */
   close(): Promise<CloseResult>;
+  /**
+   * What is left to do after an error that nobody foresaw: cuts the requests in flight, and exports or stores the
+   * records, for some seconds. A shutdown that has begun goes on instead.
+   */
+  abandon(): Promise<CloseResult>;
 }
 
 /** Composes a gateway from its configuration. Nothing runs before `start`. */
@@ -54,6 +59,12 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     };
   }
 
+  function end(toSteps: (steps: Config['shutdown']) => Config['shutdown']): Promise<CloseResult> {
+    closing ??=
+      running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, toSteps(running.shutdown()));
+    return closing;
+  }
+
   return {
     async start() {
       try {
@@ -70,14 +81,15 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       return running === null || closing !== null ? NOT_RUNNING : await running.reload();
     },
 
-    close() {
-      closing ??= running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, running.shutdown());
-      return closing;
-    },
+    close: () => end((steps) => steps),
+    abandon: () =>
+      end(({ flushMs }) => ({ delayMs: 0, graceMs: 0, flushMs: Math.min(flushMs, ABANDON_FLUSH_MS) })),
   };
 }
 
 const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
+/** Whoever waits for the end of a broken process does not wait for long. */
+const ABANDON_FLUSH_MS = 5_000;
 const NOT_RUNNING: ReloadOutcome = { kind: 'refused', problems: ['the gateway starts or stops'] };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 

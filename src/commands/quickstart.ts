@@ -45,7 +45,10 @@ interface Addresses {
 }
 
 async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
-  const stopped = signals.shutdown;
+  // The terminal is closed: nobody will press Ctrl-C.
+  const hungUp = new AbortController();
+  signals.onHangup(() => hungUp.abort());
+  const stopped = AbortSignal.any([signals.shutdown, hungUp.signal]);
   await using cleanUp = new AsyncDisposableStack();
   const replicas = await Promise.all(
     ['sim-a', 'sim-b'].map(async (name, index) => {
@@ -65,6 +68,7 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
     log: createLogger('warn', stderr),
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
+  signals.onCrash(() => gateway.abandon());
   cleanUp.defer(async () => void (await gateway.close()));
   const { listen, adminListen } = await gateway.start();
   const configPath = await saveConfig(config, text);

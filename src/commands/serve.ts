@@ -29,6 +29,7 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
   const gateway = createGateway(config, { env: toSecrets(env), log, configSource: { file, read } });
+  signals.onCrash(() => gateway.abandon());
   const { listen, adminListen } = await gateway.start();
   started.resolve(gateway);
   if (!env.SVC_ADMIN_TOKEN) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
