@@ -1,8 +1,8 @@
-import { toServingSets } from '../replicas/serving-sets.ts';
+import { toShownName } from '#otel/shown-name.ts';
+import { type ServesModels, toServingSets } from '../replicas/serving-sets.ts';
 
 /** A replica as far as it matters who is left. */
-interface ServingReplica {
-  readonly models: readonly string[] | null;
+interface ServingReplica extends ServesModels {
   readonly drain: { readonly drained: boolean };
 }
 
@@ -14,7 +14,9 @@ export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: rea
   const { byModel, ofUnknown } = toServingSets(all);
   const isLast = (candidates: readonly T[]) =>
     candidates.includes(replica) && candidates.every(({ drain }) => drain.drained);
-  const models = [...byModel].filter(([, candidates]) => isLast(candidates)).map(([model]) => model);
+  const models = [...byModel]
+    .filter(([, candidates]) => isLast(candidates))
+    .map(([model]) => toShownName(model));
   const surplus = models.length - MAX_NAMED;
   const named = [
     ...models.slice(0, MAX_NAMED),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
+import { toShownName } from '#otel/shown-name.ts';
 import type { RegisteredReplica } from '../replicas/registry.ts';
 import type { FleetControl } from './fleet-control.ts';
 import { toStanding } from './standing.ts';
@@ -63,7 +64,7 @@ export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | 
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
     health_since: health?.since ?? null,
-    models: replica.models,
+    models: replica.models?.map((model) => toShownName(model)) ?? null,
     engine: replica.engine,
     since: drain.since,
     reason: drain.reason,

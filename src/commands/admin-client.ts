@@ -1,3 +1,4 @@
+import { withoutControls } from '#otel/shown-name.ts';
 import { parseBaseUrl, printListenAddress } from '../config/values.ts';
 import { StartError } from '../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
@@ -185,5 +186,5 @@ export function memberOf(value: unknown, key: string): unknown {
 
 /** A text of the other side on one line, harmless for a terminal. */
 export function toOneLine(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ').slice(0, 300);
+  return withoutControls(text, ' ').slice(0, 300);
 }

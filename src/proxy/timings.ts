@@ -1,6 +1,6 @@
+import { MAX_TIMINGS } from '#otel/record-bounds.ts';
 import type { JsonCursor } from '../json/cursor.ts';
 
-const MAX_TIMINGS = 32;
 const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
 
 /** Reads the numbers of an engine's own object. Names are checked: nothing else of it may reach a record. */

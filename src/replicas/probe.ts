@@ -37,9 +37,10 @@ export function parseModelList(text: string): ReplicaKnowledge | null {
   const data = isObject(list) ? list.data : undefined;
   if (!Array.isArray(data)) return null;
   const entries = data.filter(isObject);
+  // A `*` of the configuration means any name; a replica that says it would take the prompts for others.
   const models = entries.map((entry) => entry.id).filter((id) => typeof id === 'string');
   const owner = entries.map((entry) => entry.owned_by).find((owned) => typeof owned === 'string');
-  return { models, engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
+  return { models: models.filter((id) => id !== '*'), engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

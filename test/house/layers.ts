@@ -23,6 +23,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../config/load.ts',
       '../simulate/replica.ts',
       '../replay-trace/trace-lines.ts',
+      '#otel/shown-name.ts',
       'node:http',
       'pino',
     ],
