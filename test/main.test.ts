@@ -64,6 +64,23 @@ describe('the command', () => {
   });
 });
 
+describe('a token that nobody could send', () => {
+  it.each([
+    ['white space in it', 'two words'],
+    ['a control character', 'token\u0007token'],
+    ['a character that is not ASCII', 'jéton-de-16-lettres'],
+  ])('because of %s ends the start with 2 and one line', async (_what, token) => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
+    const env = { SVC_ADMIN_TOKEN: token };
+    for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
+      const { code, stdout, stderr } = await runMain(args, { env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\nTry 'gateway --help'\.\n$/);
+      expect(stderr).not.toContain(token);
+    }
+  });
+});
+
 describe('a gateway that cannot start ends with 1 and says why in one line', () => {
   const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
 
@@ -107,6 +124,18 @@ describe('a gateway that serves', () => {
     });
     child.kill('SIGTERM');
     expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('takes its token without white space around it, and says so', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { adminUrl, untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: ` ${TOKEN}\r\n` } });
+    await untilLogged('SVC_ADMIN_TOKEN has white space around it: it is taken without');
+    await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
+    for (const token of [TOKEN, `${TOKEN}\n`]) {
+      const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });
+      expect(await command).toMatchObject({ code: 0, stderr: '' });
+    }
   });
 
   it('warns when nobody can use the admin API', async () => {

@@ -1,6 +1,7 @@
 import { withoutControls } from '#otel/shown-name.ts';
 import { parseBaseUrl, printListenAddress } from '../config/values.ts';
 import { StartError } from '../start-error.ts';
+import { readAdminToken } from './admin-token.ts';
 import { type Invocation, UsageError } from './command.ts';
 import { configOption } from './options.ts';
 import { findConfigPath, readConfigFile } from './read-config.ts';
@@ -36,8 +37,8 @@ export async function openAdmin(
   env: Invocation['env'],
 ): Promise<AdminClient> {
   const baseUrl = await findBaseUrl(values, env);
-  const token = env.SVC_ADMIN_TOKEN;
-  if (!token) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
+  const { token } = readAdminToken(env);
+  if (token === null) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
   return {
     baseUrl,
     call: (method, path, signal) => callAdmin({ url: baseUrl + path, baseUrl, token, method }, signal),

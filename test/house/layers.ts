@@ -164,7 +164,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   },
   {
     file: 'src/replicas/probe-case.ts',
-    allowed: ['./pool.ts', '../config/config.ts', 'undici', 'node:fs/promises'],
+    allowed: ['./pool.ts', '../config/config.ts', '#otel/regular-file.ts', 'undici', 'node:fs/promises'],
     refused: [
       '../proxy/forward.ts',
       '../admin/routes.ts',
@@ -262,7 +262,13 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   },
   {
     file: 'src/record/probe-case.ts',
-    allowed: ['./gaps.ts', '../json/cursor.ts', '#otel/request-record.ts', 'node:crypto'],
+    allowed: [
+      './gaps.ts',
+      '../json/cursor.ts',
+      '#otel/request-record.ts',
+      '#otel/regular-file.ts',
+      'node:crypto',
+    ],
     refused: [
       '../proxy/sse.ts',
       '../replicas/pool.ts',
