@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 /** A path that should be that of a file of ours is that of something else. The message names the path. */
-export class OddFileError extends Error {
+class OddFileError extends Error {
   override readonly name = 'OddFileError';
   readonly code: 'not_a_file' | 'too_large';
 
@@ -57,6 +57,7 @@ export async function readRegularFile(path: string, maxBytes: number): Promise<B
   return bytes.subarray(0, readCount);
 }
 
-function isErrno(error: unknown, code: string): boolean {
+/** Whether it is a system error with this code. */
+export function isErrno(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -4,6 +4,7 @@ import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
 import { listen } from './http/listener.ts';
+import { lockState, type StateLock } from './replicas/state-lock.ts';
 import { orStartError } from './start-error.ts';
 
 export interface Address {
@@ -36,11 +37,13 @@ export interface Gateway {
 
 /** Composes a gateway from its configuration. Nothing runs before `start`. */
 export function createGateway(config: Config, collaborators: GatewayCollaborators): Gateway {
+  let lock: StateLock | null = null;
   let running: GatewayParts | null = null;
   let closing: Promise<CloseResult> | null = null;
 
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
+    lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
     const { adminListener, fleet, healthProbes, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
@@ -59,9 +62,19 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     };
   }
 
+  /** The last of a gateway: the next one may begin where its state is. */
+  async function closeAll(parts: GatewayParts | null, steps: Config['shutdown']): Promise<CloseResult> {
+    try {
+      return parts === null ? NOTHING_LOST : await closeDown(parts, steps);
+    } finally {
+      await lock?.release();
+      lock = null;
+    }
+  }
+
   function end(toSteps: (steps: Config['shutdown']) => Config['shutdown']): Promise<CloseResult> {
-    closing ??=
-      running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, toSteps(running.shutdown()));
+    if (running === null) return Promise.resolve(NOTHING_LOST);
+    closing ??= closeAll(running, toSteps(running.shutdown()));
     return closing;
   }
 
@@ -71,7 +84,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
         return await startAll();
       } catch (error) {
         // Whoever gets no gateway gets no connections, timers or sockets either.
-        if (running !== null) await closeDown(running, NO_TIME);
+        await closeAll(running, NO_TIME);
         running = null;
         throw error;
       }

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { link, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readRegularFile } from '#otel/regular-file.ts';
+import { isErrno, readRegularFile } from '#otel/regular-file.ts';
 
 const SALT_BYTES = 32;
 /** The salt, and whatever white space an editor put behind it. */
@@ -83,8 +83,4 @@ async function syncDirectory(path: string): Promise<void> {
 
 function ignoreMissing(error: unknown): void {
   if (!isErrno(error, 'ENOENT')) throw error;
-}
-
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,6 +1,6 @@
 import { mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { openRegularFile, readRegularFile } from '#otel/regular-file.ts';
+import { isErrno, openRegularFile, readRegularFile } from '#otel/regular-file.ts';
 
 /** A small file in state_dir that is always whole: what it was, or what it is to be. */
 export interface StateFile {
@@ -28,7 +28,7 @@ export function createStateFile(path: string): StateFile {
       try {
         return (await readRegularFile(path, MAX_BYTES)).toString('utf8');
       } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+        if (isErrno(error, 'ENOENT')) return null;
         throw error;
       }
     },
