@@ -17,5 +17,6 @@ RUN install -d -o node -g node -m 700 /var/lib/spangate
 VOLUME /var/lib/spangate
 USER node
 EXPOSE 8080 9090
-ENTRYPOINT ["node", "/app/dist/src/main.js"]
+# No debugger for a SIGUSR1 that comes before the gateway's own code has run.
+ENTRYPOINT ["node", "--disable-sigusr1", "/app/dist/src/main.js"]
 CMD ["-config", "/etc/spangate/gateway.yaml"]

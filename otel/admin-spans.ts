@@ -2,9 +2,16 @@ import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opente
 import { getBooleanFromEnv } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
-import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type ReadableSpan,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
 import type { Clock } from './clock.ts';
+import { DeadlineExporter } from './deadline-exporter.ts';
+import type { OtlpOptions } from './otlp-options.ts';
 
 /** What somebody did through the admin API, or by a signal. */
 export type AdminAction = DrainAction | ReloadAction;
@@ -49,14 +56,18 @@ const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async ()
 
 /**
  * Starts the export of admin actions: the SDK's own processor and exporter, apart from the queue and the counters
- * of records. `url` is where spans are posted; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
+ * of records. `collector` is where spans are posted; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
  */
 export function startAdminSpans(
-  url: URL | undefined,
+  collector: OtlpOptions | undefined,
   { resource, intervalMs, clock }: { resource: Resource; intervalMs: number; clock: Clock },
 ): AdminSpans {
-  if (url === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
-  const exporter = new OTLPTraceExporter({ url: url.href });
+  if (collector === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
+  const url = collector.url.href;
+  const exporter = new DeadlineExporter<ReadableSpan[]>(
+    collector,
+    (httpAgentOptions) => new OTLPTraceExporter({ url, httpAgentOptions }),
+  );
   const provider = new TracerProvider({
     resource,
     sampler: new AlwaysOnSampler(),

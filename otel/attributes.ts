@@ -1,4 +1,5 @@
 import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
+import { MAX_TIMINGS } from './record-bounds.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** How a value goes over the wire. */
@@ -96,8 +97,6 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
 const MAX_STRING_CHARS = 1024;
 /** Longer lists are cut; the configuration allows no more prefix hashes than this. */
 const MAX_ITEMS = 4096;
-/** An engine reports about a dozen timings; a map without end would be an attribute each. */
-const MAX_TIMINGS = 64;
 const MAX_TIMING_KEY_CHARS = 64;
 
 /** What is the same on every span, and begins the list. */

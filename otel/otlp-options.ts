@@ -18,6 +18,8 @@ export interface OtlpOptions {
   readonly compression: 'none' | 'gzip';
   /** Keeps connections alive, and has the certificates. */
   readonly agent: Agent;
+  /** Makes another agent of the same kind. */
+  readonly createAgent: () => Promise<Agent>;
 }
 
 /** What is sent: each has an address and variables of its own. */
@@ -48,10 +50,11 @@ export async function readOtlpOptions(
   const headers = await options.headers();
   checkHeaders(headers);
   const signalUrl = new URL(options.url);
-  const agent = await options.agentFactory(signalUrl.protocol);
+  const createAgent = async () => await options.agentFactory(signalUrl.protocol);
+  const agent = await createAgent();
   checkCertificates(agent);
   const compression = options.compression === 'gzip' ? 'gzip' : 'none';
-  return { url: signalUrl, headers, timeoutMs: options.timeoutMillis, compression, agent };
+  return { url: signalUrl, headers, timeoutMs: options.timeoutMillis, compression, agent, createAgent };
 }
 
 /** The signal's own variable and the general one, in the order in which they count. */

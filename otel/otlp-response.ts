@@ -1,3 +1,5 @@
+import { toShownName } from './shown-name.ts';
+
 /** A collector's explanation is logged; one that goes on for ever is not. */
 const MAX_MESSAGE_CHARS = 256;
 
@@ -24,7 +26,7 @@ export function toCollectorMessage(body: Buffer | null): string | undefined {
 }
 
 function toMessage(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value.slice(0, MAX_MESSAGE_CHARS) : undefined;
+  return typeof value === 'string' && value !== '' ? toShownName(value, MAX_MESSAGE_CHARS) : undefined;
 }
 
 function parseJson(body: Buffer): unknown {

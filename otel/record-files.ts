@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from './clock.ts';
+import { openRegularFile } from './regular-file.ts';
 import { toErrorCode } from './system-error.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
@@ -60,7 +61,7 @@ export async function openRecordFiles(
   async function append(lines: Uint8Array): Promise<void> {
     const sizeBytes = await makeReady();
     if (sizeBytes > 0 && (sizeBytes + lines.length > maxBytes || isOld())) await rotate();
-    await using file = await open(path, 'a', FILE_MODE);
+    await using file = await openRegularFile(path, 'append', FILE_MODE);
     const { size } = await file.stat();
     try {
       await file.writeFile(lines);
@@ -74,7 +75,7 @@ export async function openRecordFiles(
 
   /** Sees to it that the file ends with a whole line; tells how long it is. */
   async function makeReady(): Promise<number> {
-    await using file = await open(path, 'a+', FILE_MODE);
+    await using file = await openRegularFile(path, 'append', FILE_MODE);
     const { size } = await file.stat();
     if (!mayEndMidLine) return size;
     const wholeBytes = await endOfLastLine(file, size);
@@ -103,7 +104,7 @@ export async function openRecordFiles(
   async function rotate(): Promise<void> {
     if ((await makeReady()) > 0) {
       {
-        await using file = await open(path, 'a');
+        await using file = await openRegularFile(path, 'append');
         await file.sync();
       }
       const time = new Date().toISOString().replaceAll(/[-:]/g, '');
@@ -118,15 +119,20 @@ export async function openRecordFiles(
   async function prune(): Promise<void> {
     try {
       const names = (await readdir(directory)).filter((name) => CLOSED_NAME.test(name)).sort();
-      const paths = names.map((name) => join(directory, name));
-      const sizes = await Promise.all(paths.map(async (each) => (await stat(each)).size));
-      let excessBytes = sizes.reduce((sum, size) => sum + size, maxBytes) - maxTotalBytes;
+      const found = await Promise.all(
+        names.map(async (name) => ({
+          path: join(directory, name),
+          facts: await lstat(join(directory, name)),
+        })),
+      );
+      const files = found.filter(({ facts }) => facts.isFile());
+      let excessBytes = files.reduce((sum, { facts }) => sum + facts.size, maxBytes) - maxTotalBytes;
       let deletedBytes = 0;
-      for (const [index, oldest] of paths.entries()) {
+      for (const { path: oldest, facts } of files) {
         if (excessBytes <= 0) break;
         await unlink(oldest);
-        excessBytes -= sizes[index] ?? 0;
-        deletedBytes += sizes[index] ?? 0;
+        excessBytes -= facts.size;
+        deletedBytes += facts.size;
       }
       if (deletedBytes > 0)
         log.info({ bytes: deletedBytes }, 'oldest files of records deleted, to stay within the bound');

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, stat, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readdir, unlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { readRegularFile } from './regular-file.ts';
 import { parseSpoolLines, toSpoolLines } from './spool-line.ts';
 import { toErrorCode } from './system-error.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
@@ -10,6 +11,8 @@ const DIRECTORY_MODE = 0o700;
 /** A file is what one export carries at the next start. */
 const MAX_RECORDS = 512;
 const MAX_BYTES = 4 * 1024 * 1024;
+/** What is larger was not written by us: a span that has a file to itself is well below. */
+const MAX_READ_BYTES = 16 * 1024 * 1024;
 /** Gateways that are restarted again and again while the collector is away must not fill the disk. */
 const MAX_TOTAL_BYTES = 1024 ** 3;
 const EXTENSION = '.spool';
@@ -91,7 +94,7 @@ class SpoolFullError extends Error {
 /** The bytes of all files in a directory. */
 async function sizeOf(directory: string): Promise<number> {
   const names = await readdir(directory);
-  const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size));
+  const sizes = await Promise.all(names.map(async (name) => (await lstat(join(directory, name))).size));
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
@@ -127,9 +130,12 @@ async function list(directory: string, log: TelemetryLog): Promise<string[]> {
 async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | undefined> {
   let file: Buffer;
   try {
-    file = await readFile(path);
+    file = await readRegularFile(path, MAX_READ_BYTES);
   } catch (error) {
-    log.error({ reason: toErrorCode(error) }, 'spool file cannot be read: its records stay there');
+    log.error(
+      { file: basename(path), reason: toErrorCode(error) },
+      'spool file cannot be read: its records stay there',
+    );
     return undefined;
   }
   const { spans, brokenCount } = parseSpoolLines(file);

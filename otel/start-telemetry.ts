@@ -107,7 +107,7 @@ export async function startTelemetry(
   const intake = new RecordIntake({ ledger, queue, counters, clock, dropLog, onLine, onQueued });
 
   const { intervalMs } = settings;
-  const adminSpans = startAdminSpans(sink.url, { resource, intervalMs, clock });
+  const adminSpans = startAdminSpans(sink.collector, { resource, intervalMs, clock });
 
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([drainLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
@@ -130,7 +130,7 @@ export async function startTelemetry(
       queueCapacity: settings.queue.capacity,
       inflight: drainLoop.exportingCount,
     }),
-    collector: sink.url,
+    collector: sink.collector?.url,
     resource,
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);

@@ -1,5 +1,6 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { openRegularFile } from './regular-file.ts';
 
 /** Records are about tenants: nobody else's business on this machine. */
 const FILE_MODE = 0o600;
@@ -11,7 +12,7 @@ const FILE_MODE = 0o600;
 export async function writeDurably(path: string, content: Uint8Array, suffix: string): Promise<void> {
   const temporary = `${path}${suffix}`;
   {
-    await using file = await open(temporary, 'w', FILE_MODE);
+    await using file = await openRegularFile(temporary, 'replace', FILE_MODE);
     await file.writeFile(content);
     await file.sync();
   }

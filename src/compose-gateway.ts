@@ -5,6 +5,7 @@ import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/recent-records.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
+import { toShownName } from '#otel/shown-name.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
@@ -25,6 +26,7 @@ import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts'
 import { createResolver, type Resolver } from './replicas/resolver.ts';
 import { Roster } from './replicas/roster.ts';
 import { SharedState } from './replicas/shared-state.ts';
+import type { Topology } from './replicas/topology.ts';
 import { allocateServingMemory, createServing, type Serving } from './serving.ts';
 import {
   toAdminListenerSettings,
@@ -96,6 +98,7 @@ export async function composeGateway(
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
+  let knownModels: ReadonlySet<string> = new Set();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
     'telemetry',
@@ -109,7 +112,7 @@ export async function composeGateway(
   const metrics = await orStartError(
     'metrics',
     startMetrics(toMetricsSettings(config), {
-      isKnownModel: (model) => registry.isKnownModel(model),
+      isKnownModel: (model) => knownModels.has(model),
       replicas: () => registry.replicas.map(toReplicaState),
       waiting: () => registry.waiting,
       workerEnds: () => workerEnds,
@@ -129,7 +132,11 @@ export async function composeGateway(
       : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord, onWorkerEnd });
   const roster = new Roster(config, {
     ...{ registry, resolver, log },
-    publish: () => publish(registry, serving),
+    async publish() {
+      const { cursors } = await publish(registry, serving);
+      // As records have them.
+      knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
+    },
   });
   const healthProbes = new HealthProbes(config.health, { registry, board: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
@@ -201,13 +208,14 @@ function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): R
 
 /**
  * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
- * not know any more.
+ * not know any more; with the topology.
  */
-async function publish(registry: ReplicaRegistry, serving: Serving): Promise<void> {
+async function publish(registry: ReplicaRegistry, serving: Serving): Promise<Topology> {
   const topology = registry.nextTopology();
   await serving.apply(topology);
   registry.noteApplied(topology.version);
   await serving.confirm();
+  return topology;
 }
 
 /** Tells of each record: to whoever asked for them, and to the access log if it is on. */

@@ -4,6 +4,7 @@ import { listenForAdmin } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
+import { lockState, type StateLock } from './replicas/state-lock.ts';
 import { orStartError } from './start-error.ts';
 
 export interface Address {
@@ -27,15 +28,22 @@ export interface Gateway {
   reload(): Promise<ReloadOutcome>;
   /** The whole shutdown: delay, grace for requests in flight, flush of records. Idempotent. */
   close(): Promise<CloseResult>;
+  /**
+   * What is left to do after an error that nobody foresaw: cuts the requests in flight, and exports or stores the
+   * records, for some seconds. A shutdown that has begun goes on instead.
+   */
+  abandon(): Promise<CloseResult>;
 }
 
 /** Composes a gateway from its configuration. Nothing runs before `start`. */
 export function createGateway(config: Config, collaborators: GatewayCollaborators): Gateway {
+  let lock: StateLock | null = null;
   let running: GatewayParts | null = null;
   let closing: Promise<CloseResult> | null = null;
 
   async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
+    lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
     const { adminListener, fleet, healthProbes, roster, serving } = running;
     const { listen: address, adminListen } = config.gateway;
@@ -54,13 +62,29 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     };
   }
 
+  /** The last of a gateway: the next one may begin where its state is. */
+  async function closeAll(parts: GatewayParts | null, steps: Config['shutdown']): Promise<CloseResult> {
+    try {
+      return parts === null ? NOTHING_LOST : await closeDown(parts, steps);
+    } finally {
+      await lock?.release();
+      lock = null;
+    }
+  }
+
+  function end(toSteps: (steps: Config['shutdown']) => Config['shutdown']): Promise<CloseResult> {
+    if (running === null) return Promise.resolve(NOTHING_LOST);
+    closing ??= closeAll(running, toSteps(running.shutdown()));
+    return closing;
+  }
+
   return {
     async start() {
       try {
         return await startAll();
       } catch (error) {
         // Whoever gets no gateway gets no connections, timers or sockets either.
-        if (running !== null) await closeDown(running, NO_TIME);
+        await closeAll(running, NO_TIME);
         running = null;
         throw error;
       }
@@ -70,14 +94,15 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       return running === null || closing !== null ? NOT_RUNNING : await running.reload();
     },
 
-    close() {
-      closing ??= running === null ? Promise.resolve(NOTHING_LOST) : closeDown(running, running.shutdown());
-      return closing;
-    },
+    close: () => end((steps) => steps),
+    abandon: () =>
+      end(({ flushMs }) => ({ delayMs: 0, graceMs: 0, flushMs: Math.min(flushMs, ABANDON_FLUSH_MS) })),
   };
 }
 
 const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
+/** Whoever waits for the end of a broken process does not wait for long. */
+const ABANDON_FLUSH_MS = 5_000;
 const NOT_RUNNING: ReloadOutcome = { kind: 'refused', problems: ['the gateway starts or stops'] };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 

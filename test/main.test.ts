@@ -1,97 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { EventLog } from './support/event-log.ts';
-import { COMPLETION, type FakeReplica, startFakeReplica, startFakeReplicas } from './support/fake-replica.ts';
+import { COMPLETION, startFakeReplica, startFakeReplicas } from './support/fake-replica.ts';
+import { chat, runMain, serve, spawnMain, TOKEN, writeConfig } from './support/main-process.ts';
 
 vi.setConfig({ testTimeout: 60_000 }); // each test starts a process or two
-
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-const TOKEN = 'token-1';
-
-interface SpawnOptions {
-  readonly env?: Readonly<Record<string, string>>;
-  /** JavaScript that runs in the process before the gateway's own. */
-  readonly preload?: string;
-}
-
-/** The real command in a process of its own, whose environment is nothing but what is given. */
-function spawnMain(args: readonly string[], { env = {}, preload = '' }: SpawnOptions = {}) {
-  const imports = preload === '' ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`];
-  const child = spawn(process.execPath, [...imports, MAIN, ...args], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await closed;
-  });
-  return { child, stdout: child.stdout, stderr: child.stderr, closed };
-}
-
-async function runMain(args: readonly string[], options?: SpawnOptions) {
-  const { stdout, stderr, closed } = spawnMain(args, options);
-  const [out, err, { code }] = await Promise.all([text(stdout), text(stderr), closed]);
-  return { code, stdout: out, stderr: err };
-}
-
-interface Serving {
-  readonly child: ChildProcess;
-  readonly url: string;
-  readonly adminUrl: string;
-  readonly configPath: string;
-  /** The oldest log line with this message, as soon as it is there; and that is meant, if it is said. */
-  untilLogged(
-    msg: string,
-    isMeant?: (line: Record<string, unknown>) => boolean,
-  ): Promise<Record<string, unknown>>;
-  readonly closed: Promise<{ code: number | null; signal: string | null }>;
-  readonly stderr: Promise<string>;
-}
-
-async function writeConfig(lines: string, workers = 1): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-main-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const path = join(directory, 'gateway.yaml');
-  const gateway = `{ listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0", workers: ${workers} }`;
-  await writeFile(path, `gateway: ${gateway}\n${lines}`);
-  return path;
-}
-
-/** A gateway that serves in front of one replica and exports to a file. */
-async function serve(
-  replica: FakeReplica,
-  { workers = 1, ...options }: SpawnOptions & { readonly workers?: number } = {},
-): Promise<Serving> {
-  const path = await writeConfig(
-    `replicas: [{ name: a, url: "${replica.url}", models: [m], engine: openai }]\nexport: { to: file }\n`,
-    workers,
-  );
-  const env = { SVC_CONFIG: path, SVC_ADMIN_TOKEN: TOKEN, ...options.env };
-  const { child, stdout, stderr, closed } = spawnMain([], { ...options, env });
-  const log = new EventLog<Record<string, unknown>>();
-  createInterface({ input: stdout }).on('line', (line) => log.push(JSON.parse(line)));
-  const untilLogged: Serving['untilLogged'] = async (msg, isMeant = () => true) => {
-    const find = () => log.items.find((line) => line.msg === msg && isMeant(line));
-    await log.until(() => find() !== undefined);
-    return find() ?? {};
-  };
-  const { listen, adminListen } = await untilLogged('serving');
-  const urls = { url: `http://${listen}`, adminUrl: `http://${adminListen}` };
-  return { child, ...urls, configPath: path, untilLogged, closed, stderr: text(stderr) };
-}
-
-const chat = (url: string) =>
-  fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{"model":"m","messages":[]}' });
 
 /** A replica that keeps its next request until it is released. */
 async function startHoldingReplica() {
@@ -148,6 +64,23 @@ describe('the command', () => {
   });
 });
 
+describe('a token that nobody could send', () => {
+  it.each([
+    ['white space in it', 'two words'],
+    ['a control character', 'token\u0007token'],
+    ['a character that is not ASCII', 'jéton-de-16-lettres'],
+  ])('because of %s ends the start with 2 and one line', async (_what, token) => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
+    const env = { SVC_ADMIN_TOKEN: token };
+    for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
+      const { code, stdout, stderr } = await runMain(args, { env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\nTry 'gateway --help'\.\n$/);
+      expect(stderr).not.toContain(token);
+    }
+  });
+});
+
 describe('a gateway that cannot start ends with 1 and says why in one line', () => {
   const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
 
@@ -191,6 +124,18 @@ describe('a gateway that serves', () => {
     });
     child.kill('SIGTERM');
     expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('takes its token without white space around it, and says so', async () => {
+    const replica = await startFakeReplica();
+    onTestFinished(() => replica.close());
+    const { adminUrl, untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: ` ${TOKEN}\r\n` } });
+    await untilLogged('SVC_ADMIN_TOKEN has white space around it: it is taken without');
+    await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
+    for (const token of [TOKEN, `${TOKEN}\n`]) {
+      const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });
+      expect(await command).toMatchObject({ code: 0, stderr: '' });
+    }
   });
 
   it('warns when nobody can use the admin API', async () => {
@@ -281,21 +226,5 @@ describe('a gateway that serves', () => {
     child.kill('SIGTERM');
     expect(await closed).toEqual({ code: 0, signal: null });
     expect(await stderr).toBe('');
-  });
-
-  it.each([
-    ['an exception that nobody caught', 'throw new TypeError(word)', 'uncaught exception'],
-    ['a rejection that nobody handled', 'Promise.reject(new TypeError(word))', 'unhandled rejection'],
-  ])('ends with 1 for %s, and says where it was but not what it said', async (_, statement, msg) => {
-    const replica = await startFakeReplica();
-    onTestFinished(() => replica.close());
-    const word = "const word = ['can', 'ary'].join('')"; // the frames quote this script itself
-    const preload = `${word}; process.on('SIGUSR2', () => { ${statement} })`;
-    const { child, closed, stderr } = await serve(replica, { preload });
-    child.kill('SIGUSR2');
-    expect(await closed).toEqual({ code: 1, signal: null });
-    const said = await stderr;
-    expect(JSON.parse(said)).toMatchObject({ level: 'fatal', err: { name: 'TypeError' }, msg });
-    expect(said).not.toContain('canary');
   });
 });

@@ -10,13 +10,12 @@ import {
   OTLPMetricExporter,
 } from '@opentelemetry/exporter-metrics-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
-import type { MetricData } from '@opentelemetry/sdk-metrics';
+import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { Clock } from '../clock.ts';
+import { DeadlineExporter } from '../deadline-exporter.ts';
+import type { OtlpOptions } from '../otlp-options.ts';
 import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-
-/** How long one call may take, its repeats included: the default of the SDK's reader. */
-const CALL_MS = 30_000;
 
 /** Series in one call, or a piece more: serializing them takes a millisecond or two, and nothing else runs meanwhile. */
 const SERIES_A_CALL = 128;
@@ -25,8 +24,8 @@ const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'
 
 /** What is pushed, where to, and who hears of trouble. */
 export interface MetricsPushOptions {
-  /** The whole address; the other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
-  readonly url: URL;
+  /** Where to; the other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
+  readonly collector: OtlpOptions;
   readonly intervalMs: number;
   readonly resource: Resource;
   readonly scope: InstrumentationScope;
@@ -48,12 +47,17 @@ export interface MetricsPush {
  * next one carries the same sums. The first failure is logged, and the end of failures.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
-  const { url, intervalMs, clock, log } = options;
+  const { collector, intervalMs, clock, log } = options;
   warnOfTemporality(log);
-  const exporter = new OTLPMetricExporter({
-    url: url.href,
-    temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
-  });
+  const exporter = new DeadlineExporter<ResourceMetrics>(
+    collector,
+    (httpAgentOptions) =>
+      new OTLPMetricExporter({
+        url: collector.url.href,
+        temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
+        httpAgentOptions,
+      }),
+  );
   const outcomes = new OutcomeLog(log);
   let underWay: Promise<void> | null = null;
   const push = (): Promise<void> => {
@@ -80,23 +84,19 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
 
 /** Never rejects. */
 async function pushAll(
-  exporter: OTLPMetricExporter,
-  { resource, scope, collect, clock }: MetricsPushOptions,
+  exporter: DeadlineExporter<ResourceMetrics>,
+  { resource, scope, collect }: MetricsPushOptions,
   outcomes: OutcomeLog,
 ): Promise<void> {
   for (const metrics of toCalls(collect())) {
-    const isOver = new AbortController();
     const { promise, resolve } = Promise.withResolvers<ExportResult>();
     exporter.export({ resource, scopeMetrics: [{ scope, metrics: [...metrics] }] }, resolve);
-    const result = await Promise.race([promise, clock.sleep(CALL_MS, isOver.signal).then(() => TIMED_OUT)]);
-    isOver.abort();
+    const result = await promise;
     outcomes.note(result);
     if (result.code !== ExportResultCode.SUCCESS) return;
     await setImmediate();
   }
 }
-
-const TIMED_OUT: ExportResult = { code: ExportResultCode.FAILED };
 
 function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]> {
   let call: MetricData[] = [];

@@ -96,9 +96,8 @@ async function startPush(
   const isOff =
     getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
   if (push === undefined || isOff) return undefined;
-  const { url } = await readOtlpOptions(push.endpoint, log, 'metrics');
   return startMetricsPush({
-    url,
+    collector: await readOtlpOptions(push.endpoint, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
     ...{ collect, scope: SCOPE, resource, clock: systemClock, log },
   });

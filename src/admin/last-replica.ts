@@ -1,11 +1,11 @@
+import { toShownName } from '#otel/shown-name.ts';
 import { inParallel } from '../replicas/in-parallel.ts';
 import type { Reachability } from '../replicas/reachability.ts';
-import { toServingSets } from '../replicas/serving-sets.ts';
+import { type ServesModels, toServingSets } from '../replicas/serving-sets.ts';
 import { waitAtMost } from '../replicas/wait-at-most.ts';
 
 /** A replica as far as it matters who is left. */
-interface ServingReplica {
-  readonly models: readonly string[] | null;
+interface ServingReplica extends ServesModels {
   readonly drain: { readonly drained: boolean };
   readonly reachability: Reachability;
 }
@@ -72,5 +72,8 @@ function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]):
 
 function toNames(models: readonly string[]): string {
   const surplus = models.length - MAX_NAMED;
-  return [...models.slice(0, MAX_NAMED), ...(surplus > 0 ? [`${surplus} more`] : [])].join(', ');
+  return [
+    ...models.slice(0, MAX_NAMED).map((model) => toShownName(model)),
+    ...(surplus > 0 ? [`${surplus} more`] : []),
+  ].join(', ');
 }

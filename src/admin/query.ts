@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutControls } from '#otel/shown-name.ts';
 import { parseDuration, printDuration } from '../config/values.ts';
 
 /** A parameter that holds a duration such as `30s`, from none to so long; becomes milliseconds. */
@@ -19,7 +20,7 @@ export function textParam(maxChars: number, meaning: string) {
     .string()
     .meta({ description: `${meaning} It is cut to ${maxChars} characters, on one line.` });
   return text.transform((given) => {
-    const line = given.replace(/[\p{Cc}\s]+/gu, ' ').trim();
+    const line = withoutControls(given, ' ').replace(/\s+/g, ' ').trim();
     return line === '' ? null : Array.from(line).slice(0, maxChars).join('');
   });
 }

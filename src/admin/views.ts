@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ExportStats } from '#otel/export-stats.ts';
+import { toShownName } from '#otel/shown-name.ts';
 import type { Drains } from '../replicas/drains.ts';
 import { REACHABILITIES } from '../replicas/reachability.ts';
 import type { RegisteredReplica } from '../replicas/registry.ts';
@@ -85,7 +86,7 @@ export function toReplicaView(replica: RegisteredReplica, fleet: FleetControl | 
     health: health?.state ?? null,
     health_since: health?.since ?? null,
     reachability: replica.reachability,
-    models: replica.models,
+    models: replica.models?.map((model) => toShownName(model)) ?? null,
     engine: replica.engine,
     since: drain.since,
     reason: drain.reason,

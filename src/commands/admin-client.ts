@@ -1,5 +1,7 @@
+import { withoutControls } from '#otel/shown-name.ts';
 import { parseBaseUrl, printListenAddress } from '../config/values.ts';
 import { StartError } from '../start-error.ts';
+import { readAdminToken } from './admin-token.ts';
 import { type Invocation, UsageError } from './command.ts';
 import { configOption } from './options.ts';
 import { findConfigPath, readConfigFile } from './read-config.ts';
@@ -46,8 +48,8 @@ export async function openAdmin(
   env: Invocation['env'],
 ): Promise<AdminClient> {
   const baseUrl = await findBaseUrl(values, env);
-  const token = env.SVC_ADMIN_TOKEN;
-  if (!token) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
+  const { token } = readAdminToken(env);
+  if (token === null) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
   return {
     baseUrl,
     call: (method, path, signal) => callAdmin({ url: baseUrl + path, baseUrl, token, method }, signal),
@@ -56,6 +58,9 @@ export async function openAdmin(
 
 /** An undrain waits for gateways that are cut off, and a drain for replicas to be asked. */
 const ANSWER_WITHIN_MS = 20_000;
+
+/** No gateway answers with more; what does is none. */
+const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
 
 async function findBaseUrl(
   values: { readonly admin?: string; readonly config?: string },
@@ -69,11 +74,14 @@ async function findBaseUrl(
   const path = findConfigPath(values.config, env);
   if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
   const { host, port } = (await readConfigFile(path, env)).gateway.admin_listen;
-  return `http://${printListenAddress({ host: ANY_ADDRESS[host] ?? host, port })}`;
+  return `http://${printListenAddress({ host: ANY_ADDRESS.get(host) ?? host, port })}`;
 }
 
 /** A listener on any address is reached over the loopback. */
-const ANY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+const ANY_ADDRESS: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
 
 interface AdminCall {
   readonly url: string;
@@ -86,42 +94,84 @@ async function callAdmin(
   { url, baseUrl, token, method }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  let response: Response;
-  let text: string;
+  let given: Given;
   try {
-    response = await fetch(url, {
-      method,
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-      redirect: 'error', // a redirect must not carry the token elsewhere
-      signal: AbortSignal.any([AbortSignal.timeout(ANSWER_WITHIN_MS), ...(signal ? [signal] : [])]),
-    });
-    text = await response.text();
+    given = await beforeDeadline(signal, (end) => ask({ url, method, token }, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
-  const answer = parseJson(text);
-  if (response.ok && answer !== undefined) return answer;
+  const answer = parseJson(given.text);
+  if (given.isOk && answer !== undefined) return answer;
   const { code, message } = toApiError(answer);
   if (code === undefined) {
-    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${given.status})`);
   }
   throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
 }
 
-function toReason(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError')
-    return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-  return code === undefined ? 'the call failed' : (REASONS[code] ?? code);
+interface Given {
+  readonly isOk: boolean;
+  readonly status: number;
+  /** Empty if it was longer than an answer is. */
+  readonly text: string;
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'there is no such host',
-  ECONNRESET: 'the connection was reset',
-  UND_ERR_SOCKET: 'the connection was closed',
-};
+async function ask(
+  { url, method, token }: Pick<AdminCall, 'url' | 'method' | 'token'>,
+  signal: AbortSignal,
+): Promise<Given> {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    redirect: 'error', // a redirect must not carry the token elsewhere
+    signal,
+  });
+  const { ok: isOk, status } = response;
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > MAX_ANSWER_BYTES) return { isOk, status, text: '' };
+    chunks.push(chunk);
+  }
+  return { isOk, status, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** Rejects when the time is up or the signal says so, whether the work heeds that or not. */
+async function beforeDeadline<T>(
+  signal: AbortSignal | undefined,
+  work: (end: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const end = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
+  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_WITHIN_MS);
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    signal?.throwIfAborted();
+    return await Promise.race([work(end.signal), ended]);
+  } finally {
+    clearTimeout(deadline);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+class DeadlineError extends Error {}
+
+function toReason(error: unknown): string {
+  if (error instanceof DeadlineError) return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+  return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'there is no such host'],
+  ['ECONNRESET', 'the connection was reset'],
+  ['UND_ERR_SOCKET', 'the connection was closed'],
+]);
 
 function parseJson(text: string): unknown {
   try {
@@ -149,5 +199,5 @@ export function memberOf(value: unknown, key: string): unknown {
 
 /** A text of the other side on one line, harmless for a terminal. */
 export function toOneLine(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ').slice(0, 300);
+  return withoutControls(text, ' ').slice(0, 300);
 }

@@ -20,12 +20,18 @@ export interface ByteSource extends AsyncIterable<Uint8Array> {
 /** The signals that concern a running gateway, as src/main.ts hears them. */
 export interface Signals {
   /**
-   * Aborts with the first SIGINT or SIGTERM: begin to shut down. Later ones are not the command's business.
-   * Reading it takes these signals over: a command that never does is ended by them, as Node does by itself.
+   * Aborts with the first SIGINT, SIGTERM or another that ends a process: begin to shut down. Later ones are not the
+   * command's business. Reading it takes these signals over: a command that never does is ended by them, as Node does
+   * by itself.
    */
   readonly shutdown: AbortSignal;
   /** Calls back for each SIGHUP, from now on; it would end the process otherwise. */
   onHangup(listener: () => void): void;
+  /**
+   * Has this done, for some seconds, before the process ends by an error that nobody caught, and not at all when it
+   * ends in another way.
+   */
+  onCrash(lastWork: () => Promise<unknown>): void;
 }
 
 /** What src/main.ts hands to a sub-command. */

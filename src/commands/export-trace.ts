@@ -124,12 +124,12 @@ async function openOutput({ output, withSummary, paths }: ExportOptions, { stdou
 
 function refuse(action: 'read' | 'write', path: string, error: unknown): never {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  throw new StartError(`cannot ${action} ${toOneLine(path)}: ${REASONS[code] ?? code}`, error);
+  throw new StartError(`cannot ${action} ${toOneLine(path)}: ${REASONS.get(code) ?? code}`, error);
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file or folder',
-  EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
-  ENOSPC: 'the disk is full',
-};
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file or folder'],
+  ['EACCES', 'permission denied'],
+  ['EISDIR', 'it is a directory'],
+  ['ENOSPC', 'the disk is full'],
+]);

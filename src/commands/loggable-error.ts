@@ -13,11 +13,20 @@ export interface LoggableError {
  */
 export function toLoggableError(error: unknown, depth = 0): LoggableError {
   if (!(error instanceof Error)) return { name: typeof error, stack: [] };
-  const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
   return {
     name: error.name,
     ...('code' in error && typeof error.code === 'string' ? { code: error.code } : {}),
-    stack: frames.map((line) => line.trim()),
+    stack: framesOf(error),
     ...(error.cause === undefined || depth > 3 ? {} : { cause: toLoggableError(error.cause, depth + 1) }),
   };
+}
+
+/** The frames below the message, whose lines may look like some. */
+function framesOf({ stack = '', message }: Error): readonly string[] {
+  const messageAt = message === '' ? -1 : stack.indexOf(message);
+  const below = messageAt === -1 ? stack : stack.slice(messageAt + message.length);
+  return below
+    .split('\n')
+    .filter((line) => /^ {4}at /.test(line))
+    .map((line) => line.trim());
 }

@@ -7,6 +7,7 @@ import { parseConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { StartError } from '../start-error.ts';
+import { readAdminToken } from './admin-token.ts';
 import type { Invocation } from './command.ts';
 import { createLogger } from './logger.ts';
 import { parseOptions } from './options.ts';
@@ -45,7 +46,11 @@ interface Addresses {
 }
 
 async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
-  const stopped = signals.shutdown;
+  // The terminal is closed: nobody will press Ctrl-C.
+  const hungUp = new AbortController();
+  signals.onHangup(() => hungUp.abort());
+  const given = readAdminToken(env);
+  const stopped = AbortSignal.any([signals.shutdown, hungUp.signal]);
   await using cleanUp = new AsyncDisposableStack();
   const replicas = await Promise.all(
     ['sim-a', 'sim-b'].map(async (name, index) => {
@@ -59,18 +64,21 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
   const config = parseConfig(text, { path: 'quickstart', env });
 
-  const adminToken = env.SVC_ADMIN_TOKEN || randomBytes(16).toString('hex');
+  const adminToken = given.token ?? randomBytes(16).toString('hex');
+  const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
     env: { adminToken, ...(env.SVC_HASH_SALT ? { hashSalt: env.SVC_HASH_SALT } : {}) },
-    log: createLogger('warn', stderr),
+    log,
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
+  signals.onCrash(() => gateway.abandon());
   cleanUp.defer(async () => void (await gateway.close()));
   const { listen, adminListen } = await gateway.start();
   const configPath = await saveConfig(config, text);
   const [gatewayUrl, adminUrl] = [toUrl(listen), toUrl(adminListen)];
   const drained = await findDrained(adminUrl, adminToken);
-  const token = env.SVC_ADMIN_TOKEN ? null : adminToken;
+  const token = given.token === null ? adminToken : null;
+  for (const warning of given.warnings) log.warn(warning);
   stdout.write(toWelcome({ gatewayUrl, adminUrl, replicas, drained, token, collector, configPath }));
 
   if (!stopped.aborted) await once(stopped, 'abort');

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { toConfig } from '../config/config.ts';
 import { printListenAddress } from '../config/values.ts';
 import type { Gateway } from '../gateway.ts';
+import { readAdminToken } from './admin-token.ts';
 import { type Invocation, UsageError } from './command.ts';
 import { createLogger } from './logger.ts';
 import { configOption, parseOptions } from './options.ts';
@@ -15,6 +16,7 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   const { values } = parseOptions(args, configOption);
   const path = findConfigPath(values.config, env);
   if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
+  const { token, warnings } = readAdminToken(env);
   const read = () => readConfigFile(path, env);
   const file = await read();
   const config = toConfig(file);
@@ -28,10 +30,12 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
 
   const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
-  const gateway = createGateway(config, { env: toSecrets(env), log, configSource: { file, read } });
+  const gateway = createGateway(config, { env: toSecrets(token, env), log, configSource: { file, read } });
+  signals.onCrash(() => gateway.abandon());
   const { listen, adminListen } = await gateway.start();
   started.resolve(gateway);
-  if (!env.SVC_ADMIN_TOKEN) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  if (token === null) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  for (const warning of warnings) log.warn(warning);
   log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');
 
   if (!stopped.aborted) await once(stopped, 'abort');
@@ -42,9 +46,9 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
 }
 
 /** An empty variable counts as unset. */
-function toSecrets({ SVC_ADMIN_TOKEN, SVC_HASH_SALT }: Invocation['env']) {
+function toSecrets(token: string | null, { SVC_HASH_SALT }: Invocation['env']) {
   return {
-    ...(SVC_ADMIN_TOKEN ? { adminToken: SVC_ADMIN_TOKEN } : {}),
+    ...(token === null ? {} : { adminToken: token }),
     ...(SVC_HASH_SALT ? { hashSalt: SVC_HASH_SALT } : {}),
   };
 }

@@ -16,7 +16,8 @@ export function expandVariables(text: string, env: Environment): Expansion {
       problems.push(`found a broken variable reference, expected \${NAME} (or $\${ for a literal \${)`);
       return found;
     }
-    const value = env[name];
+    // Of `constructor` the environment has what every object has.
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (value === undefined) problems.push(`found \${${name}}, but the variable ${name} is not set`);
     return value ?? found;
   });

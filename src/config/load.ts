@@ -93,6 +93,15 @@ const MASK = '***';
 /** Keys whose value is, or may hold, a secret. */
 const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
 
+/** Keys whose value is a URL, however it is written. */
+const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);
+
+/** A URL without what may be a credential in it: what is before the last `@`, and the query. */
+function maskUrl(text: string, isUrl = false): string {
+  if (!isUrl && !text.includes('://')) return text;
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASK}@`).replace(/([?#]).+$/s, `$1${MASK}`);
+}
+
 /** The two defaults that depend on more than the schema. */
 function fillFromSurroundings(file: ConfigFile, directory: string): ConfigFile {
   const replicas = file.replicas.map((replica) =>
@@ -144,8 +153,8 @@ function toProblem(complaint: Complaint, places: ReadonlyMap<string, Place>): Co
   const place = places.get(keyPath);
   const line = place?.line ?? lineOfNearest(complaint.path, places);
   if ('wrong' in complaint) return { line, keyPath, text: complaint.wrong };
-  const isSecret = SECRETS.has(complaint.path.at(-1));
-  return { line, keyPath, text: `found ${describe(place, isSecret)}, expected ${complaint.expected}` };
+  const found = describe(place, complaint.path.at(-1));
+  return { line, keyPath, text: `found ${found}, expected ${complaint.expected}` };
 }
 
 function lineOfNearest(path: readonly PropertyKey[], places: ReadonlyMap<string, Place>): number {
@@ -156,8 +165,8 @@ function lineOfNearest(path: readonly PropertyKey[], places: ReadonlyMap<string,
   return 1;
 }
 
-/** A value in words that hold no secret: variables unexpanded, keys masked, credentials cut from URLs. */
-function describe(place: Place | undefined, isSecret: boolean): string {
+/** The value of a key in words that hold no secret: variables unexpanded, keys masked, credentials cut from URLs. */
+function describe(place: Place | undefined, key: PropertyKey | undefined): string {
   if (place === undefined) return 'nothing';
   const { node, original } = place;
   if (isMap(node)) return 'keys with values';
@@ -165,9 +174,9 @@ function describe(place: Place | undefined, isSecret: boolean): string {
   if (isAlias(node)) return 'an alias';
   const value = isScalar(node) ? (original ?? node.value) : null;
   if (value === null) return 'nothing';
-  if (isSecret && original === undefined && value !== '') return MASK;
+  if (SECRETS.has(key) && original === undefined && value !== '') return MASK;
   if (typeof value !== 'string') return String(value);
-  const shown = value.replace(/\/\/[^/]*@/, `//${MASK}@`);
+  const shown = maskUrl(value, URL_KEYS.has(key));
   return JSON.stringify(shown.length > 100 ? `${shown.slice(0, 100)}…` : shown);
 }
 
@@ -177,7 +186,7 @@ function toKeyPath(path: readonly PropertyKey[]): string {
     .map((step) => {
       if (typeof step === 'number') return `[${step}]`;
       const key = String(step);
-      return `.${/^[\w-]+$/.test(key) ? key : JSON.stringify(key)}`;
+      return `.${/^[\w-]+$/.test(key) ? key : JSON.stringify(maskUrl(key))}`;
     })
     .join('')
     .replace(/^\./, '');

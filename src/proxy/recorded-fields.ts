@@ -1,8 +1,8 @@
 import type { HttpFacts } from '#otel/attributes.ts';
 import type { RequestRecord } from '#otel/request-record.ts';
+import { toShownName } from '#otel/shown-name.ts';
 import type { Fields } from '../http/fields.ts';
 
-const MAX_NAME_CHARS = 256;
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
 /** The header names, in lower case, from which tenant and feature are taken. */
@@ -34,30 +34,20 @@ export function fillFromFields(
   record: RequestRecord,
   { tenant, feature, clientRequestId }: RecordedFields,
 ): void {
-  setIfText(record, 'tenant', tenant, MAX_NAME_CHARS);
-  setIfText(record, 'feature', feature, MAX_NAME_CHARS);
+  setIfText(record, 'tenant', tenant);
+  setIfText(record, 'feature', feature);
   setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
-}
-
-/** A name as a record has it: not without end. */
-export function cutName(name: string): string {
-  return cut(name, MAX_NAME_CHARS);
 }
 
 function setIfText(
   record: RequestRecord,
   name: 'tenant' | 'feature' | 'client_request_id',
   value: string | undefined,
-  maxChars: number,
+  maxChars?: number,
 ): void {
   if (value === undefined) return;
-  const cleaned = cut(toUnicode(value).replace(/\p{Cc}/gu, ''), maxChars).trim();
+  const cleaned = toShownName(toUnicode(value), maxChars).trim();
   if (cleaned !== '') record[name] = cleaned;
-}
-
-/** At most this many UTF-16 units, never half a character. */
-function cut(text: string, maxChars: number): string {
-  return (text.length > maxChars ? text.slice(0, maxChars) : text).toWellFormed();
 }
 
 /** Field bytes reach us as latin-1; clients that send UTF-8 are read as such. */

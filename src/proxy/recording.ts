@@ -1,11 +1,11 @@
 import type { AttemptSpan } from '#otel/attempt-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '#otel/request-record.ts';
 import type { RequestSpan } from '#otel/request-span.ts';
+import { toShownName } from '#otel/shown-name.ts';
 import type { RequestTextDescription } from '../record/request-text.ts';
 import type { InspectedBody } from './body-inspector.ts';
 import type { Ending, Exchange } from './exchange.ts';
 import {
-  cutName,
   fillFromFields,
   type RecordedFields,
   type RecordedHeaders,
@@ -200,7 +200,7 @@ export class Recording {
 
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
-    record.model = cutName(this.#facts.model);
+    record.model = toShownName(this.#facts.model);
     if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
     const { promptChars, prefixHashes } = this.#describeText();
     if (promptChars !== undefined) record.prompt_chars = promptChars;

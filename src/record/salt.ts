@@ -1,8 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, open, readFile, unlink } from 'node:fs/promises';
+import { link, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isErrno, readRegularFile } from '#otel/regular-file.ts';
 
 const SALT_BYTES = 32;
+/** The salt, and whatever white space an editor put behind it. */
+const MAX_FILE_BYTES = 4096;
 const SALT_TEXT = /^[0-9a-f]{64}$/;
 
 /** There is a salt file, but no salt in it. The message is one line for the operator and does not quote the file. */
@@ -25,7 +28,8 @@ export class SaltFileError extends Error {
  * Of several processes that start at once on one directory all get the same salt. A file that holds no salt is
  * never replaced: records of before could not be compared with those of after, and nobody would have been told.
  *
- * @throws {SaltFileError} if the file is there and holds no salt; else the file system's error
+ * @throws {SaltFileError} if the file is there and holds no salt; an OddFileError if it is no file; else the file
+ *   system's error
  */
 export async function loadSalt(stateDir: string, hashSalt?: string): Promise<Buffer> {
   const configured = hashSalt?.trimEnd() ?? '';
@@ -38,7 +42,7 @@ export async function loadSalt(stateDir: string, hashSalt?: string): Promise<Buf
 async function readSalt(path: string): Promise<string | undefined> {
   let text: string;
   try {
-    text = (await readFile(path, 'latin1')).trimEnd();
+    text = (await readRegularFile(path, MAX_FILE_BYTES)).toString('latin1').trimEnd();
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw error;
@@ -79,8 +83,4 @@ async function syncDirectory(path: string): Promise<void> {
 
 function ignoreMissing(error: unknown): void {
   if (!isErrno(error, 'ENOENT')) throw error;
-}
-
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -12,12 +12,12 @@ const RELEASE = /^\d{1,4}\.\d{1,4}\.\d{1,4}/;
 export type ModelListing = Pick<ReplicaKnowledge, 'models' | 'engine'>;
 
 /** `owned_by` in /v1/models, by engine. Anything else speaks the API of `openai`; TGI has to be named. */
-const ENGINE_OF_OWNER: Readonly<Record<string, Engine>> = {
-  vllm: 'vllm',
-  sglang: 'sglang',
-  llamacpp: 'llamacpp',
-  library: 'ollama',
-};
+const ENGINE_OF_OWNER: ReadonlyMap<unknown, Engine> = new Map([
+  ['vllm', 'vllm'],
+  ['sglang', 'sglang'],
+  ['llamacpp', 'llamacpp'],
+  ['library', 'ollama'],
+]);
 
 /**
  * Asks a replica's own GET /v1/models what it serves. The request carries no X-Request-Id: it is the
@@ -50,9 +50,10 @@ export function parseModelList(text: string): ModelListing | null {
   const data = isObject(list) ? list.data : undefined;
   if (!Array.isArray(data)) return null;
   const entries = data.filter(isObject);
+  // A `*` of the configuration means any name; a replica that says it would take the prompts for others.
   const models = entries.map((entry) => entry.id).filter((id) => typeof id === 'string');
   const owner = entries.map((entry) => entry.owned_by).find((owned) => typeof owned === 'string');
-  return { models, engine: (owner === undefined ? undefined : ENGINE_OF_OWNER[owner]) ?? 'openai' };
+  return { models: models.filter((id) => id !== '*'), engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
 }
 
 /** Undefined if it is no JSON: V8's message quotes its input, and is not passed on. */
@@ -114,7 +115,8 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
-    if (statusCode !== 200) this.#finish(null);
+    // A 103 only announces the answer.
+    if (statusCode >= 200 && statusCode !== 200) this.#finish(null);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

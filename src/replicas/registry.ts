@@ -168,8 +168,6 @@ export class ReplicaRegistry {
   #replicas: readonly RegisteredReplica[] = [];
   #isComplete = true;
   #retired: readonly Retired[] = [];
-  /** The models that some replica was known to serve when the workers were told last. */
-  #knownModels: Topology['cursors'] = new Map();
   #freeSlots = Array.from({ length: MAX_REPLICAS }, (_, index) => MAX_REPLICAS - 1 - index);
   #version = 0;
 
@@ -200,11 +198,6 @@ export class ReplicaRegistry {
 
   find(name: string): RegisteredReplica | undefined {
     return this.#replicas.find((replica) => replica.name === name);
-  }
-
-  /** Whether some replica is known to serve a model of this name. */
-  isKnownModel(name: string): boolean {
-    return this.#knownModels.has(name);
   }
 
   /**
@@ -247,12 +240,11 @@ export class ReplicaRegistry {
   /** What the workers are to know from now on. */
   nextTopology(): Topology {
     this.#version++;
-    this.#knownModels = this.#turns.assign(this.#replicas);
     return {
       version: this.#version,
       replicas: this.#replicas.map(({ slot, config, knowledge }) => ({ slot, config, knowledge })),
       isComplete: this.#isComplete,
-      cursors: this.#knownModels,
+      cursors: this.#turns.assign(this.#replicas),
     };
   }
 

@@ -1,10 +1,11 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isErrno, openRegularFile, readRegularFile } from '#otel/regular-file.ts';
 
 /** A small file in state_dir that is always whole: what it was, or what it is to be. */
 export interface StateFile {
   readonly path: string;
-  /** Its text; null if it was never written. Rejects with the system's error. */
+  /** Its text; null if it was never written. Rejects with an OddFileError or the system's error. */
   read(): Promise<string | null>;
   /**
    * Replaces it; resolves once this text, or one given later, is on disk. Rejects with the system's error. While one
@@ -12,6 +13,9 @@ export interface StateFile {
    */
   write(text: string): Promise<void>;
 }
+
+/** Tens of thousands of replicas and gateways take less. */
+const MAX_BYTES = 16 * 1024 ** 2;
 
 /** Creates the access to a file; it is made when it is first written. */
 export function createStateFile(path: string): StateFile {
@@ -22,9 +26,9 @@ export function createStateFile(path: string): StateFile {
     path,
     async read() {
       try {
-        return await readFile(path, 'utf8');
+        return (await readRegularFile(path, MAX_BYTES)).toString('utf8');
       } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+        if (isErrno(error, 'ENOENT')) return null;
         throw error;
       }
     },
@@ -49,7 +53,7 @@ async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}.tmp`;
   {
-    await using file = await open(temporary, 'w', 0o600);
+    await using file = await openRegularFile(temporary, 'replace', 0o600);
     await file.writeFile(text);
     await file.sync();
   }

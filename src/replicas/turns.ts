@@ -1,10 +1,9 @@
-import { toServingSets } from './serving-sets.ts';
+import { type ServesModels, toServingSets, turnNameOf } from './serving-sets.ts';
 import { CURSORS, MAX_CURSORS, type SharedState } from './shared-state.ts';
 
 /** A replica as far as its turns go. */
-interface TakesTurns {
+interface TakesTurns extends ServesModels {
   readonly slot: number;
-  readonly models: readonly string[] | null;
 }
 
 /** The shared cursor of one rotation, and the slots of the candidates that it goes round. */
@@ -37,16 +36,22 @@ export class Turns {
     const { byModel, ofUnknown } = toServingSets(replicas);
     this.#ofAll = this.#carry(this.#ofAll, replicas);
     this.#ofUnknown = this.#carry(this.#ofUnknown, ofUnknown);
+    const turnNames = new Map([...byModel.keys()].map((model) => [model, turnNameOf(model, byModel)]));
+    this.#carryModels(new Set(turnNames.values()), byModel);
+    const cursorOf = (turnName: string) => this.#ofModels.get(turnName)?.cursor ?? CURSORS.unknownModels;
+    return new Map([...turnNames].map(([model, turnName]) => [model, cursorOf(turnName)]));
+  }
+
+  #carryModels(models: ReadonlySet<string>, byModel: ReadonlyMap<string, readonly TakesTurns[]>): void {
     for (const [model, { cursor }] of this.#ofModels) {
-      if (!byModel.has(model) && cursor !== CURSORS.unknownModels) this.#freeCursors.push(cursor);
+      if (!models.has(model) && cursor !== CURSORS.unknownModels) this.#freeCursors.push(cursor);
     }
     this.#ofModels = new Map(
-      [...byModel].map(([model, candidates]) => [
+      [...models].map((model) => [
         model,
-        this.#carry(this.#ofModels.get(model) ?? this.#begin(), candidates),
+        this.#carry(this.#ofModels.get(model) ?? this.#begin(), byModel.get(model) ?? []),
       ]),
     );
-    return new Map([...this.#ofModels].map(([model, { cursor }]) => [model, cursor]));
   }
 
   /** Beyond what there is memory for, models share the cursor of unknown names. */

@@ -1,13 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { RecordLedger } from '#otel/record-ledger.ts';
 import { WorkerOutlet } from '#otel/worker-outlet.ts';
-import { createServing, type Serving, type ServingLog } from '../serving.ts';
+import { createServing, LAST_WORDS_MS, type Serving, type ServingLog } from '../serving.ts';
 import { BEAT_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
 
 /*
  * The entry of a worker's thread: a data plane that takes its orders from the main thread. Whatever is thrown here
- * and caught by nobody ends this thread alone; worker-group.ts starts another.
+ * and caught by nobody ends this thread alone, with the records of its requests told; worker-group.ts starts another.
+ * `process` is that of the thread: main.ts has the process's own.
  */
 
 const port = parentPort;
@@ -15,6 +16,9 @@ if (port === null) throw new Error('this file is the entry of a worker thread');
 
 const { settings, ledger, topology, beats, ...start } = workerData as WorkerStart;
 let { logLevels } = start;
+
+/** How long a thread that is about to end has for its records. */
+const LAST_WORK_MS = 2 * LAST_WORDS_MS;
 
 const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
@@ -29,6 +33,7 @@ const serving = createServing(settings, {
   log: createLog(),
   onRecord: (record) => outlet.note(record),
 });
+process.once('uncaughtException', (error) => void end(error));
 if (topology !== null) await serving.apply(topology);
 
 setInterval(() => Atomics.add(beats, settings.worker, 1), BEAT_EVERY_MS).unref();
@@ -44,6 +49,27 @@ async function answer(id: number, order: Order): Promise<void> {
     const isError = error instanceof Error;
     const code = isError && 'code' in error && typeof error.code === 'string' ? error.code : null;
     post({ kind: 'failed', id, message: isError ? error.message : 'unknown error', code });
+  }
+}
+
+/** Cuts the requests in flight and tells of their records, before the thread ends by the error. */
+async function end(error: unknown): Promise<void> {
+  const over = setTimeout(rethrow, LAST_WORK_MS);
+  // Whatever else breaks meanwhile.
+  process.on('uncaughtException', () => undefined);
+  try {
+    await serving.finish(0);
+    outlet.flush();
+  } finally {
+    clearTimeout(over);
+    rethrow();
+  }
+
+  function rethrow(): void {
+    process.removeAllListeners('uncaughtException');
+    setImmediate(() => {
+      throw error;
+    });
   }
 }
 

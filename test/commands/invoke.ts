@@ -50,7 +50,7 @@ export function start(
   };
   const stderr = { write: (text: string) => errors.push(text) };
   const shutdown = new AbortController();
-  const signals = { shutdown: shutdown.signal, onHangup: () => {} };
+  const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {} };
   const output = () => written.items.join('');
   return {
     get output() {

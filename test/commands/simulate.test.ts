@@ -8,7 +8,7 @@ import { StartError } from '../../src/start-error.ts';
 function invoke(args: readonly string[]): { invocation: Invocation; stdout: PassThrough; stop: () => void } {
   const stdout = new PassThrough({ encoding: 'utf8' });
   const stopping = new AbortController();
-  const signals = { shutdown: stopping.signal, onHangup: () => {} };
+  const signals = { shutdown: stopping.signal, onHangup: () => {}, onCrash: () => {} };
   const invocation = { args, env: {}, stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals };
   return { invocation, stdout, stop: () => stopping.abort() };
 }

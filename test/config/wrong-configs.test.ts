@@ -52,6 +52,38 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
+      'urls with a key in their query, in their fragment, or where nobody looks for one',
+      [
+        'replicas:',
+        '- { name: a, url: "http://a:8000/v1?api_key=hunter2" }',
+        '- { name: b, url: "http://user:p/w?hunter2@b#hunter2" }',
+        '- { name: c, url: "user:hunter2@c:8000" }',
+        '- { name: d, url: "http://a/#hunter2" }',
+        '- { name: e, dns: "http://hunter2@e" }',
+        'export: { endpoint: "https://collector/?key=hunter2" }',
+        'trace: { url_template: "https://u:hunter2@traces/{trace_id}" }',
+        'gateway: { name: "see http://hunter2@h/?k=hunter2" }',
+      ].join('\n'),
+      [
+        `2: replicas[0].url: found "http://a:8000/v1?***", expected ${URL_TITLE}`,
+        `3: replicas[1].url: found "http://***@b#***", expected ${URL_TITLE}`,
+        `4: replicas[2].url: found "***@c:8000", expected ${URL_TITLE}`,
+        `5: replicas[3].url: found "http://a/#***", expected ${URL_TITLE}`,
+        `6: replicas[4].dns: found "http://***@e", expected ${DNS_TITLE}`,
+        '7: export.endpoint: found "https://collector/?***", expected an http:// or https:// URL without credentials (put them into OTEL_EXPORTER_OTLP_HEADERS), query and fragment',
+        '8: trace.url_template: found "https://***@traces/{trace_id}", expected an http:// or https:// URL without credentials, with {trace_id} after its host',
+        '9: gateway.name: found "***@h/?***", expected a name of letters, digits and . _ ~ -, at most 128',
+      ],
+    ],
+    [
+      'a url that YAML takes for a key',
+      'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
+      [
+        '2: replicas[0]."***@a?***": unknown key',
+        '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
+      ],
+    ],
+    [
       'urls with credentials or of another scheme',
       'replicas:\n- name: a\n  url: http://user:hunter2@a\n- name: b\n  url: unix:/run/x\n',
       [

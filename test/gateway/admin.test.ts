@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { chatChunk, DONE, hang, startFakeReplica } from '../support/fake-replica.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { ADMIN_TOKEN, startGateway } from '../support/start-gateway.ts';
+import { stateAfterKill } from '../support/state-after-kill.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };
@@ -360,7 +361,10 @@ describe('a restart', () => {
     await using first = await startGateway({ replicas: [replica], stateDir });
     await first.admin('/admin/replicas/a/drain', POST);
 
-    await using second = await startGateway({ replicas: [replica], stateDir });
+    await using second = await startGateway({
+      replicas: [replica],
+      stateDir: await stateAfterKill(stateDir),
+    });
 
     expect(await second.replicas()).toMatchObject([{ drained: true }]);
   });
@@ -373,7 +377,10 @@ describe('a restart', () => {
     await Promise.all(actions.map((action) => first.admin(`/admin/replicas/a/${action}`, POST)));
     const before = await first.replicas();
 
-    await using second = await startGateway({ replicas: [replica], stateDir });
+    await using second = await startGateway({
+      replicas: [replica],
+      stateDir: await stateAfterKill(stateDir),
+    });
 
     expect(await second.replicas()).toEqual(before);
   });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { refusedUrlBeside, startFakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
+import { stateAfterKill } from '../support/state-after-kill.ts';
 import { turnsOf } from '../support/turns.ts';
 
 const errorOf = async (response: Response) => ((await response.json()) as { error: unknown }).error;
@@ -225,7 +226,8 @@ describe('which replicas serve a model', () => {
     await first.admin('/admin/replicas/a/drain', { method: 'POST' });
     const before = replica.probes.length;
 
-    await using second = await startGateway({ replicas: [configured], stateDir: first.stateDir });
+    const stateDir = await stateAfterKill(first.stateDir);
+    await using second = await startGateway({ replicas: [configured], stateDir });
 
     expect(replica.probes).toHaveLength(before);
     expect((await second.chat()).status).toBe(503);

@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { MAX_TIMINGS } from '#otel/record-bounds.ts';
 import { parseConfig } from '../../src/config/load.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -41,6 +43,10 @@ describe('what the documents show works', () => {
     expect(stopGraceMs).toBeGreaterThan(shutdown.delayMs + shutdown.graceMs + shutdown.flushMs);
   });
 
+  test('docs/record.md says how many timings are kept', () => {
+    expect(read('docs/record.md')).toContain(`At most ${MAX_TIMINGS} of them.`);
+  });
+
   test('the defaults in docs/operations.md are those of the configuration', () => {
     const rows = [...read('docs/operations.md').matchAll(/^\| `(timeouts|limits)\.(\w+)` \| (\w+) \|/gm)];
     const toSection = (section: string) => {
@@ -54,3 +60,68 @@ describe('what the documents show works', () => {
     expect(documented).toEqual(toConfig(replicas));
   });
 });
+
+/** The files of the repository, relative to it. */
+const FILES: ReadonlySet<string> = new Set(
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter((path) => path !== ''),
+);
+const FILE_NAMES: ReadonlySet<string> = new Set([...FILES].map((path) => basename(path)));
+const DOCUMENTS = [...FILES].filter((path) => path.endsWith('.md') && !path.startsWith('test/'));
+
+/** Names of files that are not of the repository: the reader's own, those of state_dir, other projects'. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  ...['gateway.yaml', 'backend.yaml', 'body.json', 'prefix_hashes.py', 'restart.sh'],
+  ...['drains.json', 'fleet.json', 'openapi.json', 'schemas/semconv.schema.json', 'otel/file.ts'],
+]);
+
+const FILE_NAME = /[\w./@-]*[\w-]\.(?:ts|js|yaml|yml|sh|json|py|c|h|css|html|md|cfg|svg|png|jpg)\b/g;
+
+/** Whether a name that a document mentions is that of a file: its path, from the root or from there, or just its name. */
+function isThere(name: string, document: string): boolean {
+  if (ELSEWHERE.has(name) || ELSEWHERE.has(basename(name))) return true;
+  if (!name.includes('/')) return FILE_NAMES.has(name);
+  return FILES.has(normalize(name)) || FILES.has(normalize(join(dirname(document), name)));
+}
+
+describe.each(DOCUMENTS)('what %s refers to is there:', (document) => {
+  const text = read(document);
+
+  test('files', () => {
+    const names = new Set(text.match(FILE_NAME) ?? []);
+    expect([...names].filter((name) => !isThere(name, document))).toEqual([]);
+  });
+
+  test('headings', () => {
+    const links = [...text.matchAll(/\]\(([\w./-]*)#([\w-]+)\)/g)];
+    const missing = links.filter(([, path = '', anchor = '']) => {
+      const target = path === '' ? document : normalize(join(dirname(document), path));
+      return !anchorsIn(read(target)).has(anchor);
+    });
+    expect(missing.map(([link]) => link)).toEqual([]);
+  });
+
+  test('scripts', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, name = '']) => name);
+    expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+  });
+});
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsIn(text: string): ReadonlySet<string> {
+  const headings = [...text.matchAll(/^#{1,6} (.*)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((each) =>
+      each
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .trim()
+        .replaceAll(' ', '-'),
+    ),
+  );
+}

@@ -23,6 +23,7 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
       '../config/load.ts',
       '../simulate/replica.ts',
       '../replay-trace/trace-lines.ts',
+      '#otel/shown-name.ts',
       'node:http',
       'pino',
     ],
@@ -158,7 +159,14 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   },
   {
     file: 'src/replicas/probe-case.ts',
-    allowed: ['./pool.ts', '../config/config.ts', '../http/deadline-clock.ts', 'undici', 'node:fs/promises'],
+    allowed: [
+      './pool.ts',
+      '../config/config.ts',
+      '../http/deadline-clock.ts',
+      '#otel/regular-file.ts',
+      'undici',
+      'node:fs/promises',
+    ],
     refused: [
       '../proxy/forward.ts',
       '../admin/routes.ts',
@@ -256,7 +264,13 @@ export const LAYERS: readonly { file: string; allowed: readonly string[]; refuse
   },
   {
     file: 'src/record/probe-case.ts',
-    allowed: ['./gaps.ts', '../json/cursor.ts', '#otel/request-record.ts', 'node:crypto'],
+    allowed: [
+      './gaps.ts',
+      '../json/cursor.ts',
+      '#otel/request-record.ts',
+      '#otel/regular-file.ts',
+      'node:crypto',
+    ],
     refused: [
       '../proxy/sse.ts',
       '../replicas/pool.ts',

@@ -188,12 +188,16 @@ describe('the oldest closed files are deleted', () => {
   });
 });
 
-describe('a disk that is full', () => {
-  test('is no answer, as of a collector that is away', async () => {
-    await symlink('/dev/full', path());
+describe('a file that cannot be written', () => {
+  test.each([
+    ['it is a directory', 'EISDIR', () => mkdir(path())],
+    ['it is a device, which would swallow them', 'not_a_file', () => symlink('/dev/full', path())],
+  ])('is no answer, as of a collector that is away: %s', async (_why, code, spoil) => {
     const { write } = await open();
-    expect(await write('a')).toEqual({ kind: 'unanswered', code: 'ENOSPC' });
     await rm(path());
+    await spoil();
+    expect(await write('a')).toEqual({ kind: 'unanswered', code });
+    await rm(path(), { recursive: true });
     expect(await write('a')).toEqual({ kind: 'taken', rejectedCount: 0 });
     expect(await readNames()).toEqual([['a']]);
   });

@@ -27,7 +27,10 @@ function createSink(options: Partial<OtlpOptions> = {}) {
   agents.push(agent);
   const url = new URL('/v1/traces', collector.url);
   return createOtlpSink(
-    { url, headers: { 'x-key': 'k' }, timeoutMs: 10_000, compression: 'none', ...options, agent },
+    {
+      ...{ url, headers: { 'x-key': 'k' }, timeoutMs: 10_000, compression: 'none', ...options },
+      ...{ agent, createAgent: async () => agent },
+    },
     ENVELOPE,
   );
 }

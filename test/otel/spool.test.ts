@@ -176,7 +176,7 @@ describe('a spool that cannot be used', () => {
     expect((await readAll(await open(log))).map(namesOf)).toEqual([['0', '1']]);
     expect(log.lines).toContainEqual({
       level: 'error',
-      fields: { reason: 'EISDIR' },
+      fields: { file: expect.stringMatching(/\.spool$/), reason: 'not_a_file' },
       message: expect.any(String),
     });
   });

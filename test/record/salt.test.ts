@@ -108,7 +108,7 @@ describe('the salt', () => {
 
   it('cannot be read from what is no file', async () => {
     await mkdir(join(stateDir, 'salt'), { recursive: true });
-    await expect(loadSalt(stateDir)).rejects.toMatchObject({ code: 'EISDIR' });
+    await expect(loadSalt(stateDir)).rejects.toMatchObject({ code: 'not_a_file' });
   });
 
   it('cannot be made where the directory cannot', async () => {

@@ -8,10 +8,7 @@ import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 const PATIENT = { timeouts: { connect: '30s' } };
 
 describe('a worker that ends', () => {
-  test.each([
-    ['killed', 'kill'],
-    ['by an exception that nobody caught', 'crash'],
-  ] as const)('%s takes nothing along but its own requests, and is replaced', async (_how, end) => {
+  test('because it was killed takes nothing along but its own requests, and is replaced', async () => {
     using watched = watchWorkerThreads();
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica({ script: hang });
@@ -19,14 +16,14 @@ describe('a worker that ends', () => {
     const waiting = chatAtOnce(gateway, 40);
     await replica.untilRequests(40);
 
-    await watched[end](0);
+    await watched.kill(0);
     await gateway.untilLogged('worker ended');
     const [survivors] = await gateway.replicas();
     const { lost = 0, recorded } = await gateway.stats();
     expect(lost).toBeGreaterThan(0);
     expect({ recorded, inflight: survivors?.inflight }).toEqual({ recorded: lost, inflight: 40 - lost });
 
-    await watched[end](1);
+    await watched.kill(1);
     await watched.untilStarted(4);
     expect(await Promise.all(waiting)).toEqual(Array(40).fill(null));
     expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
@@ -38,6 +35,32 @@ describe('a worker that ends', () => {
     const balance = await balanceOf(gateway);
     expect(balance.begun).toBe(balance.accounted);
     expect((await gateway.close()).cutRequests).toBe(0);
+  });
+
+  test('by an exception that nobody caught tells of its requests first, and is replaced', async () => {
+    using watched = watchWorkerThreads();
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica({ script: hang });
+    await using gateway = await startWorkers(2, { replicas: [replica], collector });
+    const waiting = chatAtOnce(gateway, 40);
+    await replica.untilRequests(40);
+
+    await watched.crash(0);
+    const line = await gateway.untilLogged('worker ended');
+    expect(JSON.parse(line)).toMatchObject({ err: { type: 'TypeError' }, lost: 0 });
+    const [survivors] = await gateway.replicas();
+    const { recorded = 0, lost } = await gateway.stats();
+    expect(recorded).toBeGreaterThan(0);
+    expect({ lost, inflight: survivors?.inflight }).toEqual({ lost: 0, inflight: 40 - recorded });
+
+    await watched.crash(1);
+    await watched.untilStarted(4);
+    const answers = await Promise.all(waiting);
+    expect(answers.map((answer) => answer?.status ?? 503)).toEqual(Array(40).fill(503));
+    expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
+    expect(await gateway.stats()).toMatchObject({ recorded: 40, lost: 0 });
+    await gateway.close();
+    expect(collector.spans).toHaveLength(40);
   });
 
   test('in the midst of load leaves every record accounted for', async () => {

@@ -88,8 +88,11 @@ function toText(models) {
  * @param {Replica} replica
  * @param {string} model
  */
-function serves({ models }, model) {
-  return models?.includes(model) === true || models?.includes('*') === true;
+function serves({ models, engine }, model) {
+  const names = ['*', model];
+  // Ollama takes a name without a tag for its `latest`.
+  if (engine === 'ollama') names.push(`${model}:latest`, model.replace(/:latest$/, ''));
+  return names.some((name) => models?.includes(name));
 }
 
 /**

@@ -193,7 +193,7 @@ function createRow(record, traceUrlTemplate) {
     textCell('replica', record.replica),
     textCell('model', record.model),
     textCell('tenant', record.tenant),
-    textCell('endpoint', ENDPOINTS[record.endpoint] ?? record.endpoint),
+    textCell('endpoint', ENDPOINTS.get(record.endpoint) ?? record.endpoint),
     numberCell('in', formatCount(record.prompt_tokens)),
     numberCell('out', formatCount(record.completion_tokens)),
     numberCell('TTFT', formatMs(record.ttft_ms)),
@@ -202,12 +202,12 @@ function createRow(record, traceUrlTemplate) {
   );
 }
 
-/** @type {Readonly<Record<string, string>>} */
-const ENDPOINTS = {
-  '/v1/chat/completions': 'chat',
-  '/v1/completions': 'completions',
-  '/v1/embeddings': 'embeddings',
-};
+/** @type {ReadonlyMap<string, string>} */
+const ENDPOINTS = new Map([
+  ['/v1/chat/completions', 'chat'],
+  ['/v1/completions', 'completions'],
+  ['/v1/embeddings', 'embeddings'],
+]);
 
 /**
  * @param {string} label

@@ -50,6 +50,12 @@ describe('a drain', () => {
     expect([first, ...grave].some((consequence) => consequence?.isGrave)).toBe(false);
   });
 
+  test('knows that Ollama takes a name without a tag for its latest', () => {
+    const ollama = replica('b', ['m:latest'], { engine: 'ollama' });
+    expect(graveOf(replica('a', ['m']), ollama)).toEqual([]);
+    expect(graveOf(replica('a', ['m']), replica('b', ['m:latest'], { engine: 'vllm' }))).toHaveLength(1);
+  });
+
   test('of a replica that serves any name is grave if it is the only such one', () => {
     expect(graveOf(replica('a', ['*']), replica('b', ['m']))).toEqual([
       'a is the last replica of any other model: such requests will get 503.',

@@ -1,0 +1,106 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, open, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { openSpool } from '#otel/spool.ts';
+import { createQuietLog } from '../otel/quiet-log.ts';
+import { startFakeCollector } from '../support/fake-collector.ts';
+import { startFakeReplica } from '../support/fake-replica.ts';
+import { startGateway } from '../support/start-gateway.ts';
+
+const makeFifo = async (path: string) => void execFileSync('mkfifo', [path]);
+
+async function makeHuge(path: string): Promise<void> {
+  await using file = await open(path, 'w');
+  await file.truncate(300 * 1024 ** 2);
+}
+
+/** What may stand in place of a file of ours. */
+const ODD: readonly (readonly [what: string, make: (path: string) => Promise<unknown>])[] = [
+  ['a FIFO', makeFifo],
+  ['a link to /dev/zero', (path) => symlink('/dev/zero', path)],
+  ['a directory', (path) => mkdir(path)],
+  ['300 MB of nothing', makeHuge],
+];
+
+let stateDir: string;
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), 'spangate-'));
+  return () => rm(stateDir, { recursive: true });
+});
+
+test('what is no spool file among them stays there, is named once, and stalls nothing', async () => {
+  const directory = join(stateDir, 'spool');
+  const spool = await openSpool(directory, createQuietLog());
+  const span = Buffer.from('{"spanId":"0000000000000001","attributes":[],"events":[]}');
+  expect(await spool.put([span])).toBe(1);
+  const odd = ODD.map(([what, make], index) => ({ what, make, name: `0000000000000${index}-x.spool` }));
+  for (const { name, make } of odd) await make(join(directory, name));
+  await symlink('nowhere', join(directory, '00000000000009-x.spool.new'));
+
+  await using replica = await startFakeReplica();
+  await using collector = await startFakeCollector();
+  await using gateway = await startGateway({
+    ...{ replicas: [replica], collector, stateDir },
+    config: { shutdown: { flush: '0s' } },
+  });
+  expect((await gateway.chat()).status).toBe(200);
+  await expect.poll(() => gateway.stats()).toMatchObject({ exported: 2, restored: 1, queued: 0 });
+  for (const { name } of odd) {
+    const lines = gateway.logLines.filter((line) => line.includes(name));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('spool file cannot be read: its records stay there');
+  }
+  await collector.close();
+  expect((await gateway.chat()).status).toBe(200);
+  expect(await gateway.close()).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
+  expect(await readdir(directory)).toEqual(expect.arrayContaining(odd.map(({ name }) => name)));
+});
+
+describe.each(['drains.json', 'salt'])('the start ends with one line when %s', (name) => {
+  test.each(ODD)('is %s', async (_what, make) => {
+    await make(join(stateDir, name));
+    const start = startGateway({
+      replicas: [{ name: 'a', url: 'http://127.0.0.1:9' }],
+      stateDir,
+      hashSalt: '',
+    });
+    await expect(start).rejects.toThrow(
+      new RegExp(`^(drain states|hash salt): \\S*/${name} is (not a regular file|far too large to be ours)$`),
+    );
+  });
+});
+
+test.each(ODD.slice(0, 3))(
+  'the start ends with one line when the file of records is %s',
+  async (_what, make) => {
+    await make(join(stateDir, 'records.jsonl'));
+    const start = startGateway({ replicas: [{ name: 'a', url: 'http://127.0.0.1:9' }], stateDir });
+    await expect(start).rejects.toThrow('telemetry: cannot write the file of the records');
+  },
+);
+
+test.each(ODD.slice(0, 3))('a drain that cannot be stored because of %s says so', async (_what, make) => {
+  await make(join(stateDir, 'drains.json.tmp'));
+  await using replica = await startFakeReplica({ name: 'a' });
+  await using gateway = await startGateway({ replicas: [replica], stateDir });
+  const drained = await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+  expect(await drained.json()).toMatchObject({ replica: { drained: true }, warning: expect.any(String) });
+});
+
+test('closed files of records that are none are not counted and not touched', async () => {
+  for (const [index, [, make]] of ODD.entries()) {
+    await make(join(stateDir, `records-20200101T000000.00${index}Z-0001.jsonl`));
+  }
+  await using replica = await startFakeReplica();
+  await using gateway = await startGateway({
+    replicas: [replica],
+    stateDir,
+    config: { export: { interval: '10ms', file: { max_size: '8MiB', max_total: '16MiB' } } },
+  });
+  expect((await gateway.chat()).status).toBe(200);
+  await expect.poll(async () => (await gateway.stats()).exported).toBe(1);
+  const names = await readdir(stateDir);
+  expect(names.filter((each) => each.startsWith('records-'))).toHaveLength(3);
+});
