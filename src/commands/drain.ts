@@ -27,6 +27,10 @@ export async function drain(invocation: Invocation): Promise<number> {
   const [name = ''] = positionals;
   const answer = await change(client, { name, action: 'drain', reason: values.reason });
   warn(stderr, answer);
+  if (isOvertaken(answer)) {
+    if (values.json) printJson(stdout, answer);
+    return 1;
+  }
   if (!values.json) stdout.write(`${toDrainSentence(name, answer)}\n`);
   if (!values.wait) {
     if (values.json) printJson(stdout, answer);
@@ -52,11 +56,16 @@ export async function undrain({ args, env, stdout, stderr }: Invocation): Promis
   const answer = await change(client, { name, action: 'undrain', reason: values.reason });
   warn(stderr, answer);
   if (values.json) printJson(stdout, answer);
-  else {
+  else if (!isOvertaken(answer)) {
     const wasDrained = memberOf(answer, 'was_drained') === true;
     stdout.write(`${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}\n`);
   }
-  return 0;
+  return isOvertaken(answer) ? 1 : 0;
+}
+
+/** Whether a later call for the opposite, on another gateway of the fleet, holds instead: the warning says so. */
+function isOvertaken(answer: unknown): boolean {
+  return memberOf(answer, 'overtaken') === true;
 }
 
 function toTimeoutMs({ wait, timeout }: { readonly wait?: boolean; readonly timeout?: string }): number {

@@ -147,11 +147,37 @@ describe('a drain in a fleet', () => {
   test('is everywhere where there is nobody else, and only here while the store is away', async () => {
     const { fleet, cut } = await openOne();
     await joined(fleet);
-    fleet.set('x', true, WHY);
-    expect(await during(500, fleet.spread('x'))).toEqual({ scope: 'fleet', unconfirmed: [] });
+    const first = fleet.set('x', true, WHY);
+    expect(first.spread().scope).toBe('local');
+    await during(500, first.settled);
+    expect(first.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
     cut();
-    fleet.set('y', true, WHY);
-    expect(await during(500, fleet.spread('y'))).toEqual({ scope: 'local', unconfirmed: [] });
+    const second = fleet.set('y', true, WHY);
+    await during(500, second.settled);
+    expect(second.spread()).toEqual({ scope: 'local', overtaken: false, unconfirmed: [] });
+  });
+
+  test('that repeats what is so is a later version, and is told to the others again', async () => {
+    const { fleet, cut } = await openOne();
+    await joined(fleet);
+    const first = fleet.set('x', true, { ...WHY, reason: 'new weights' });
+    await during(500, first.settled);
+    cut();
+    const again = fleet.set('x', true, { ...WHY, at: '2026-02-02T00:00:00.000Z' });
+    expect(again.after).toEqual({ ...first.after, version: again.after.version });
+    expect(again.after.version > first.after.version).toBe(true);
+    await during(500, again.settled);
+    expect(again.spread().scope).toBe('local');
+  });
+
+  test('that an undrain overtakes is not in force any more, and its answer says so', async () => {
+    const { fleet } = await openOne();
+    await joined(fleet);
+    const drained = fleet.set('x', true, WHY);
+    const undrained = fleet.set('x', false, WHY);
+    await during(500, Promise.all([drained.settled, undrained.settled]));
+    expect(drained.spread()).toEqual({ scope: 'fleet', overtaken: true, unconfirmed: [] });
+    expect(undrained.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
   });
 });
 

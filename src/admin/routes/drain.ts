@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { RegisteredReplica } from '../../replicas/registry.ts';
 import type { AdminServices } from '../admin-services.ts';
-import { changeDrain, type DrainResult } from '../change-drain.ts';
+import { changeDrain, type DrainResult, warnOfSpread } from '../change-drain.ts';
 import { json } from '../content.ts';
 import { warnOfLastReplica } from '../last-replica.ts';
 import { durationParam, textParam } from '../query.ts';
@@ -21,12 +21,24 @@ const drainSchema = z
     scope: z
       .enum(['fleet', 'local'])
       .optional()
-      .describe('In a fleet: `local` while the shared state cannot be reached; the others hear of it later.'),
+      .describe(
+        'In a fleet: `fleet` when this gateway has read the shared state and written to it since the call; `local` ' +
+          'while it cannot: the others hear of it later.',
+      ),
+    overtaken: z
+      .boolean()
+      .optional()
+      .describe(
+        'In a fleet: a later call for the opposite, perhaps on another gateway, holds instead. `drained` tells how ' +
+          'the replica stands.',
+      ),
     unconfirmed: z
       .array(z.string())
       .readonly()
       .optional()
-      .describe('In a fleet: the gateways that did not say within 2 s that they go by it.'),
+      .describe(
+        'In a fleet: the gateways that have not said that they go by its state. They have 2 s, or `wait`.',
+      ),
     warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
   })
   .meta({ id: 'Drain' });
@@ -48,8 +60,9 @@ export const drainReplica = defineRoute({
   description:
     'Once this has answered, no new request reaches the replica from here, nor from any gateway of the fleet that ' +
     'is not named in `unconfirmed`; what it has in flight goes on to its end. ' +
-    'Draining what is drained changes nothing, but its reason if there is another one. It works without the ' +
-    'replica, and lasts until it is undrained, also over restarts.',
+    'Draining what is drained keeps its time, and its reason unless there is another one; in a fleet it overtakes ' +
+    'an earlier undrain that this gateway has not heard of. It works without the replica, and lasts until it is ' +
+    'undrained, also over restarts.',
   query: {
     wait: durationParam(
       MAX_WAIT_MS,
@@ -66,7 +79,7 @@ export const drainReplica = defineRoute({
     const result = await changeDrain(replica, 'drain', query.reason, services);
     await waitUntilSafe(watchable(replica, services), { timeoutMs: query.wait ?? 0, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
-    return { body: toDrainView(replica, { ...result, warnings }, services) };
+    return { body: toDrainView(replica, 'drain', { ...result, warnings }, services) };
   },
 });
 
@@ -78,8 +91,9 @@ export const undrainReplica = defineRoute({
   operationId: 'undrainReplica',
   summary: 'Let a drained replica take its turns again',
   description:
-    'Undraining what is not drained changes nothing, but its reason if there is another one. In a fleet this takes ' +
-    'a second, or six while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
+    'Undraining what is not drained keeps its time, and its reason unless there is another one; in a fleet it ' +
+    'overtakes an earlier drain that this gateway has not heard of. In a fleet this takes a second, or 6.3 s ' +
+    'while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
   query: { reason: reason.optional() },
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
@@ -89,7 +103,7 @@ export const undrainReplica = defineRoute({
     // It may have come back with other models.
     await services.refresh(replica);
     const result = await changeDrain(replica, 'undrain', query.reason, services);
-    return { body: toDrainView(replica, result, services) };
+    return { body: toDrainView(replica, 'undrain', result, services) };
   },
 });
 
@@ -107,13 +121,16 @@ function watchable(replica: RegisteredReplica, { fleet }: AdminServices) {
 
 function toDrainView(
   replica: RegisteredReplica,
-  { wasDrained, spread, warnings }: DrainResult,
+  action: 'drain' | 'undrain',
+  result: DrainResult,
   { fleet }: AdminServices,
 ): z.output<typeof drainSchema> {
+  const spread = result.spread();
+  const warnings = [...result.warnings, spread === null ? null : warnOfSpread(action, spread)];
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
     replica: toReplicaView(replica, fleet),
-    was_drained: wasDrained,
+    was_drained: result.wasDrained,
     ...(spread ?? {}),
     ...(warning === '' ? {} : { warning }),
   };
