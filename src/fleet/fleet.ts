@@ -14,7 +14,7 @@ import {
   type NotForgotten,
   standingOf,
 } from './standing.ts';
-import type { FleetStore } from './store.ts';
+import { type FleetStore, ForeignKeyError } from './store.ts';
 import { BELIEF_MS, PROMISE_MS, ROUND_MS } from './timing.ts';
 
 /** What a fleet works with. */
@@ -41,6 +41,9 @@ const SPREAD_MS = 2_000;
 /** How long a call waits for a round of its own: the rest of the present one, and a whole one of two slow calls each. */
 const OWN_ROUND_MS = 4_500;
 
+/** How often the ledger is written although nothing in it has changed: somebody may have damaged it in the store. */
+const REPEAT_LEDGER_MS = 10_000;
+
 /** How long a gateway that nobody knows tries to join. */
 const JOIN_MS = 30_000;
 
@@ -58,6 +61,8 @@ export class Fleet {
   readonly #member: Member;
   readonly #startedAtMs = performance.now();
   #rounds: Rounds | null = null;
+  /** When the round was asked for that wrote the ledger last. */
+  #ledgerAtMs = Number.NEGATIVE_INFINITY;
   /** The last round that failed: when it began, and why. */
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
 
@@ -164,22 +169,28 @@ export class Fleet {
   async #round(): Promise<void> {
     const member = this.#member;
     const askedAtMs = performance.now();
+    const foreign: string[] = [];
     const { store, inflight, log } = this.#with;
     try {
       member.retry();
-      const read = await store.read(this.#knownRevisions());
+      const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
+      foreign.push(...ignored);
       member.take({ kind: 'heard', askedAtMs, ...read, freshId: newStamp(member.state.id) });
       // Whoever is told in this beat that it was heard counts on being remembered.
       await member.remember();
       const beat = member.composeBeat(inflight());
       const { state } = member;
       const { revision, pinnedRevision } = state;
-      const ledger = pinnedRevision === revision ? null : toLedger(state);
+      const isDue = pinnedRevision !== revision || askedAtMs - this.#ledgerAtMs >= REPEAT_LEDGER_MS;
+      const ledger = isDue ? toLedger(state) : null;
       const gone = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
       await store.write({ beat, ledger, gone });
+      if (isDue) this.#ledgerAtMs = askedAtMs;
       member.take({ kind: 'pinned', revision, askedAtMs });
+      log.foreign(foreign);
       log.reachable(this.gateways());
     } catch (error) {
+      if (error instanceof ForeignKeyError) log.foreign([...foreign, error.key]);
       this.#failure = { atMs: askedAtMs, reason: toReason(error) };
       log.unreachable(this.#failure.reason);
       member.take({ kind: 'passed' });

@@ -109,7 +109,8 @@ function endUnderway(
 
 function hear(state: FleetState, reading: Reading): FleetState {
   const { askedAtMs, revisions, ledgers, beats, freshId } = reading;
-  const hasLost = (revisions.get(state.id) ?? 0) < state.pinnedRevision;
+  const stored = revisions.get(state.id) ?? 0;
+  const hasLost = stored < state.pinnedRevision || stored > state.revision;
   const hasGap = state.heardAtMs === null || askedAtMs - state.heardAtMs > BELIEF_MS;
   const united = remove(
     {

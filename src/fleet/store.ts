@@ -1,4 +1,5 @@
-import { createClient } from '@redis/client';
+import { createClient, MultiErrorReply, RESP_TYPES } from '@redis/client';
+import { isStamp } from '../replicas/stamp.ts';
 import { type Beat, type Ledger, parseBeat, parseLedger, printBeat, printLedger } from './sheets.ts';
 import { PROMISE_MS } from './timing.ts';
 
@@ -9,6 +10,8 @@ export interface Sheets {
   /** Those whose revision is another one than was known. */
   readonly ledgers: readonly Ledger[];
   readonly beats: readonly Beat[];
+  /** What is there and can be nothing that a gateway wrote: keys, and fields behind them, in printable ASCII. */
+  readonly foreign: readonly string[];
 }
 
 /** What a gateway writes in one go. */
@@ -38,6 +41,17 @@ class StoreTimeout extends Error {
   constructor() {
     super(`no answer in ${DEADLINE_MS}ms`);
     this.name = 'StoreTimeout';
+  }
+}
+
+/** Something else is where the gateways' sheets belong: nothing can be read or written until it is gone. */
+export class ForeignKeyError extends Error {
+  readonly key: string;
+
+  constructor(key: string) {
+    super(`${key} is not what a gateway writes: remove it`);
+    this.name = 'ForeignKeyError';
+    this.key = key;
   }
 }
 
@@ -77,7 +91,8 @@ export function createFleetStore({
     write: (sheets) => call((client) => writeSheets(client, keys, sheets)),
     writeLast: (ledger) =>
       call(async (client) => {
-        await pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id)).exec();
+        const writing = pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id));
+        await ofKind(writing.exec(), [keys.ledgers, keys.revisions]);
       }),
     close() {
       if (connection !== null) end(connection);
@@ -136,30 +151,80 @@ function toKeys(prefix: string) {
 type Keys = ReturnType<typeof toKeys>;
 
 async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string, number>): Promise<Sheets> {
-  const entries = Object.entries(await client.hGetAll(keys.revisions));
-  const revisions = new Map(entries.map(([id, revision]) => [id, Number(revision)]));
+  // A field may be called `__proto__`.
+  const asMap = client.withTypeMapping({ [RESP_TYPES.MAP]: Map });
+  const fields = [...(await ofKind(asMap.hGetAll(keys.revisions), [keys.revisions]))];
+  const isOurs = ([id, revision]: readonly [string, string]) => isStamp(id) && REVISION.test(revision);
+  const revisions = new Map(fields.filter(isOurs).map(([id, revision]) => [id, Number(revision)]));
+  const foreign = fields.filter((field) => !isOurs(field)).map(([id]) => `${keys.revisions} ${id}`);
   const ids = [...revisions.keys()];
-  if (ids.length === 0) return { revisions, ledgers: [], beats: [] };
+  if (ids.length === 0) return { revisions, ledgers: [], beats: [], foreign: toNames(foreign) };
   const changed = ids.filter((id) => revisions.get(id) !== known.get(id));
-  const [beats, ledgers] = await Promise.all([
+  const [beatTexts, ledgerTexts] = await Promise.all([
     client.mGet(ids.map(keys.beat)),
-    changed.length === 0 ? [] : client.hmGet(keys.ledgers, changed),
+    changed.length === 0 ? [] : ofKind(client.hmGet(keys.ledgers, changed), [keys.ledgers]),
   ]);
-  return { revisions, beats: parseAll(beats, parseBeat), ledgers: parseAll(ledgers, parseLedger) };
+  const beats = parseAll(beatTexts, ids, parseBeat);
+  const ledgers = parseAll(ledgerTexts, changed, parseLedger);
+  foreign.push(
+    ...beats.unreadable.map(keys.beat),
+    ...ledgers.unreadable.map((id) => `${keys.ledgers} ${id}`),
+  );
+  return { revisions, beats: beats.sheets, ledgers: ledgers.sheets, foreign: toNames(foreign) };
 }
 
-/** Those that are there and can be read. */
-function parseAll<T>(texts: readonly (string | null)[], parse: (text: string) => T | null): readonly T[] {
-  return texts.flatMap((text) => (text === null ? [] : (parse(text) ?? [])));
+const REVISION = /^\d{1,15}$/;
+
+/** No sheet that a gateway writes comes near it: a replica with all that is known of its drain takes 0.5 kB. */
+const MAX_SHEET_CHARS = 8 * 1024 ** 2;
+
+/** Those that are there and can be read, and whose are there and cannot. */
+function parseAll<T extends { readonly id: string }>(
+  texts: readonly (string | null)[],
+  ids: readonly string[],
+  parse: (text: string) => T | null,
+): { readonly sheets: readonly T[]; readonly unreadable: readonly string[] } {
+  const sheets: T[] = [];
+  const unreadable: string[] = [];
+  for (const [index, id] of ids.entries()) {
+    const text = texts[index] ?? null;
+    if (text === null) continue;
+    const sheet = text.length > MAX_SHEET_CHARS ? null : parse(text);
+    if (sheet?.id === id) sheets.push(sheet);
+    else unreadable.push(id);
+  }
+  return { sheets, unreadable };
+}
+
+/** How much of what is not ours is named. */
+const MAX_FOREIGN = { names: 100, chars: 120 } as const;
+
+function toNames(foreign: readonly string[]): readonly string[] {
+  const toName = (text: string) => text.slice(0, MAX_FOREIGN.chars).replace(/[^ -~]/g, '?');
+  return foreign.slice(0, MAX_FOREIGN.names).map(toName);
+}
+
+/**
+ * Awaits commands on hashes; of several the first two, and so on by twos, are on `hashes`. Rejects with a
+ * ForeignKeyError where the key holds another type.
+ */
+async function ofKind<T>(commands: Promise<T>, hashes: readonly string[]): Promise<T> {
+  try {
+    return await commands;
+  } catch (error) {
+    const index = error instanceof MultiErrorReply ? (error.errorIndexes[0] ?? 0) : 0;
+    const first = error instanceof MultiErrorReply ? error.replies[index] : error;
+    const isOfAnotherType = first instanceof Error && first.message.startsWith('WRONGTYPE');
+    throw isOfAnotherType ? new ForeignKeyError(hashes[index % hashes.length] ?? '') : first;
+  }
 }
 
 async function writeSheets(client: Client, keys: Keys, { beat, ledger, gone }: OwnSheets): Promise<void> {
   const writing = client.multi();
   if (ledger !== null) pinLedger(writing, keys, ledger);
   if (gone.length > 0) writing.hDel(keys.ledgers, [...gone]).hDel(keys.revisions, [...gone]);
-  await writing
-    .set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } })
-    .exec();
+  writing.set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } });
+  await ofKind(writing.exec(), [keys.ledgers, keys.revisions]);
 }
 
 function pinLedger(writing: ReturnType<Client['multi']>, keys: Keys, ledger: Ledger) {

@@ -51,7 +51,7 @@ export class Drains {
     this.#with = collaborators;
   }
 
-  /** Takes over what an earlier run stored. Rejects on an unreadable or corrupt file. */
+  /** Takes over what an earlier run stored. Rejects on an unreadable file. */
   async restore(): Promise<void> {
     for (const [name, state] of await this.#with.file.read()) {
       this.#put(name, state);

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -48,6 +48,7 @@ async function openOne({ store = {}, memory = memoryOf(), write = async () => un
           revisions: new Map(sheets.revision === 0 ? [] : [[sheets.id, sheets.revision]]),
           ledgers: [],
           beats: sheets.beat === null ? [] : [sheets.beat],
+          foreign: [],
         };
       },
       write: async ({ beat, ledger }) => {
@@ -190,20 +191,36 @@ describe('the memory of a fleet', () => {
       ...{ id: newStamp(''), isKnown: true, removed: [newStamp('')] },
       members: new Map([[newStamp(''), 'gw-b']]),
     };
-    expect((await createFleetMemory(folder).read()).id).toBeNull();
-    await createFleetMemory(folder).write(memory);
-    expect(await createFleetMemory(folder).read()).toEqual(memory);
+    const open = () => createFleetMemory(folder, { error: () => expect.unreachable() });
+    expect((await open().read()).id).toBeNull();
+    await open().write(memory);
+    expect(await open().read()).toEqual(memory);
     expect(await readFile(join(folder, 'fleet.json'), 'utf8')).toContain('gw-b');
   });
 
-  test.each(['', '{}', '{"version":1,"id":"x","isKnown":true,"members":{},"removed":[]}', '{"version":2}'])(
-    'is not made up where the file is broken: %j',
-    async (text) => {
-      vi.useRealTimers();
-      const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
-      onTestFinished(() => rm(folder, { recursive: true }));
-      await writeFile(join(folder, 'fleet.json'), text);
-      await expect(createFleetMemory(folder).read()).rejects.toThrow('fleet.json');
-    },
-  );
+  const ID = newStamp('');
+  const FOREIGN = { version: 1, id: ID, isKnown: true, members: { foo: 'foo', [ID]: 'gw' }, removed: ['x'] };
+  test.each([
+    ['', null],
+    ['{}', null],
+    [JSON.stringify({ ...FOREIGN, id: 'x' }), null],
+    [JSON.stringify(FOREIGN), { id: ID, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] }],
+  ])('is what can be read of a damaged file, which is set aside: %j', async (text, kept) => {
+    vi.useRealTimers();
+    const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'fleet.json'), text);
+    const lines: object[] = [];
+    const memory = createFleetMemory(folder, { error: (fields) => void lines.push(fields) });
+    expect(await memory.read()).toMatchObject(kept ?? { id: null, isKnown: false });
+    const [aside = '', ...others] = await readdir(folder);
+    expect([others, await readFile(join(folder, aside), 'utf8')]).toEqual([[], text]);
+    expect(lines).toEqual([
+      {
+        file: join(folder, 'fleet.json'),
+        set_aside: expect.stringMatching(/^fleet\.json\.damaged-\d{8}T\d{6}\.\d{3}Z$/),
+        lost: kept === null ? 'all of it' : ['foo', 'x'],
+      },
+    ]);
+  });
 });
