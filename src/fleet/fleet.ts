@@ -38,8 +38,8 @@ export interface FleetChange extends DrainChange {
 /** How long a call waits for the other gateways. */
 const SPREAD_MS = 2_000;
 
-/** How long a call waits for a round of its own: the rest of the present one, and a whole one of two slow calls each. */
-const OWN_ROUND_MS = 4_500;
+/** How long a call waits for a round of its own: the rest of the present one and a whole one, of three slow answers each. */
+const OWN_ROUND_MS = 6_500;
 
 /** How often the ledger is written although nothing in it has changed: somebody may have damaged it in the store. */
 const REPEAT_LEDGER_MS = 10_000;
@@ -79,7 +79,7 @@ export class Fleet {
     const member = this.#member;
     this.#rounds = startRounds(
       () => this.#round(),
-      () => this.#pauseMs(),
+      () => this.#everyMs(),
     );
     const mayServe = () =>
       isJoined(member.state) ||
@@ -203,7 +203,7 @@ export class Fleet {
     return new Map([...known, [id, pinnedRevision]]);
   }
 
-  #pauseMs(): number {
+  #everyMs(): number {
     if (!this.#member.isBusy) return ROUND_MS;
     const { members } = this.#member.state;
     return Math.min(ROUND_MS, Math.max(BRISK_MS.least, BRISK_MS.byMember * members.size));

@@ -24,8 +24,8 @@ export interface OwnSheets {
 }
 
 /**
- * The shared state as a fleet uses it. Every call has a deadline, and rejects with the reason if it is missed or
- * anything else fails; the next call begins with a new connection.
+ * The shared state as a fleet uses it. Every answer of the server has a deadline. A call rejects with the reason if one
+ * is missed or anything else fails; the next call begins with a new connection.
  */
 export interface FleetStore {
   /** `known`: the revisions of the ledgers that were read before. */
@@ -55,7 +55,7 @@ export class ForeignKeyError extends Error {
   }
 }
 
-/** For connecting, reading and writing: each. */
+/** For connecting, and for each time that the server is asked: a reading may ask twice. */
 const DEADLINE_MS = 1_000;
 
 /** Creates the access to a Redis or Valkey server. Nothing is connected before the first call. */
@@ -79,7 +79,7 @@ export function createFleetStore({
     connection ??= connect(url, end);
     const used = connection;
     try {
-      return await inTime(used.ready.then(work));
+      return await work(await inTime(used.ready));
     } catch (error) {
       end(used);
       throw error;
@@ -92,7 +92,7 @@ export function createFleetStore({
     writeLast: (ledger) =>
       call(async (client) => {
         const writing = pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id));
-        await ofKind(writing.exec(), [keys.ledgers, keys.revisions]);
+        await inTime(ofKind(writing.exec(), [keys.ledgers, keys.revisions]));
       }),
     close() {
       if (connection !== null) end(connection);
@@ -153,24 +153,46 @@ type Keys = ReturnType<typeof toKeys>;
 async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string, number>): Promise<Sheets> {
   // A field may be called `__proto__`.
   const asMap = client.withTypeMapping({ [RESP_TYPES.MAP]: Map });
-  const fields = [...(await ofKind(asMap.hGetAll(keys.revisions), [keys.revisions]))];
+  const knownIds = [...known.keys()];
+  const [all, knownBeats] = await inTime(
+    Promise.all([ofKind(asMap.hGetAll(keys.revisions), [keys.revisions]), readBeats(client, keys, knownIds)]),
+  );
+  const fields = [...all];
   const isOurs = ([id, revision]: readonly [string, string]) => isStamp(id) && REVISION.test(revision);
   const revisions = new Map(fields.filter(isOurs).map(([id, revision]) => [id, Number(revision)]));
   const foreign = fields.filter((field) => !isOurs(field)).map(([id]) => `${keys.revisions} ${id}`);
   const ids = [...revisions.keys()];
-  if (ids.length === 0) return { revisions, ledgers: [], beats: [], foreign: toNames(foreign) };
+  const newIds = ids.filter((id) => !known.has(id));
   const changed = ids.filter((id) => revisions.get(id) !== known.get(id));
-  const [beatTexts, ledgerTexts] = await Promise.all([
-    client.mGet(ids.map(keys.beat)),
-    changed.length === 0 ? [] : ofKind(client.hmGet(keys.ledgers, changed), [keys.ledgers]),
-  ]);
-  const beats = parseAll(beatTexts, ids, parseBeat);
+  // Where nothing has changed the first answer was all: a long link takes its time for each.
+  const [newBeats, ledgerTexts] = await inTime(
+    Promise.all([
+      readBeats(client, keys, newIds),
+      changed.length === 0 ? [] : ofKind(client.hmGet(keys.ledgers, changed), [keys.ledgers]),
+    ]),
+  );
+  const beatTexts = new Map([...knownBeats, ...newBeats]);
+  const beats = parseAll(
+    ids.map((id) => beatTexts.get(id) ?? null),
+    ids,
+    parseBeat,
+  );
   const ledgers = parseAll(ledgerTexts, changed, parseLedger);
   foreign.push(
     ...beats.unreadable.map(keys.beat),
     ...ledgers.unreadable.map((id) => `${keys.ledgers} ${id}`),
   );
   return { revisions, beats: beats.sheets, ledgers: ledgers.sheets, foreign: toNames(foreign) };
+}
+
+async function readBeats(
+  client: Client,
+  keys: Keys,
+  ids: readonly string[],
+): Promise<readonly (readonly [id: string, text: string | null])[]> {
+  if (ids.length === 0) return [];
+  const texts = await client.mGet(ids.map(keys.beat));
+  return ids.map((id, index) => [id, texts[index] ?? null]);
 }
 
 const REVISION = /^\d{1,15}$/;
@@ -224,7 +246,7 @@ async function writeSheets(client: Client, keys: Keys, { beat, ledger, gone }: O
   if (ledger !== null) pinLedger(writing, keys, ledger);
   if (gone.length > 0) writing.hDel(keys.ledgers, [...gone]).hDel(keys.revisions, [...gone]);
   writing.set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } });
-  await ofKind(writing.exec(), [keys.ledgers, keys.revisions]);
+  await inTime(ofKind(writing.exec(), [keys.ledgers, keys.revisions]));
 }
 
 function pinLedger(writing: ReturnType<Client['multi']>, keys: Keys, ledger: Ledger) {
