@@ -14,8 +14,8 @@ const putBytes = (key: string, field: string, value: string) =>
 
 /** Resolves when a drain by one of them holds on both, and is known to. */
 async function expectDrainSpreads(by: FleetGateway, other: FleetGateway): Promise<void> {
-  expect(await by.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: [] });
-  expect(await other.replica('x')).toMatchObject({ drained: true });
+  expect(await by.drain('x')).toMatchObject({ scope: 'fleet', overtaken: false });
+  await other.until('x', ({ drained }) => drained);
   for (const gateway of [by, other]) await gateway.until('x', ({ safe_to_stop }) => safe_to_stop === true);
   await by.undrain('x');
   await other.until('x', ({ drained }) => !drained);

@@ -63,8 +63,8 @@ test.concurrent('an undrain while another gateway is cut off takes as long as a 
   expect(await a.undrain('x')).toMatchObject({ scope: 'fleet', replica: { drained: false } });
   const tookMs = performance.now() - calledAtMs;
   expect(tookMs).toBeGreaterThan(6_200);
-  expect(tookMs).toBeLessThan(7_500);
+  expect(tookMs).toBeLessThan(8_000);
   // It is so already: nobody can rely on the drain.
   expect(await a.undrain('x')).toMatchObject({ replica: { drained: false } });
-  expect(performance.now() - calledAtMs - tookMs).toBeLessThan(3_500);
+  expect(performance.now() - calledAtMs - tookMs).toBeLessThan(5_500);
 });
