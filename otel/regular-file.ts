@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 /** A path that should be that of a file of ours is that of something else. The message names the path. */
-class OddFileError extends Error {
+export class OddFileError extends Error {
   override readonly name = 'OddFileError';
   readonly code: 'not_a_file' | 'too_large';
 

@@ -95,7 +95,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
   const quiet = () => undefined;
   return await openFleet(name, {
     store: createFleetStore({ url, prefix: 'spangate' }),
-    memory: createFleetMemory(stateDir),
+    memory: createFleetMemory(stateDir, console),
     drains,
     inflight: () =>
       new Map(

@@ -92,7 +92,7 @@ export async function composeGateway(
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const shared = new SharedState(memory.replicas);
-  const file = createDrainFile(stateDir);
+  const file = createDrainFile(stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
@@ -195,7 +195,7 @@ async function openConfiguredFleet(
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
     store: createFleetStore(fleet),
-    memory: createFleetMemory(stateDir),
+    memory: createFleetMemory(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),
     log: new FleetLog(log),

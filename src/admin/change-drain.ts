@@ -1,14 +1,15 @@
 import type { RegisteredReplica } from '../replicas/registry.ts';
 import type { AdminServices } from './admin-services.ts';
+import type { FleetDrainChange, FleetSpread } from './fleet-control.ts';
 
 /** What a drain or undrain came to. */
 export interface DrainResult {
   readonly wasDrained: boolean;
   /** Whether it is on disk: a restart forgets it otherwise. */
   readonly isStored: boolean;
-  /** How far it has spread; null without a fleet. */
-  readonly spread: { readonly scope: 'fleet' | 'local'; readonly unconfirmed: readonly string[] } | null;
-  /** What there is to know although it succeeded; null where there is nothing. */
+  /** How far it has spread up to now; null without a fleet. */
+  readonly spread: () => FleetSpread | null;
+  /** What there is to know of this gateway although it succeeded; null where there is nothing. */
   readonly warnings: readonly (string | null)[];
 }
 
@@ -25,7 +26,7 @@ export async function changeDrain(
   const startEpochMs = Date.now();
   const { name } = replica;
   const given = { reason: why ?? null, at: new Date(startEpochMs).toISOString() };
-  const { before, after, stored } = (fleet ?? drains).set(name, action === 'drain', given);
+  const { before, after, stored, settled, spread } = set(name, action === 'drain', given, { drains, fleet });
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
   log.info({ ...done, was_drained: before.drained }, action);
   const storing = stored.then(
@@ -36,11 +37,7 @@ export async function changeDrain(
     },
   );
   // Whoever decided to send before the drain has sent when every worker has answered.
-  const [isStored, silentWorkers, spread] = await Promise.all([
-    storing,
-    drains.confirm(name),
-    storing.then(() => fleet?.spread(name) ?? null),
-  ]);
+  const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);
   onAction({ ...done, wasDrained: before.drained, startEpochMs });
   if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
@@ -52,15 +49,28 @@ export async function changeDrain(
       silentWorkers.length === 0
         ? null
         : `No answer yet from workers ${silentWorkers.join(', ')}: a request they had begun may still come.`,
-      spread === null ? null : warnOfSpread(action, spread),
     ],
   };
 }
 
-function warnOfSpread(
+function set(
+  name: string,
+  drained: boolean,
+  why: { readonly reason: string | null; readonly at: string },
+  { drains, fleet }: Pick<AdminServices, 'drains' | 'fleet'>,
+): Omit<FleetDrainChange, 'spread'> & Pick<DrainResult, 'spread'> {
+  if (fleet !== null) return fleet.set(name, drained, why);
+  return { ...drains.set(name, drained, why), settled: Promise.resolve(), spread: () => null };
+}
+
+/** What there is to know of how far a drain or undrain has spread; null if nothing. */
+export function warnOfSpread(
   action: 'drain' | 'undrain',
-  { scope, unconfirmed }: NonNullable<DrainResult['spread']>,
+  { scope, overtaken, unconfirmed }: FleetSpread,
 ): string | null {
+  if (overtaken) {
+    return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, holds instead.`;
+  }
   if (scope === 'local')
     return 'The shared state cannot be reached: the other gateways hear of it when it can.';
   if (action === 'undrain' || unconfirmed.length === 0) return null;

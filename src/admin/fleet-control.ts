@@ -1,5 +1,23 @@
 import type { DrainChange } from '../replicas/drains.ts';
 
+/** How far a drain or an undrain has spread. */
+export interface FleetSpread {
+  /** `local`: the others could not be told since the call. */
+  readonly scope: 'fleet' | 'local';
+  /** A later call for the opposite, perhaps on another gateway, holds instead. */
+  readonly overtaken: boolean;
+  /** The names of the gateways that have not said that they go by the present state. */
+  readonly unconfirmed: readonly string[];
+}
+
+/** A drain or an undrain, and how it spreads. */
+export interface FleetDrainChange extends DrainChange {
+  /** Resolves when it can be answered: it is in force here or overtaken, and the others had a moment to hear of it. */
+  readonly settled: Promise<void>;
+  /** How far it has spread up to now. */
+  spread(): FleetSpread;
+}
+
 /** The gateways that share drains, as the admin API works with them. */
 export interface FleetControl {
   /**
@@ -10,14 +28,7 @@ export interface FleetControl {
     replica: string,
     drained: boolean,
     why: { readonly reason: string | null; readonly at: string },
-  ): DrainChange;
-  /** Waits a moment for the others to go by the present state of a replica. */
-  spread(replica: string): Promise<{
-    /** `local`: the others could not be told. */
-    readonly scope: 'fleet' | 'local';
-    /** The names of those that have not said that they go by it. */
-    readonly unconfirmed: readonly string[];
-  }>;
+  ): FleetDrainChange;
   /** How a replica stands in the whole fleet, given what this gateway has in flight on it. */
   standingOf(
     replica: string,

@@ -93,3 +93,8 @@ export function tellWarnings(stderr: TextSink, name: string, answer: unknown): b
 export function printJson(stdout: TextSink, answer: unknown): void {
   stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
 }
+
+/** Whether a later call for the opposite, on another gateway of the fleet, holds instead: the warning says so. */
+export function isOvertaken(answer: unknown): boolean {
+  return memberOf(answer, 'overtaken') === true;
+}

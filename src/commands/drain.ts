@@ -1,6 +1,14 @@
 import { type AdminClient, memberOf, openAdmin, toOneLine } from './admin-client.ts';
 import type { Invocation } from './command.ts';
-import { callDrain, drainOptions, printJson, tellWarnings, toPatience, toTimeoutMs } from './drain-call.ts';
+import {
+  callDrain,
+  drainOptions,
+  isOvertaken,
+  printJson,
+  tellWarnings,
+  toPatience,
+  toTimeoutMs,
+} from './drain-call.ts';
 import { createLiveLine } from './live-line.ts';
 import { parseOptions } from './options.ts';
 import { type Standing, toStanding, type WatchEnd, watchDrain } from './watch-drain.ts';
@@ -29,6 +37,10 @@ export async function drain(invocation: Invocation): Promise<number> {
     values.wait ? toPatience(invocation, Math.min(timeoutMs, PATIENCE_MS)) : null,
   );
   const isStored = tellWarnings(stderr, name, answer);
+  if (isOvertaken(answer)) {
+    if (values.json) printJson(stdout, answer);
+    return 1;
+  }
   if (!values.json) stdout.write(`${toDrainSentence(name, answer)}\n`);
   // One that a restart of the gateway forgets is never safe.
   if (!values.wait || !isStored) {

@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminClient, memberOf, openAdmin, RefusedError, UnreachableError } from './admin-client.ts';
 import type { Invocation } from './command.ts';
-import { callDrain, drainOptions, printJson, tellWarnings, toPatience, toTimeoutMs } from './drain-call.ts';
+import {
+  callDrain,
+  drainOptions,
+  isOvertaken,
+  printJson,
+  tellWarnings,
+  toPatience,
+  toTimeoutMs,
+} from './drain-call.ts';
 import { createLiveLine } from './live-line.ts';
 import { parseOptions } from './options.ts';
 
@@ -25,6 +33,10 @@ export async function undrain(invocation: Invocation): Promise<number> {
   const call = { name, action: 'undrain', reason: values.reason } as const;
   const answer = await callDrain(client, call, values.wait ? toPatience(invocation, timeoutMs) : null);
   const isStored = tellWarnings(stderr, name, answer);
+  if (isOvertaken(answer)) {
+    if (values.json) printJson(stdout, answer);
+    return 1;
+  }
   tell(toSentence(name, answer));
   if (!values.wait) {
     if (values.json) printJson(stdout, answer);

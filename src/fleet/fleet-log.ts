@@ -14,6 +14,8 @@ export class FleetLog {
   #isReachable: boolean | null = null;
   /** The ids of the others that were believed at the last round. */
   #alive: ReadonlySet<string> = new Set();
+  /** What was in the store at the last look, and no gateway wrote. */
+  #foreign: ReadonlySet<string> = new Set();
 
   constructor(log: FleetLogger) {
     this.#log = log;
@@ -42,6 +44,15 @@ export class FleetLog {
   unreachable(reason: string): void {
     if (this.#isReachable !== false) this.#log.warn({ reason }, 'the shared state cannot be reached');
     this.#isReachable = false;
+  }
+
+  /** Names what is in the store and no gateway wrote, once for as long as it is there. */
+  foreign(names: readonly string[]): void {
+    const foreign = names.filter((name) => !this.#foreign.has(name));
+    if (foreign.length > 0) {
+      this.#log.warn({ foreign }, 'the shared state holds what no gateway wrote');
+    }
+    this.#foreign = new Set(names);
   }
 
   /** What a reading brought: gateways that left, drains and undrains of others. */

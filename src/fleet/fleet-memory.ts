@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { isStamp } from '../replicas/stamp.ts';
-import { createStateFile } from '../replicas/state-file.ts';
+import { createStateFile, type DamageLog, type Parsed } from '../replicas/state-file.ts';
 
 const FILE_NAME = 'fleet.json';
 
@@ -18,7 +18,7 @@ export interface Memory {
 
 /** The memory on disk, in `state_dir/fleet.json`. */
 export interface FleetMemory {
-  /** Rejects on an unreadable or corrupt file. */
+  /** What of it can be read, if it is damaged. Rejects on an unreadable file. */
   read(): Promise<Memory>;
   /** Resolves once it is on disk. */
   write(memory: Memory): Promise<void>;
@@ -26,17 +26,15 @@ export interface FleetMemory {
 
 const NOTHING: Memory = { id: null, isKnown: false, members: new Map(), removed: [] };
 
-/** Creates the access to the file; it is made when something is stored. */
-export function createFleetMemory(stateDir: string): FleetMemory {
-  const file = createStateFile(join(stateDir, FILE_NAME));
+/**
+ * Creates the access to the file; it is made when something is stored. Whom a gateway forgets with a damaged file it
+ * hears of again before it serves; its own process of before is waited for by the others until somebody forgets it.
+ */
+export function createFleetMemory(stateDir: string, log: DamageLog): FleetMemory {
+  const file = createStateFile<Memory>(join(stateDir, FILE_NAME), log);
   return {
     async read() {
-      const text = await file.read();
-      if (text === null) return NOTHING;
-      const memory = parseMemory(text);
-      // To forget a gateway silently would be to tell a replica safe to stop that this gateway still sends to.
-      if (memory === null) throw new Error(`${file.path} is not a file of a fleet: repair or remove it`);
-      return memory;
+      return (await file.read(parseMemory)).value ?? NOTHING;
     },
     write({ members, ...memory }) {
       const stored = { version: 1, ...memory, members: Object.fromEntries(members) };
@@ -45,19 +43,24 @@ export function createFleetMemory(stateDir: string): FleetMemory {
   };
 }
 
-function parseMemory(text: string): Memory | null {
-  let value: unknown;
+function parseMemory(text: string): Parsed<Memory> | null {
+  let stored: unknown;
   try {
-    value = JSON.parse(text);
+    stored = JSON.parse(text);
   } catch {
     return null;
   }
-  if (!isObject(value) || value.version !== 1 || !isObject(value.members)) return null;
-  const { id, isKnown, removed } = value;
-  const members = Object.entries(value.members);
-  if (!isStamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(removed)) return null;
-  if (!removed.every(isStamp) || !members.every(isMember)) return null;
-  return { id, isKnown, removed, members: new Map(members) };
+  if (!isObject(stored) || stored.version !== 1 || !isObject(stored.members)) return null;
+  const { id, isKnown } = stored;
+  if (!isStamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(stored.removed)) return null;
+  const named = Object.entries(stored.members);
+  const members = new Map(named.filter(isMember));
+  const removed = stored.removed.filter(isStamp);
+  const unreadable = [
+    ...named.filter((entry) => !isMember(entry)).map(([member]) => member),
+    ...stored.removed.filter((each) => !isStamp(each)).map(String),
+  ];
+  return { value: { id, isKnown, members, removed }, unreadable };
 }
 
 function isMember(entry: readonly [string, unknown]): entry is [string, string] {

@@ -18,6 +18,8 @@ export interface FleetState {
   readonly revision: number;
   /** The revision that the store is known to have taken; 0: none. */
   readonly pinnedRevision: number;
+  /** When the last round that read the store and then wrote to it was asked for; null: none, or what it wrote is lost. */
+  readonly sharedAtMs: number | null;
   readonly beatNumber: number;
   /** When the latest beats were sent, oldest first: those whose answers can still be believed. */
   readonly sentBeats: readonly { readonly number: number; readonly atMs: number }[];
@@ -61,6 +63,7 @@ export function beginFleet({ id, name, members, removed, drains }: Beginning): F
     ...{ id, name, members, removed, drains },
     revision: 1,
     pinnedRevision: 0,
+    sharedAtMs: null,
     beatNumber: 0,
     sentBeats: [],
     inForce: new Map([...drains].map(([replica, { version }]) => [replica, version])),

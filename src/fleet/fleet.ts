@@ -3,6 +3,7 @@ import { newStamp } from '../replicas/stamp.ts';
 import { toLedger } from './fleet-state.ts';
 import { type Member, type MemberCollaborators, openMember } from './member.ts';
 import { type Rounds, startRounds } from './rounds.ts';
+import { type Call, type Spread, spreadOf } from './spread.ts';
 import {
   type FleetStanding,
   findVanished,
@@ -12,10 +13,9 @@ import {
   listGateways,
   type NotForgotten,
   standingOf,
-  unheardOf,
 } from './standing.ts';
-import type { FleetStore } from './store.ts';
-import { BELIEF_MS, ROUND_MS } from './timing.ts';
+import { type FleetStore, ForeignKeyError } from './store.ts';
+import { BELIEF_MS, PROMISE_MS, ROUND_MS } from './timing.ts';
 
 /** What a fleet works with. */
 export interface FleetCollaborators extends MemberCollaborators {
@@ -24,16 +24,25 @@ export interface FleetCollaborators extends MemberCollaborators {
   readonly inflight: () => ReadonlyMap<string, number>;
 }
 
-/** How far a drain or an undrain has spread. */
-export interface Spread {
-  /** `local`: the store did not take it in time. The others hear of it later. */
-  readonly scope: 'fleet' | 'local';
-  /** The names of the gateways that did not say in time that they go by it. */
-  readonly unconfirmed: readonly string[];
+/** What a drain or an undrain did, and how it spreads. */
+export interface FleetChange extends DrainChange {
+  /**
+   * Resolves when the call can be answered: when its state is in force here and the others had a moment to hear of
+   * it, or when a later call overtook it. Never rejects.
+   */
+  readonly settled: Promise<void>;
+  /** How far it has spread up to now. */
+  spread(): Spread;
 }
 
-/** How long a drain waits for the others. */
+/** How long a call waits for the other gateways. */
 const SPREAD_MS = 2_000;
+
+/** How long a call waits for a round of its own: the rest of the present one and a whole one, of three slow answers each. */
+const OWN_ROUND_MS = 6_500;
+
+/** How often the ledger is written although nothing in it has changed: somebody may have damaged it in the store. */
+const REPEAT_LEDGER_MS = 10_000;
 
 /** How long a gateway that nobody knows tries to join. */
 const JOIN_MS = 30_000;
@@ -52,6 +61,8 @@ export class Fleet {
   readonly #member: Member;
   readonly #startedAtMs = performance.now();
   #rounds: Rounds | null = null;
+  /** When the round was asked for that wrote the ledger last. */
+  #ledgerAtMs = Number.NEGATIVE_INFINITY;
   /** The last round that failed: when it began, and why. */
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
 
@@ -68,7 +79,7 @@ export class Fleet {
     const member = this.#member;
     this.#rounds = startRounds(
       () => this.#round(),
-      () => this.#pauseMs(),
+      () => this.#everyMs(),
     );
     const mayServe = () =>
       isJoined(member.state) ||
@@ -84,32 +95,24 @@ export class Fleet {
 
   /**
    * Drains, in force here when this returns; or undrains, in force here when nobody can believe any more that it is
-   * drained. `stored` resolves when it is in force and on disk.
+   * drained. `stored` resolves when it is in force and on disk. Each call is a new version of the replica's state, also
+   * where this gateway believes that the state is so: another one may have changed it a moment ago.
    */
   set(
     replica: string,
     drained: boolean,
     { reason, at }: { readonly reason: string | null; readonly at: string },
-  ): DrainChange {
+  ): FleetChange {
+    const call = { replica, drained, calledAtMs: performance.now() };
     const before = this.#member.state.drains.get(replica) ?? NEVER_DRAINED;
     const after = nextDrainState(before, { drained, reason, since: at });
-    if (after !== before) this.#member.take({ kind: 'changed', replica, drain: after });
+    this.#member.take({ kind: 'changed', replica, drain: after });
     this.#rounds?.wake();
     const stored = this.#member.untilStored(replica, after.version);
     // Whoever looks at it later, or not at all, is not to be ended by it.
     stored.catch(() => undefined);
-    return { before, after, stored };
-  }
-
-  /** Waits for the others to go by the present state of a replica, or for what keeps them from it. */
-  async spread(replica: string): Promise<Spread> {
-    const sinceMs = performance.now();
-    const { revision } = this.#member.state;
-    const isPinned = () => this.#member.state.pinnedRevision >= revision;
-    const isEverywhere = () => isPinned() && this.#unconfirmed(replica).length === 0;
-    const isUnreachable = () => this.#failure !== null && this.#failure.atMs > sinceMs;
-    await this.#member.until(() => isEverywhere() || isUnreachable(), SPREAD_MS);
-    return { scope: isPinned() ? 'fleet' : 'local', unconfirmed: this.#unconfirmed(replica) };
+    const spread = () => spreadOf(this.#member.state, call, performance.now());
+    return { before, after, stored, spread, settled: this.#settle(call, spread, stored) };
   }
 
   /** How a replica stands in the whole fleet, given what this gateway has in flight on it. */
@@ -151,32 +154,43 @@ export class Fleet {
     }
   }
 
-  #unconfirmed(replica: string): readonly string[] {
-    const { state } = this.#member;
-    const drain = state.drains.get(replica) ?? NEVER_DRAINED;
-    return drain.drained ? this.standingOf(replica, 0).unconfirmed : unheardOf(state, replica, drain.version);
+  async #settle({ replica, calledAtMs }: Call, spread: () => Spread, stored: Promise<void>): Promise<void> {
+    const member = this.#member;
+    const isUnreachable = () => this.#failure !== null && this.#failure.atMs > calledAtMs;
+    await member.until(() => spread().scope === 'fleet' || isUnreachable(), OWN_ROUND_MS);
+    const leftMs = Math.max(0, calledAtMs + SPREAD_MS - performance.now());
+    await member.until(() => spread().unconfirmed.length === 0 || isUnreachable(), leftMs);
+    await stored.catch(() => undefined);
+    // What overtook it is in force before the answer tells how the replica stands.
+    if (spread().overtaken) await member.until(() => member.isInForce(replica), 2 * PROMISE_MS);
   }
 
   /** Reads what the others wrote, then writes what comes of it. */
   async #round(): Promise<void> {
     const member = this.#member;
     const askedAtMs = performance.now();
+    const foreign: string[] = [];
     const { store, inflight, log } = this.#with;
     try {
       member.retry();
-      const read = await store.read(this.#knownRevisions());
+      const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
+      foreign.push(...ignored);
       member.take({ kind: 'heard', askedAtMs, ...read, freshId: newStamp(member.state.id) });
       // Whoever is told in this beat that it was heard counts on being remembered.
       await member.remember();
       const beat = member.composeBeat(inflight());
       const { state } = member;
       const { revision, pinnedRevision } = state;
-      const ledger = pinnedRevision === revision ? null : toLedger(state);
+      const isDue = pinnedRevision !== revision || askedAtMs - this.#ledgerAtMs >= REPEAT_LEDGER_MS;
+      const ledger = isDue ? toLedger(state) : null;
       const gone = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
       await store.write({ beat, ledger, gone });
-      member.take({ kind: 'pinned', revision });
+      if (isDue) this.#ledgerAtMs = askedAtMs;
+      member.take({ kind: 'pinned', revision, askedAtMs });
+      log.foreign(foreign);
       log.reachable(this.gateways());
     } catch (error) {
+      if (error instanceof ForeignKeyError) log.foreign([...foreign, error.key]);
       this.#failure = { atMs: askedAtMs, reason: toReason(error) };
       log.unreachable(this.#failure.reason);
       member.take({ kind: 'passed' });
@@ -189,7 +203,7 @@ export class Fleet {
     return new Map([...known, [id, pinnedRevision]]);
   }
 
-  #pauseMs(): number {
+  #everyMs(): number {
     if (!this.#member.isBusy) return ROUND_MS;
     const { members } = this.#member.state;
     return Math.min(ROUND_MS, Math.max(BRISK_MS.least, BRISK_MS.byMember * members.size));

@@ -6,6 +6,7 @@ import type { FleetMemory, Memory } from './fleet-memory.ts';
 import { beginFleet, composeBeat, type FleetState } from './fleet-state.ts';
 import { type FleetEffect, type FleetEvent, reconcile } from './reconcile.ts';
 import type { Beat } from './sheets.ts';
+import { PROMISE_MS } from './timing.ts';
 
 /** What a member of a fleet works with. */
 export interface MemberCollaborators {
@@ -76,6 +77,7 @@ export class Member {
       else void this.#enforce(effect);
     }
     if (event.kind === 'heard') this.#with.log.heard(before, state);
+    if (state.undrainedAtMs !== before.undrainedAtMs) this.#lookWhenPromiseEnds();
     for (const look of [...this.#lookouts]) look();
   }
 
@@ -128,6 +130,11 @@ export class Member {
       this.#lookouts.add(look);
       look();
     });
+  }
+
+  /** The undrain that just came may be in force at once when the time is over, whatever the rounds do then. */
+  #lookWhenPromiseEnds(): void {
+    setTimeout(() => this.take({ kind: 'passed' }), PROMISE_MS + 1).unref();
   }
 
   async #enforce({ replica, drain }: Extract<FleetEffect, { kind: 'enforce' }>): Promise<void> {

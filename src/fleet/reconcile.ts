@@ -8,8 +8,8 @@ import { BELIEF_MS, PROMISE_MS } from './timing.ts';
 export type FleetEvent =
   /** The sheets were read. */
   | ({ readonly kind: 'heard' } & Reading)
-  /** The store took the ledger of this revision. */
-  | { readonly kind: 'pinned'; readonly revision: number }
+  /** The store took the ledger of this revision, after the reading that was asked for at that time. */
+  | { readonly kind: 'pinned'; readonly revision: number; readonly askedAtMs: number }
   /** Somebody drained or undrained a replica here. */
   | { readonly kind: 'changed'; readonly replica: string; readonly drain: DrainState }
   /** A state is in force here: the flag is set, it is on disk, every worker has gone by. */
@@ -62,10 +62,11 @@ export function reconcile(before: FleetState, event: FleetEvent, nowMs: number):
   };
 }
 
+/** An undrain that repeats another one is known since that one: this gateway has not called it drained in between. */
 function noteUndrains(before: FleetState, after: FleetState, nowMs: number): FleetState {
   if (after.drains === before.drains) return after;
   const undrained = [...after.drains].filter(
-    ([replica, drain]) => !drain.drained && before.drains.get(replica) !== drain,
+    ([replica, { drained }]) => !drained && before.drains.get(replica)?.drained !== false,
   );
   const times = undrained.map(([replica]) => [replica, nowMs] as const);
   return { ...after, undrainedAtMs: put(after.undrainedAtMs, times) };
@@ -76,7 +77,11 @@ function take(state: FleetState, event: FleetEvent): FleetState {
     case 'heard':
       return hear(state, event);
     case 'pinned':
-      return { ...state, pinnedRevision: Math.max(state.pinnedRevision, event.revision) };
+      return {
+        ...state,
+        pinnedRevision: Math.max(state.pinnedRevision, event.revision),
+        sharedAtMs: event.askedAtMs,
+      };
     case 'changed':
       return { ...state, drains: mergeDrains(state.drains, [[event.replica, event.drain]]) };
     case 'enforced':
@@ -104,7 +109,8 @@ function endUnderway(
 
 function hear(state: FleetState, reading: Reading): FleetState {
   const { askedAtMs, revisions, ledgers, beats, freshId } = reading;
-  const hasLost = (revisions.get(state.id) ?? 0) < state.pinnedRevision;
+  const stored = revisions.get(state.id) ?? 0;
+  const hasLost = stored < state.pinnedRevision || stored > state.revision;
   const hasGap = state.heardAtMs === null || askedAtMs - state.heardAtMs > BELIEF_MS;
   const united = remove(
     {
@@ -112,6 +118,7 @@ function hear(state: FleetState, reading: Reading): FleetState {
       heardAtMs: askedAtMs,
       heardSinceMs: hasGap ? askedAtMs : state.heardSinceMs,
       pinnedRevision: hasLost ? 0 : state.pinnedRevision,
+      sharedAtMs: hasLost ? null : state.sharedAtMs,
       members: unite(state.members, state.id, revisions, ledgers),
       drains: mergeDrains(
         state.drains,
@@ -124,7 +131,7 @@ function hear(state: FleetState, reading: Reading): FleetState {
   );
   if (!united.removed.includes(state.id)) return united;
   // Somebody took this gateway for gone. Under a new id it has to be waited for again.
-  return { ...united, id: freshId, pinnedRevision: 0 };
+  return { ...united, id: freshId, pinnedRevision: 0, sharedAtMs: null };
 }
 
 /** The members with all those that the store or another ledger names. The same map if there is nobody new. */

@@ -9,8 +9,11 @@ export interface Rounds {
 /** How soon a round may follow another, however often somebody is impatient. */
 const AT_ONCE_MS = 10;
 
-/** Begins. `pauseMs`: from the end of a round to the next one. A round must not reject. */
-export function startRounds(round: () => Promise<void>, pauseMs: () => number): Rounds {
+/** How soon it may where nobody is, and the one before took long. */
+const LEAST_PAUSE_MS = 50;
+
+/** Begins. `everyMs`: from the beginning of a round to that of the next one. A round must not reject. */
+export function startRounds(round: () => Promise<void>, everyMs: () => number): Rounds {
   let timer: NodeJS.Timeout | undefined;
   let present: Promise<void> | null = null;
   let isWanted = false;
@@ -21,9 +24,11 @@ export function startRounds(round: () => Promise<void>, pauseMs: () => number): 
     clearTimeout(timer);
     timer = setTimeout(() => {
       isWanted = false;
+      const beganAtMs = performance.now();
       present = round().then(() => {
         present = null;
-        schedule(isWanted ? AT_ONCE_MS : pauseMs());
+        const restMs = everyMs() - (performance.now() - beganAtMs);
+        schedule(isWanted ? AT_ONCE_MS : Math.max(LEAST_PAUSE_MS, restMs));
       });
     }, afterMs);
     timer.unref();

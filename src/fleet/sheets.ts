@@ -55,12 +55,14 @@ export function printLedger(ledger: Ledger): string {
 export function parseLedger(text: string): Ledger | null {
   const value = parseObject(text);
   if (value === null) return null;
-  const { id, name, revision, removed } = value;
-  const members = toMap(value.members, toText);
+  const { id, name, revision } = value;
+  const named = toMap(value.members, toText);
   const drains = toMap(value.drains, toDrain);
   if (!isStamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
-  if (members === null || drains === null || !Array.isArray(removed)) return null;
-  if (![...members.keys(), ...removed].every(isStamp)) return null;
+  if (named === null || drains === null || !Array.isArray(value.removed)) return null;
+  // Earlier versions took whatever stood beside the gateways for one of them, and passed it on.
+  const members = new Map([...named].filter(([member]) => isStamp(member)));
+  const removed = value.removed.filter(isStamp);
   return { id, name, revision, members, removed, drains };
 }
 

@@ -1,4 +1,5 @@
-import { createClient } from '@redis/client';
+import { createClient, MultiErrorReply, RESP_TYPES } from '@redis/client';
+import { isStamp } from '../replicas/stamp.ts';
 import { type Beat, type Ledger, parseBeat, parseLedger, printBeat, printLedger } from './sheets.ts';
 import { PROMISE_MS } from './timing.ts';
 
@@ -9,6 +10,8 @@ export interface Sheets {
   /** Those whose revision is another one than was known. */
   readonly ledgers: readonly Ledger[];
   readonly beats: readonly Beat[];
+  /** What is there and can be nothing that a gateway wrote: keys, and fields behind them, in printable ASCII. */
+  readonly foreign: readonly string[];
 }
 
 /** What a gateway writes in one go. */
@@ -21,8 +24,8 @@ export interface OwnSheets {
 }
 
 /**
- * The shared state as a fleet uses it. Every call has a deadline, and rejects with the reason if it is missed or
- * anything else fails; the next call begins with a new connection.
+ * The shared state as a fleet uses it. Every answer of the server has a deadline. A call rejects with the reason if one
+ * is missed or anything else fails; the next call begins with a new connection.
  */
 export interface FleetStore {
   /** `known`: the revisions of the ledgers that were read before. */
@@ -41,7 +44,18 @@ class StoreTimeout extends Error {
   }
 }
 
-/** For connecting, reading and writing: each. */
+/** Something else is where the gateways' sheets belong: nothing can be read or written until it is gone. */
+export class ForeignKeyError extends Error {
+  readonly key: string;
+
+  constructor(key: string) {
+    super(`${key} is not what a gateway writes: remove it`);
+    this.name = 'ForeignKeyError';
+    this.key = key;
+  }
+}
+
+/** For connecting, and for each time that the server is asked: a reading may ask twice. */
 const DEADLINE_MS = 1_000;
 
 /** Creates the access to a Redis or Valkey server. Nothing is connected before the first call. */
@@ -65,7 +79,7 @@ export function createFleetStore({
     connection ??= connect(url, end);
     const used = connection;
     try {
-      return await inTime(used.ready.then(work));
+      return await work(await inTime(used.ready));
     } catch (error) {
       end(used);
       throw error;
@@ -77,7 +91,8 @@ export function createFleetStore({
     write: (sheets) => call((client) => writeSheets(client, keys, sheets)),
     writeLast: (ledger) =>
       call(async (client) => {
-        await pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id)).exec();
+        const writing = pinLedger(client.multi(), keys, ledger).del(keys.beat(ledger.id));
+        await inTime(ofKind(writing.exec(), [keys.ledgers, keys.revisions]));
       }),
     close() {
       if (connection !== null) end(connection);
@@ -136,30 +151,102 @@ function toKeys(prefix: string) {
 type Keys = ReturnType<typeof toKeys>;
 
 async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string, number>): Promise<Sheets> {
-  const entries = Object.entries(await client.hGetAll(keys.revisions));
-  const revisions = new Map(entries.map(([id, revision]) => [id, Number(revision)]));
+  // A field may be called `__proto__`.
+  const asMap = client.withTypeMapping({ [RESP_TYPES.MAP]: Map });
+  const knownIds = [...known.keys()];
+  const [all, knownBeats] = await inTime(
+    Promise.all([ofKind(asMap.hGetAll(keys.revisions), [keys.revisions]), readBeats(client, keys, knownIds)]),
+  );
+  const fields = [...all];
+  const isOurs = ([id, revision]: readonly [string, string]) => isStamp(id) && REVISION.test(revision);
+  const revisions = new Map(fields.filter(isOurs).map(([id, revision]) => [id, Number(revision)]));
+  const foreign = fields.filter((field) => !isOurs(field)).map(([id]) => `${keys.revisions} ${id}`);
   const ids = [...revisions.keys()];
-  if (ids.length === 0) return { revisions, ledgers: [], beats: [] };
+  const newIds = ids.filter((id) => !known.has(id));
   const changed = ids.filter((id) => revisions.get(id) !== known.get(id));
-  const [beats, ledgers] = await Promise.all([
-    client.mGet(ids.map(keys.beat)),
-    changed.length === 0 ? [] : client.hmGet(keys.ledgers, changed),
-  ]);
-  return { revisions, beats: parseAll(beats, parseBeat), ledgers: parseAll(ledgers, parseLedger) };
+  // Where nothing has changed the first answer was all: a long link takes its time for each.
+  const [newBeats, ledgerTexts] = await inTime(
+    Promise.all([
+      readBeats(client, keys, newIds),
+      changed.length === 0 ? [] : ofKind(client.hmGet(keys.ledgers, changed), [keys.ledgers]),
+    ]),
+  );
+  const beatTexts = new Map([...knownBeats, ...newBeats]);
+  const beats = parseAll(
+    ids.map((id) => beatTexts.get(id) ?? null),
+    ids,
+    parseBeat,
+  );
+  const ledgers = parseAll(ledgerTexts, changed, parseLedger);
+  foreign.push(
+    ...beats.unreadable.map(keys.beat),
+    ...ledgers.unreadable.map((id) => `${keys.ledgers} ${id}`),
+  );
+  return { revisions, beats: beats.sheets, ledgers: ledgers.sheets, foreign: toNames(foreign) };
 }
 
-/** Those that are there and can be read. */
-function parseAll<T>(texts: readonly (string | null)[], parse: (text: string) => T | null): readonly T[] {
-  return texts.flatMap((text) => (text === null ? [] : (parse(text) ?? [])));
+async function readBeats(
+  client: Client,
+  keys: Keys,
+  ids: readonly string[],
+): Promise<readonly (readonly [id: string, text: string | null])[]> {
+  if (ids.length === 0) return [];
+  const texts = await client.mGet(ids.map(keys.beat));
+  return ids.map((id, index) => [id, texts[index] ?? null]);
+}
+
+const REVISION = /^\d{1,15}$/;
+
+/** No sheet that a gateway writes comes near it: a replica with all that is known of its drain takes 0.5 kB. */
+const MAX_SHEET_CHARS = 8 * 1024 ** 2;
+
+/** Those that are there and can be read, and whose are there and cannot. */
+function parseAll<T extends { readonly id: string }>(
+  texts: readonly (string | null)[],
+  ids: readonly string[],
+  parse: (text: string) => T | null,
+): { readonly sheets: readonly T[]; readonly unreadable: readonly string[] } {
+  const sheets: T[] = [];
+  const unreadable: string[] = [];
+  for (const [index, id] of ids.entries()) {
+    const text = texts[index] ?? null;
+    if (text === null) continue;
+    const sheet = text.length > MAX_SHEET_CHARS ? null : parse(text);
+    if (sheet?.id === id) sheets.push(sheet);
+    else unreadable.push(id);
+  }
+  return { sheets, unreadable };
+}
+
+/** How much of what is not ours is named. */
+const MAX_FOREIGN = { names: 100, chars: 120 } as const;
+
+function toNames(foreign: readonly string[]): readonly string[] {
+  const toName = (text: string) => text.slice(0, MAX_FOREIGN.chars).replace(/[^ -~]/g, '?');
+  return foreign.slice(0, MAX_FOREIGN.names).map(toName);
+}
+
+/**
+ * Awaits commands on hashes; of several the first two, and so on by twos, are on `hashes`. Rejects with a
+ * ForeignKeyError where the key holds another type.
+ */
+async function ofKind<T>(commands: Promise<T>, hashes: readonly string[]): Promise<T> {
+  try {
+    return await commands;
+  } catch (error) {
+    const index = error instanceof MultiErrorReply ? (error.errorIndexes[0] ?? 0) : 0;
+    const first = error instanceof MultiErrorReply ? error.replies[index] : error;
+    const isOfAnotherType = first instanceof Error && first.message.startsWith('WRONGTYPE');
+    throw isOfAnotherType ? new ForeignKeyError(hashes[index % hashes.length] ?? '') : first;
+  }
 }
 
 async function writeSheets(client: Client, keys: Keys, { beat, ledger, gone }: OwnSheets): Promise<void> {
   const writing = client.multi();
   if (ledger !== null) pinLedger(writing, keys, ledger);
   if (gone.length > 0) writing.hDel(keys.ledgers, [...gone]).hDel(keys.revisions, [...gone]);
-  await writing
-    .set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } })
-    .exec();
+  writing.set(keys.beat(beat.id), printBeat(beat), { expiration: { type: 'PX', value: PROMISE_MS } });
+  await inTime(ofKind(writing.exec(), [keys.ledgers, keys.revisions]));
 }
 
 function pinLedger(writing: ReturnType<Client['multi']>, keys: Keys, ledger: Ledger) {

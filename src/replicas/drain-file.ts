@@ -2,53 +2,58 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { DrainState } from './drains.ts';
 import { isStamp, nextStamp } from './stamp.ts';
-import { createStateFile } from './state-file.ts';
+import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
 
 /** The drain states on disk, in `state_dir/drains.json`, so that they survive a restart. */
 export interface DrainFile {
-  /** The states by name. Rejects on an unreadable or corrupt file. */
+  /** The states by name: those that can be read, if it is damaged. Rejects on an unreadable file. */
   read(): Promise<ReadonlyMap<string, DrainState>>;
   /** Stores these states; resolves once they, or later ones, are on disk. */
   write(states: ReadonlyMap<string, DrainState>): Promise<void>;
 }
 
-/** Creates the access to the file; it is made when something is stored. */
-export function createDrainFile(stateDir: string): DrainFile {
-  const file = createStateFile(join(stateDir, FILE_NAME));
+/**
+ * Creates the access to the file; it is made when something is stored. A drain that is lost with a damaged file is
+ * told in the log: no requests at all would be worse than requests to a replica that somebody is about to stop.
+ */
+export function createDrainFile(stateDir: string, log: DamageLog): DrainFile {
+  const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
+  const write = (states: ReadonlyMap<string, DrainState>) =>
+    file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
 
   return {
     async read() {
-      const text = await file.read();
-      if (text === null) return new Map();
-      const states = parseStates(text);
-      // To forget a drain silently would send requests to a replica that somebody is about to stop.
-      if (states === null) throw new Error(`${file.path} is not a drain state file: repair or remove it`);
-      return states;
+      const { value, isDamaged } = await file.read(parseStates);
+      if (value !== null && isDamaged) await write(value);
+      return value ?? new Map();
     },
-    write(states) {
-      return file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
-    },
+    write,
   };
 }
 
-function parseStates(text: string): ReadonlyMap<string, DrainState> | null {
-  let value: unknown;
+function parseStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | null {
+  let stored: unknown;
   try {
-    value = JSON.parse(text);
+    stored = JSON.parse(text);
   } catch {
     return null;
   }
-  if (!isObject(value) || value.version !== 1 || !isObject(value.replicas)) return null;
-  const states = new Map<string, DrainState>();
-  for (const [name, stored] of Object.entries(value.replicas)) {
-    const state = toState(stored);
-    if (state === null) return null;
-    states.set(name, state);
+  if (!isObject(stored) || stored.version !== 1 || !isObject(stored.replicas)) return null;
+  const value = new Map<string, DrainState>();
+  const unreadable: string[] = [];
+  for (const [name, each] of Object.entries(stored.replicas)) {
+    const state = toState(each);
+    if (state === null) unreadable.push(name);
+    // What was drained stays so, whatever else of it is damaged.
+    const kept = state ?? (isObject(each) && each.drained === true ? DRAINED_ONCE : null);
+    if (kept !== null) value.set(name, kept);
   }
-  return states;
+  return { value, unreadable };
 }
+
+const DRAINED_ONCE: DrainState = { drained: true, since: null, reason: null, version: stampOf(null) };
 
 /** The reason and the version came later than the format: a file without them is as good. */
 function toState(stored: unknown): DrainState | null {

@@ -51,7 +51,7 @@ export class Drains {
     this.#with = collaborators;
   }
 
-  /** Takes over what an earlier run stored. Rejects on an unreadable or corrupt file. */
+  /** Takes over what an earlier run stored. Rejects on an unreadable file. */
   async restore(): Promise<void> {
     for (const [name, state] of await this.#with.file.read()) {
       this.#put(name, state);
@@ -87,10 +87,7 @@ export class Drains {
     if (slots?.size === 0) this.#slots.delete(name);
   }
 
-  /**
-   * Drains or undrains, in force when this returns. Setting what is set already keeps its time, and its reason unless
-   * another one is given.
-   */
+  /** Drains or undrains, in force when this returns. */
   set(
     name: string,
     drained: boolean,
@@ -141,10 +138,12 @@ export class Drains {
   }
 }
 
-/** The state after `before` that somebody wants: `before` itself if that says it all. */
+/**
+ * The state after `before` that somebody wants, always a new version: another gateway may have changed it without
+ * this one knowing. Setting what is set already keeps its time, and its reason unless another one is given.
+ */
 export function nextDrainState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
-  const isChange = wanted.drained !== before.drained;
-  if (!isChange && (wanted.reason === null || wanted.reason === before.reason)) return before;
   const version = newStamp(before.version);
-  return isChange ? { ...wanted, version } : { ...before, reason: wanted.reason, version };
+  if (wanted.drained !== before.drained) return { ...wanted, version };
+  return { ...before, reason: wanted.reason ?? before.reason, version };
 }

@@ -77,6 +77,19 @@ describe('gateway drain and undrain', () => {
   });
 });
 
+describe('gateway drain and undrain that another call overtook', () => {
+  const warning = 'A later call, perhaps on another gateway, holds instead.';
+  it.each(['drain', 'undrain'])('%s says so and nothing else, and ends with 1', async (action) => {
+    const { url } = await startDraining([REPLICA], { overtaken: true, warning });
+    const args = action === 'drain' ? ['drain', 'vllm-a', '--wait'] : ['undrain', 'vllm-a'];
+    expect(await invoke([...args, '--admin', url], TOKEN)).toEqual({
+      ...{ exitCode: 1, stdout: '', stderr: `gateway: warning: ${warning}\n` },
+    });
+    const { exitCode, stdout } = await invoke([...args, '--json', '--admin', url], TOKEN);
+    expect([exitCode, JSON.parse(stdout).overtaken]).toEqual([1, true]);
+  });
+});
+
 describe('gateway drain --wait', () => {
   it('tells each change of what is in flight on a line, and ends with 0 when the replica is safe to stop', async () => {
     const { url } = await startDraining([drained(3), drained(3), drained(2), drained(0)]);

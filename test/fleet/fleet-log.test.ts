@@ -32,6 +32,13 @@ test('a gateway that vanishes and comes back is told of, once each', () => {
   ]);
 });
 
+test('what no gateway wrote is named once for as long as it is there', () => {
+  const { lines, log } = createLog();
+  for (const names of [['a'], ['a'], ['a', 'b'], [], ['a']]) log.foreign(names);
+  const said = (name: string) => `warn the shared state holds what no gateway wrote {"foreign":["${name}"]}`;
+  expect(lines).toEqual([said('a'), said('b'), said('a')]);
+});
+
 test('what others drained and undrained is told of, and who left', () => {
   const { lines, log } = createLog();
   const drain = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: 'new weights', version: '1' };

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -48,6 +48,7 @@ async function openOne({ store = {}, memory = memoryOf(), write = async () => un
           revisions: new Map(sheets.revision === 0 ? [] : [[sheets.id, sheets.revision]]),
           ledgers: [],
           beats: sheets.beat === null ? [] : [sheets.beat],
+          foreign: [],
         };
       },
       write: async ({ beat, ledger }) => {
@@ -147,11 +148,37 @@ describe('a drain in a fleet', () => {
   test('is everywhere where there is nobody else, and only here while the store is away', async () => {
     const { fleet, cut } = await openOne();
     await joined(fleet);
-    fleet.set('x', true, WHY);
-    expect(await during(500, fleet.spread('x'))).toEqual({ scope: 'fleet', unconfirmed: [] });
+    const first = fleet.set('x', true, WHY);
+    expect(first.spread().scope).toBe('local');
+    await during(500, first.settled);
+    expect(first.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
     cut();
-    fleet.set('y', true, WHY);
-    expect(await during(500, fleet.spread('y'))).toEqual({ scope: 'local', unconfirmed: [] });
+    const second = fleet.set('y', true, WHY);
+    await during(500, second.settled);
+    expect(second.spread()).toEqual({ scope: 'local', overtaken: false, unconfirmed: [] });
+  });
+
+  test('that repeats what is so is a later version, and is told to the others again', async () => {
+    const { fleet, cut } = await openOne();
+    await joined(fleet);
+    const first = fleet.set('x', true, { ...WHY, reason: 'new weights' });
+    await during(500, first.settled);
+    cut();
+    const again = fleet.set('x', true, { ...WHY, at: '2026-02-02T00:00:00.000Z' });
+    expect(again.after).toEqual({ ...first.after, version: again.after.version });
+    expect(again.after.version > first.after.version).toBe(true);
+    await during(500, again.settled);
+    expect(again.spread().scope).toBe('local');
+  });
+
+  test('that an undrain overtakes is not in force any more, and its answer says so', async () => {
+    const { fleet } = await openOne();
+    await joined(fleet);
+    const drained = fleet.set('x', true, WHY);
+    const undrained = fleet.set('x', false, WHY);
+    await during(500, Promise.all([drained.settled, undrained.settled]));
+    expect(drained.spread()).toEqual({ scope: 'fleet', overtaken: true, unconfirmed: [] });
+    expect(undrained.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
   });
 });
 
@@ -164,20 +191,36 @@ describe('the memory of a fleet', () => {
       ...{ id: newStamp(''), isKnown: true, removed: [newStamp('')] },
       members: new Map([[newStamp(''), 'gw-b']]),
     };
-    expect((await createFleetMemory(folder).read()).id).toBeNull();
-    await createFleetMemory(folder).write(memory);
-    expect(await createFleetMemory(folder).read()).toEqual(memory);
+    const open = () => createFleetMemory(folder, { error: () => expect.unreachable() });
+    expect((await open().read()).id).toBeNull();
+    await open().write(memory);
+    expect(await open().read()).toEqual(memory);
     expect(await readFile(join(folder, 'fleet.json'), 'utf8')).toContain('gw-b');
   });
 
-  test.each(['', '{}', '{"version":1,"id":"x","isKnown":true,"members":{},"removed":[]}', '{"version":2}'])(
-    'is not made up where the file is broken: %j',
-    async (text) => {
-      vi.useRealTimers();
-      const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
-      onTestFinished(() => rm(folder, { recursive: true }));
-      await writeFile(join(folder, 'fleet.json'), text);
-      await expect(createFleetMemory(folder).read()).rejects.toThrow('fleet.json');
-    },
-  );
+  const ID = newStamp('');
+  const FOREIGN = { version: 1, id: ID, isKnown: true, members: { foo: 'foo', [ID]: 'gw' }, removed: ['x'] };
+  test.each([
+    ['', null],
+    ['{}', null],
+    [JSON.stringify({ ...FOREIGN, id: 'x' }), null],
+    [JSON.stringify(FOREIGN), { id: ID, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] }],
+  ])('is what can be read of a damaged file, which is set aside: %j', async (text, kept) => {
+    vi.useRealTimers();
+    const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'fleet.json'), text);
+    const lines: object[] = [];
+    const memory = createFleetMemory(folder, { error: (fields) => void lines.push(fields) });
+    expect(await memory.read()).toMatchObject(kept ?? { id: null, isKnown: false });
+    const [aside = '', ...others] = await readdir(folder);
+    expect([others, await readFile(join(folder, aside), 'utf8')]).toEqual([[], text]);
+    expect(lines).toEqual([
+      {
+        file: join(folder, 'fleet.json'),
+        set_aside: expect.stringMatching(/^fleet\.json\.damaged-\d{8}T\d{6}\.\d{3}Z$/),
+        lost: kept === null ? 'all of it' : ['foo', 'x'],
+      },
+    ]);
+  });
 });

@@ -9,7 +9,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 50, max: 1_500 }) }) },
   { weight: 3, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 1_500, max: 15_000 }) }) },
   { weight: 8, arbitrary: fc.record({ kind: kinds('begin', 'end', 'drain', 'drain', 'undrain'), at, on }) },
-  { weight: 4, arbitrary: fc.record({ kind: kinds('cut', 'slow', 'heal', 'heal'), at }) },
+  { weight: 4, arbitrary: fc.record({ kind: kinds('cut', 'slow', 'lag', 'heal', 'heal'), at }) },
   {
     weight: 4,
     arbitrary: fc.record({ kind: kinds('start', 'start', 'kill', 'killAndLoseDisk', 'stop', 'forget'), at }),
@@ -26,17 +26,39 @@ export const history = fc.record({
   happenings: fc.array(happening, { minLength: 1, maxLength: 60, size: 'max' }),
 });
 
+const called = fc
+  .tuple(fc.record({ kind: kinds('drain', 'undrain'), at, on }), fc.integer({ min: 1, max: 900 }))
+  .map(([call, ms]): readonly Happening[] => [call, { kind: 'wait', ms }]);
+const between: fc.Arbitrary<readonly Happening[]> = fc.oneof(
+  fc.record({ kind: kinds('cut', 'slow', 'lag', 'lag', 'heal'), at }).map((event) => [event]),
+  fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 50, max: 8_000 }) }).map((event) => [event]),
+);
+
+/** Gateways that nobody stops, links that are cut, slow or long, and drains and undrains at all times. */
+export const calls = fc.record({
+  gatewayCount: fc.integer({ min: 2, max: 4 }),
+  seed: fc.integer(),
+  happenings: fc
+    .array(fc.oneof({ weight: 3, arbitrary: called }, { weight: 2, arbitrary: between }), {
+      ...{ minLength: 2, maxLength: 30, size: 'max' },
+    })
+    .map((parts) => parts.flat()),
+});
+
 /** A world after this history, from a fleet that has just begun to run. */
-export function live({
-  gatewayCount,
-  seed,
-  happenings,
-}: {
-  gatewayCount: number;
-  seed: number;
-  happenings: readonly Happening[];
-}) {
-  const world = new ModelWorld(gatewayCount, seed);
+export function live(
+  {
+    gatewayCount,
+    seed,
+    happenings,
+  }: {
+    gatewayCount: number;
+    seed: number;
+    happenings: readonly Happening[];
+  },
+  settings: { readonly doClocksAgree?: boolean } = {},
+) {
+  const world = new ModelWorld(gatewayCount, seed, settings);
   for (let index = 0; index < gatewayCount; index++) world.happen({ kind: 'start', at: index });
   world.wait(10_000);
   for (const event of happenings) world.happen(event);

@@ -1,6 +1,7 @@
 import { beginFleet, composeBeat, type FleetState, toLedger } from '../../src/fleet/fleet-state.ts';
 import { type FleetEvent, reconcile } from '../../src/fleet/reconcile.ts';
 import type { Beat, Ledger } from '../../src/fleet/sheets.ts';
+import { type Call, type Spread, spreadOf } from '../../src/fleet/spread.ts';
 import {
   type FleetStanding,
   findVanished,
@@ -9,18 +10,14 @@ import {
   standingOf,
 } from '../../src/fleet/standing.ts';
 import { ROUND_MS } from '../../src/fleet/timing.ts';
-import type { DrainState } from '../../src/replicas/drains.ts';
-import { nextStamp } from '../../src/replicas/stamp.ts';
+import { type DrainState, NEVER_DRAINED } from '../../src/replicas/drains.ts';
+import type { ModelClock } from './model-clock.ts';
+import { type LinkSurroundings, ModelLink } from './model-link.ts';
 import type { ModelStore } from './model-store.ts';
 
 /** What a gateway gets from the world around it. */
-export interface Surroundings {
+interface Surroundings extends LinkSurroundings {
   readonly store: ModelStore;
-  /** True time. */
-  readonly nowMs: () => number;
-  readonly later: (afterMs: number, what: () => void) => void;
-  /** A number from 0 up to and without 1. */
-  readonly chance: () => number;
 }
 
 /** What a gateway's state_dir holds. */
@@ -48,7 +45,16 @@ const emptyDisk = (): Disk => ({
   drains: new Map(),
 });
 
-const NEVER: DrainState = { drained: false, since: null, reason: null, version: '' };
+/** A call, and the version that it made. */
+export interface ModelCall extends Call {
+  readonly version: string;
+}
+
+/** Rounds follow each other at this distance while somebody waits for an answer. */
+const BRISK_MS = 100;
+
+/** For how long the model looks at what could be answered to a call: longer than any answer takes. */
+const CALL_OPEN_MS = 8_000;
 
 /**
  * One gateway of the model: the real reconciliation, and around it what src/fleet/fleet.ts and the workers do, with
@@ -56,29 +62,23 @@ const NEVER: DrainState = { drained: false, since: null, reason: null, version: 
  */
 export class ModelGateway {
   readonly name: string;
-  /** The connection to the store. Messages under way when it is cut may arrive all the same. */
-  isCut = false;
-  /** What is written may take long to arrive. */
-  isSlow = false;
-  /** It has lost the store with everybody else, and is back at this time. */
-  backAtMs = 0;
+  /** Its way to the store. */
+  readonly link: ModelLink;
   readonly #with: Surroundings;
-  readonly #clock: { readonly rate: number; readonly wallOffsetMs: number };
+  readonly #clock: ModelClock;
   #disk = emptyDisk();
   #process: Process | null = null;
   readonly #flags = new Map<string, boolean>();
   /** Replicas that were drained so lately that a worker may have decided before. */
   readonly #decidedBefore = new Set<string>();
   readonly #inflight = new Map<string, number>();
+  #calls: readonly ModelCall[] = [];
 
-  constructor(
-    name: string,
-    clock: { readonly rate: number; readonly wallOffsetMs: number },
-    surroundings: Surroundings,
-  ) {
+  constructor(name: string, clock: ModelClock, surroundings: Surroundings) {
     this.name = name;
     this.#clock = clock;
     this.#with = surroundings;
+    this.link = new ModelLink(surroundings);
   }
 
   get isRunning(): boolean {
@@ -95,7 +95,7 @@ export class ModelGateway {
   }
 
   get isConnected(): boolean {
-    return !this.isCut && !this.isSlow;
+    return this.link.isWhole;
   }
 
   /** Whose memory is lost with the disk. */
@@ -114,7 +114,7 @@ export class ModelGateway {
 
   standingOf(replica: string): FleetStanding | null {
     if (this.#process === null) return null;
-    return standingOf(this.#process.state, replica, this.inflightOf(replica), this.#nowMs());
+    return standingOf(this.#process.state, replica, this.inflightOf(replica), this.#clock.nowMs);
   }
 
   inflightOf(replica: string): number {
@@ -134,30 +134,44 @@ export class ModelGateway {
     this.#inflight.set(replica, Math.max(0, this.inflightOf(replica) - 1));
   }
 
-  setDrained(replica: string, drained: boolean): void {
-    const before = this.#process?.state.drains.get(replica) ?? NEVER;
-    if (this.#process === null || before.drained === drained) return;
-    const version = nextStamp(before.version, this.#wallMs(), this.#random());
+  /** Returns whether there was anybody to ask. */
+  setDrained(replica: string, drained: boolean): boolean {
+    if (this.#process === null) return false;
+    const before = this.#process.state.drains.get(replica) ?? NEVER_DRAINED;
+    const version = this.#clock.stampAfter(before.version);
+    this.#calls = [...this.openCalls, { replica, drained, version, calledAtMs: this.#clock.nowMs }];
     this.#take({ kind: 'changed', replica, drain: { drained, version, since: null, reason: null } });
+    return true;
+  }
+
+  /** The calls that may not have been answered yet. */
+  get openCalls(): readonly ModelCall[] {
+    return this.#calls.filter(({ calledAtMs }) => this.#clock.nowMs - calledAtMs < CALL_OPEN_MS);
+  }
+
+  /** What would be answered to a call at this moment. */
+  answerTo(call: Call): Spread | null {
+    return this.#process === null ? null : spreadOf(this.#process.state, call, this.#clock.nowMs);
   }
 
   start(): void {
     if (this.#process !== null) return;
     const disk = this.#disk;
-    const id = nextStamp(disk.id ?? '', this.#wallMs(), this.#random());
+    const id = this.#clock.stampAfter(disk.id ?? '');
     const removed = disk.id === null ? disk.removed : [...disk.removed, disk.id].sort();
     const state = beginFleet({ ...disk, id, name: this.name, removed });
     this.#disk = { ...disk, id, removed };
     this.#flags.clear();
     this.#decidedBefore.clear();
     for (const [replica, { drained }] of disk.drains) this.#flags.set(replica, drained);
-    const process = { state, isServing: false, startedAtMs: this.#nowMs() };
+    const process = { state, isServing: false, startedAtMs: this.#clock.nowMs };
     this.#process = process;
     this.#with.later(this.#with.chance() * ROUND_MS, () => this.#round(process));
   }
 
   kill(): void {
     this.#process = null;
+    this.#calls = [];
     this.#inflight.clear();
   }
 
@@ -176,14 +190,18 @@ export class ModelGateway {
     if (process === null || [...this.#inflight.values()].some((count) => count > 0)) return;
     this.kill();
     if (!this.isConnected) return;
-    const { state } = reconcile(process.state, { kind: 'removed', ids: [process.state.id] }, this.#nowMs());
+    const { state } = reconcile(
+      process.state,
+      { kind: 'removed', ids: [process.state.id] },
+      this.#clock.nowMs,
+    );
     this.#disk = { ...this.#disk, isKnown: false };
-    this.#send(() => this.#with.store.writeLast(toLedger(state)));
+    this.link.send(() => this.#with.store.writeLast(toLedger(state)));
   }
 
   /** The ids of a gateway that vanished, as an operator can have them forgotten. */
   vanishedAs(name: string): readonly string[] {
-    const found = this.#process === null ? [] : findVanished(this.#process.state, name, this.#nowMs());
+    const found = this.#process === null ? [] : findVanished(this.#process.state, name, this.#clock.nowMs);
     return typeof found === 'string' ? [] : found;
   }
 
@@ -193,73 +211,65 @@ export class ModelGateway {
 
   #round(process: Process): void {
     if (this.#process !== process) return;
-    const askedAtMs = this.#nowMs();
-    const { store, nowMs, later } = this.#with;
-    const startedAtMs = nowMs();
-    const isInTime = () => this.#process === process && nowMs() - startedAtMs < ROUND_MS;
-    later(ROUND_MS, () => {
+    const { store, nowMs } = this.#with;
+    const askedAtMs = this.#clock.nowMs;
+    const read = { ledgers: [] as readonly Ledger[], beats: [] as readonly Beat[] };
+    const steps = [
+      () => {
+        read.ledgers = store.readLedgers();
+      },
+      () => {
+        read.beats = store.readBeats(nowMs());
+      },
+    ];
+    this.link.read(steps, (isInTime) => {
       if (this.#process !== process) return;
-      this.#take({ kind: 'passed' });
-      if (this.#disk.isKnown && isOnItsOwn(process.state, process.startedAtMs, this.#nowMs()))
-        process.isServing = true;
-      this.#round(process);
-    });
-    this.#send(() => {
-      const ledgers = store.readLedgers();
-      this.#send(() => {
-        const beats = store.readBeats(nowMs());
-        this.#send(() => {
-          if (isInTime()) this.#hear(process, { askedAtMs, ledgers, beats }, isInTime);
-        });
-      });
+      if (isInTime) this.#hear(process, { askedAtMs, ...read });
+      else this.#endRound(process);
     });
   }
 
   #hear(
     process: Process,
     { askedAtMs, ledgers, beats }: { askedAtMs: number; ledgers: readonly Ledger[]; beats: readonly Beat[] },
-    isInTime: () => boolean,
   ): void {
     const others = ledgers.filter(({ id }) => id !== process.state.id);
     const revisions = new Map(ledgers.map(({ id, revision }) => [id, revision]));
-    const freshId = nextStamp(process.state.id, this.#wallMs(), this.#random());
+    const freshId = this.#clock.stampAfter(process.state.id);
     this.#take({ kind: 'heard', askedAtMs, revisions, ledgers: others, beats, freshId });
     if (isJoined(process.state)) {
       process.isServing = true;
       this.#disk = { ...this.#disk, isKnown: true };
     }
-    this.#write(process, isInTime);
+    this.#write(process, askedAtMs);
   }
 
-  #write(process: Process, isInTime: () => boolean): void {
-    const { state, beat } = composeBeat(process.state, new Map(this.#inflight), this.#nowMs());
+  #write(process: Process, askedAtMs: number): void {
+    const { state, beat } = composeBeat(process.state, new Map(this.#inflight), this.#clock.nowMs);
     process.state = state;
     const { revision, removed, pinnedRevision } = state;
     const ledger = pinnedRevision === revision ? null : toLedger(state);
-    this.#send(
-      () => {
-        this.#with.store.write({ beat, ledger, gone: removed }, this.#with.nowMs());
-        this.#send(() => {
-          if (isInTime()) this.#take({ kind: 'pinned', revision });
-        });
-      },
-      this.isSlow ? 15_000 : 40,
-    );
+    const { store, nowMs } = this.#with;
+    const step = () => store.write({ beat, ledger, gone: removed }, nowMs());
+    this.link.write(step, (isInTime) => {
+      if (this.#process !== process) return;
+      if (isInTime) this.#take({ kind: 'pinned', revision, askedAtMs });
+      this.#endRound(process);
+    });
   }
 
-  /** Carries a message to the store or back: lost if the connection is cut when it leaves, and sometimes later. */
-  #send(arrive: () => void, withinMs = 40): void {
-    if (this.isCut || this.#with.nowMs() < this.backAtMs) return;
-    this.#with.later(this.#with.chance() * withinMs, () => {
-      if (!this.isCut || this.#with.chance() < 0.5) arrive();
-      else this.#with.later(this.#with.chance() * 20_000, arrive); // it lay somewhere on the way
-    });
+  #endRound(process: Process): void {
+    this.#take({ kind: 'passed' });
+    if (this.#disk.isKnown && isOnItsOwn(process.state, process.startedAtMs, this.#clock.nowMs)) {
+      process.isServing = true;
+    }
+    this.#with.later(this.openCalls.length > 0 ? BRISK_MS : ROUND_MS, () => this.#round(process));
   }
 
   #take(event: FleetEvent): void {
     const process = this.#process;
     if (process === null) return;
-    const { state, effects } = reconcile(process.state, event, this.#nowMs());
+    const { state, effects } = reconcile(process.state, event, this.#clock.nowMs);
     process.state = state;
     for (const effect of effects) {
       if (effect.kind === 'remember') {
@@ -283,20 +293,5 @@ export class ModelGateway {
         this.#take({ kind: 'enforced', replica, version: drain.version });
       });
     });
-  }
-
-  /** This gateway's monotonic clock. */
-  #nowMs(): number {
-    return 1_000 + this.#with.nowMs() * this.#clock.rate;
-  }
-
-  #wallMs(): number {
-    return 1_800_000_000_000 + this.#clock.wallOffsetMs + Math.floor(this.#with.nowMs());
-  }
-
-  #random(): string {
-    return Math.floor(this.#with.chance() * 2 ** 48)
-      .toString(16)
-      .padStart(12, '0');
   }
 }

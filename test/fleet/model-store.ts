@@ -15,6 +15,8 @@ const HISTORY = 40;
 export class ModelStore {
   #now: Sheets = EMPTY;
   #history: readonly Sheets[] = [];
+  /** By replica, the latest version that was ever here. */
+  readonly latestVersions = new Map<string, string>();
 
   /** Writes a beat, and a ledger if it changed; takes away the ledgers of gateways that are gone. */
   write(
@@ -23,6 +25,9 @@ export class ModelStore {
   ): void {
     const ledgers = new Map([...this.#now.ledgers].filter(([id]) => !gone.includes(id)));
     if (ledger !== null) ledgers.set(ledger.id, ledger);
+    for (const [replica, { version }] of ledger?.drains ?? []) {
+      if (version > (this.latestVersions.get(replica) ?? '')) this.latestVersions.set(replica, version);
+    }
     const beats = new Map([...this.#now.beats, [beat.id, { beat, expiresAtMs: nowMs + PROMISE_MS }]]);
     this.#become({ ledgers, beats });
   }

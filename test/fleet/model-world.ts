@@ -1,12 +1,24 @@
+import { ModelClock } from './model-clock.ts';
 import { ModelGateway } from './model-gateway.ts';
+import type { ModelLink } from './model-link.ts';
 import { ModelStore } from './model-store.ts';
+import { toRandom } from './random.ts';
 
 /** Something that happens to the fleet; `at` chooses a gateway, `on` a replica. */
 export type Happening =
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'begin' | 'end' | 'drain' | 'undrain'; readonly at: number; readonly on: number }
   | {
-      readonly kind: 'start' | 'kill' | 'killAndLoseDisk' | 'stop' | 'cut' | 'slow' | 'heal' | 'forget';
+      readonly kind:
+        | 'start'
+        | 'kill'
+        | 'killAndLoseDisk'
+        | 'stop'
+        | 'cut'
+        | 'slow'
+        | 'lag'
+        | 'heal'
+        | 'forget';
       readonly at: number;
     }
   | { readonly kind: 'wipe' }
@@ -16,6 +28,9 @@ export type Happening =
 
 const REPLICAS = ['x', 'y'];
 const STEP_MS = 50;
+
+/** Each way, so that a call to the store with its ways stays within its deadline. */
+const LAG_MS = 236;
 
 /** A lie that a gateway told: what it said of a replica, and who could still send to it, or did. */
 export interface Lie {
@@ -33,10 +48,18 @@ export class ModelWorld {
   #nowMs = 0;
   #queue: { readonly atMs: number; readonly what: () => void }[] = [];
   readonly lies: Lie[] = [];
+  /** Answers to drains that could have been given while a gateway that they do not name could send. */
+  readonly falseAnswers: Lie[] = [];
+  /** The same with "fleet" while the store had never had the drain, nor a later state. */
+  readonly untoldAnswers: Lie[] = [];
+  /** How many could have been given that name nobody. */
+  fullAnswers = 0;
+  /** By replica, whether the last call that anybody made was a drain. */
+  readonly lastCalls = new Map<string, boolean>();
   /** How often somebody said `safe_to_stop: true` while somebody else was cut off, dead or late. */
   answersInSpite = 0;
 
-  constructor(gatewayCount: number, seed: number) {
+  constructor(gatewayCount: number, seed: number, { doClocksAgree = false } = {}) {
     this.#random = toRandom(seed);
     const surroundings = {
       store: this.#store,
@@ -46,11 +69,11 @@ export class ModelWorld {
       chance: this.#random,
     };
     this.#gateways = Array.from({ length: gatewayCount }, (_, index) => {
-      const clock = {
+      const drift = {
         rate: 0.91 + 0.18 * this.#random(),
-        wallOffsetMs: Math.floor((this.#random() - 0.5) * 1e8),
+        wallOffsetMs: doClocksAgree ? 0 : Math.floor((this.#random() - 0.5) * 1e8),
       };
-      return new ModelGateway(`gw-${index}`, clock, surroundings);
+      return new ModelGateway(`gw-${index}`, new ModelClock(drift, surroundings), surroundings);
     });
   }
 
@@ -66,7 +89,7 @@ export class ModelWorld {
       case 'restartStore':
         if (this.#unlessForgotten(() => this.#store.lose('everything'))) {
           for (const gateway of this.#gateways)
-            gateway.backAtMs = this.#nowMs + event.ms + 1_500 * this.#random();
+            gateway.link.backAtMs = this.#nowMs + event.ms + 1_500 * this.#random();
         }
         break;
       case 'failOver':
@@ -99,8 +122,7 @@ export class ModelWorld {
   /** Ends every fault: connections are whole, who died with a disk runs, who died without one is forgotten. */
   healAll(): void {
     for (const gateway of this.#gateways) {
-      gateway.isCut = false;
-      gateway.isSlow = false;
+      gateway.link.heal();
       gateway.start();
       for (const replica of REPLICAS) while (gateway.inflightOf(replica) > 0) gateway.end(replica);
     }
@@ -137,11 +159,11 @@ export class ModelWorld {
         gateway.end(replica);
         break;
       case 'drain':
-        gateway.setDrained(replica, true);
+      case 'undrain': {
+        const drained = event.kind === 'drain';
+        if (gateway.setDrained(replica, drained)) this.lastCalls.set(replica, drained);
         break;
-      case 'undrain':
-        gateway.setDrained(replica, false);
-        break;
+      }
       case 'start':
         gateway.start();
         break;
@@ -157,14 +179,16 @@ export class ModelWorld {
         if (this.#isDispensable(gateway)) gateway.stop();
         break;
       case 'cut':
-        this.#unlessForgotten(() => change(gateway, 'isCut'));
+        this.#unlessForgotten(() => change(gateway.link, 'isCut'));
         break;
       case 'slow':
-        this.#unlessForgotten(() => change(gateway, 'isSlow'));
+        this.#unlessForgotten(() => change(gateway.link, 'isSlow'));
+        break;
+      case 'lag':
+        gateway.link.lagMs = LAG_MS;
         break;
       case 'heal':
-        gateway.isCut = false;
-        gateway.isSlow = false;
+        gateway.link.heal();
         break;
       case 'forget':
         this.#forget(gateway);
@@ -193,7 +217,7 @@ export class ModelWorld {
 
   /** Whether everybody is remembered without this one too. */
   #isDispensable(gateway: ModelGateway): boolean {
-    const undo = change(gateway, 'isCut');
+    const undo = change(gateway.link, 'isCut');
     const isFine = this.#isEverybodyRemembered();
     undo();
     return isFine;
@@ -225,6 +249,7 @@ export class ModelWorld {
 
   #look(): void {
     for (const teller of this.#gateways) {
+      this.#lookAtAnswers(teller);
       for (const replica of REPLICAS) {
         if (teller.standingOf(replica)?.safeToStop !== true) continue;
         if (this.#gateways.some(({ isConnected, isRunning }) => !isConnected || !isRunning))
@@ -239,27 +264,33 @@ export class ModelWorld {
     }
   }
 
+  /** An answer to a drain says who may still send; nobody else can. */
+  #lookAtAnswers(teller: ModelGateway): void {
+    // Who has not joined yet may not know everybody; nothing is safe to stop there.
+    for (const call of teller.isServing ? teller.openCalls : []) {
+      const { scope, overtaken, unconfirmed } = teller.answerTo(call) ?? {};
+      if (!call.drained || scope !== 'fleet' || overtaken !== false || unconfirmed === undefined) continue;
+      if (unconfirmed.length === 0) this.fullAnswers++;
+      const { replica, version } = call;
+      const lie = { teller: teller.name, replica, sender: teller.name, atMs: this.#nowMs };
+      if ((this.#store.latestVersions.get(replica) ?? '') < version) this.untoldAnswers.push(lie);
+      const sender = this.#gateways.find(
+        (gateway) => !unconfirmed.includes(gateway.name) && gateway.canBegin(replica),
+      );
+      if (sender !== undefined) this.falseAnswers.push({ ...lie, sender: sender.name });
+    }
+  }
+
   #pick(index: number): ModelGateway {
     return this.#gateways[index % this.#gateways.length] as ModelGateway;
   }
 }
 
 /** Returns the way back. */
-function change(gateway: ModelGateway, fault: 'isCut' | 'isSlow'): () => void {
-  const before = gateway[fault];
-  gateway[fault] = true;
+function change(link: ModelLink, fault: 'isCut' | 'isSlow'): () => void {
+  const before = link[fault];
+  link[fault] = true;
   return () => {
-    gateway[fault] = before;
-  };
-}
-
-/** Numbers from 0 up to and without 1, the same for the same seed (mulberry32). */
-function toRandom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    link[fault] = before;
   };
 }

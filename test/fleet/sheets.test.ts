@@ -53,13 +53,19 @@ describe('the sheets of a gateway', () => {
     );
   });
 
+  test('of a gateway that took something foreign for a gateway is read without it', () => {
+    const [id, other] = ['0mwqesp5m-cdf0375d04eb', '0mwqesp5m-cdf0375d04ec'];
+    const members = `{"foo":"foo","__proto__":"x","constructor":"y","${other}":"gw"}`;
+    const text = `{"id":"${id}","name":"a","revision":1,"members":${members},"removed":["bar",1],"drains":{}}`;
+    expect(parseLedger(text)).toMatchObject({ members: new Map([[other, 'gw']]), removed: [] });
+  });
+
   test.each([
     '',
     'null',
     '[]',
     '{}',
     '{"id":"x"}',
-    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[1],"drains":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{"x":[1,1,null,null]}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',

@@ -229,6 +229,18 @@ describe('a state that is being put into force', () => {
     expect(composeBeat(both, new Map(), NOW).beat.drained.get('y')).toBe(stampAt(21));
   });
 
+  test('is an undrain that somebody repeats as soon as the first one is', () => {
+    const known = hear(settled(), NOW, { ledgers: [ledgerOf(OTHER, 'gw-b')], beats: [beatOf(OTHER)] });
+    const undrain = (state: FleetState, at: number, nowMs: number) => {
+      const drain = { ...DRAIN, drained: false, version: stampAt(at) };
+      return take(state, { kind: 'changed', replica: 'x', drain }, nowMs);
+    };
+    const repeated = undrain(undrain(known, 20, NOW), 21, NOW + PROMISE_MS - 1);
+    expect(repeated.underway.has('x')).toBe(false);
+    const { effects } = reconcile(repeated, { kind: 'passed' }, NOW + PROMISE_MS);
+    expect(effects).toMatchObject([{ kind: 'enforce', drain: { version: stampAt(21) } }]);
+  });
+
   test('is tried again when it could not be', () => {
     const event = { kind: 'changed', replica: 'y', drain: { ...DRAIN, version: stampAt(20) } } as const;
     const { state, effects } = reconcile(settled(), event, NOW);

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -383,19 +383,6 @@ describe('a restart', () => {
     });
 
     expect(await second.replicas()).toEqual(before);
-  });
-
-  test('refuses a drain file that is damaged, in one line, rather than forget a drain', async () => {
-    const stateDir = await temporaryStateDir();
-    await using replica = await startFakeReplica();
-    await using first = await startGateway({ replicas: [replica], stateDir });
-    await first.admin('/admin/replicas/a/drain', POST);
-    await first.close();
-    await writeFile(join(stateDir, 'drains.json'), '{"version":1,"repl');
-
-    await expect(startGateway({ replicas: [replica], stateDir })).rejects.toThrow(
-      /^[^\n]+drains\.json[^\n]+$/,
-    );
   });
 
   test('finds a state_dir that nobody else can read', async () => {

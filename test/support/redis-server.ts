@@ -24,12 +24,12 @@ export interface RedisServer extends AsyncDisposable {
 export interface RedisWay {
   /** What `state.redis` takes. */
   readonly url: string;
-  /** `cut`: connections break, new ones too. `silent`: nothing comes through any more. `slow`: each piece late. */
-  become(state: 'whole' | 'cut' | 'silent' | 'slow'): void;
+  /** `cut`: connections break, new ones too. `silent`: nothing comes through any more. */
+  become(state: 'whole' | 'cut' | 'silent'): void;
+  /** From now on each piece takes so long, there and back; 0: it does not. */
+  delayBy(ms: number): void;
   close(): Promise<void>;
 }
-
-const SLOW_MS = 100;
 
 /** Starts a server. Rejects with a hint where there is none to start. */
 export async function startRedisServer(): Promise<RedisServer> {
@@ -97,13 +97,14 @@ async function spawnRedis(folder: string, socketPath: string): Promise<ChildProc
 
 async function openWay(socketPath: string): Promise<RedisWay> {
   let state: Parameters<RedisWay['become']>[0] = 'whole';
+  let delayMs = 0;
   const sockets = new Set<Socket>();
 
   function carry(from: Socket, to: Socket): void {
     sockets.add(from);
     from.on('data', (piece) => {
       if (state === 'silent') return;
-      if (state === 'slow') setTimeout(() => to.destroyed || to.write(piece), SLOW_MS);
+      if (delayMs > 0) setTimeout(() => to.destroyed || to.write(piece), delayMs);
       else to.write(piece);
     });
     from.on('error', () => undefined);
@@ -131,6 +132,9 @@ async function openWay(socketPath: string): Promise<RedisWay> {
     become(next) {
       state = next;
       if (next === 'cut') for (const socket of sockets) socket.destroy();
+    },
+    delayBy(ms) {
+      delayMs = ms;
     },
     async close() {
       const closed = once(listener, 'close');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { changeDrain, type DrainResult } from '../change-drain.ts';
+import { changeDrain, type DrainResult, warnOfSpread } from '../change-drain.ts';
 import { json } from '../content.ts';
 import { askForLastReplica, warnOfLastReplica } from '../last-replica.ts';
 import { durationParam, textParam } from '../query.ts';
@@ -21,12 +21,24 @@ const drainSchema = z
     scope: z
       .enum(['fleet', 'local'])
       .optional()
-      .describe('In a fleet: `local` while the shared state cannot be reached; the others hear of it later.'),
+      .describe(
+        'In a fleet: `fleet` when this gateway has read the shared state and written to it since the call; `local` ' +
+          'while it cannot: the others hear of it later.',
+      ),
+    overtaken: z
+      .boolean()
+      .optional()
+      .describe(
+        'In a fleet: a later call for the opposite, perhaps on another gateway, holds instead. `drained` tells how ' +
+          'the replica stands.',
+      ),
     unconfirmed: z
       .array(z.string())
       .readonly()
       .optional()
-      .describe('In a fleet: the gateways that did not say within 2 s that they go by it.'),
+      .describe(
+        'In a fleet: the gateways that have not said that they go by its state. They have 2 s, or `wait`.',
+      ),
     warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
   })
   .meta({ id: 'Drain' });
@@ -48,8 +60,9 @@ export const drainReplica = defineRoute({
   description:
     'Once this has answered, no new request reaches the replica from here, nor from any gateway of the fleet that ' +
     'is not named in `unconfirmed`; what it has in flight goes on to its end. ' +
-    'Draining what is drained changes nothing, but its reason if there is another one. It works without the ' +
-    'replica, and lasts until it is undrained, also over restarts.',
+    'Draining what is drained keeps its time, and its reason unless there is another one; in a fleet it overtakes ' +
+    'an earlier undrain that this gateway has not heard of. It works without the replica, and lasts until it is ' +
+    'undrained, also over restarts.',
   query: {
     wait: durationParam(
       MAX_WAIT_MS,
@@ -84,7 +97,7 @@ export const drainReplica = defineRoute({
     const isOver = () => !replica.drain.drained || toStanding(replica, fleet).isSafeToStop === true;
     await waits.wait(replica, isOver, { timeoutMs, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
-    return { body: toDrainView(toReplicaView(replica, fleet), { ...result, warnings }) };
+    return { body: toDrainView('drain', () => toReplicaView(replica, fleet), { ...result, warnings }) };
   },
 });
 
@@ -97,8 +110,9 @@ export const undrainReplica = defineRoute({
   summary: 'Let a drained replica take its turns again',
   description:
     'A name whose replica is not there now can be undrained too, if it was ever drained: the replica takes its turns ' +
-    'when it comes. Undraining what is not drained changes nothing, but its reason if there is another one. In a fleet this takes ' +
-    'a second, or six while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
+    'when it comes. Undraining what is not drained keeps its time, and its reason unless there is another one; in a ' +
+    'fleet it overtakes an earlier drain that this gateway has not heard of. In a fleet this takes a second, or 6.3 s ' +
+    'while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
   query: { reason: reason.optional() },
   answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
   refusals: ['replica_not_found'],
@@ -111,12 +125,13 @@ export const undrainReplica = defineRoute({
     const inflight = registry.inflightByName().get(name) ?? 0;
     const result = await changeDrain(replica ?? { name, inflight }, 'undrain', query.reason, services);
     // It may have come or gone meanwhile.
-    const present = registry.find(name);
-    const view =
-      present === undefined
+    const view = () => {
+      const present = registry.find(name);
+      return present === undefined
         ? toAbsentReplicaView(name, inflight, drains)
         : toReplicaView(present, services.fleet);
-    return { body: toDrainView(view, result) };
+    };
+    return { body: toDrainView('undrain', view, result) };
   },
 });
 
@@ -125,14 +140,17 @@ function toLastReplicaMessage(models: string): string {
 }
 
 function toDrainView(
-  replica: z.output<typeof drainSchema>['replica'],
-  { wasDrained, isStored, spread, warnings }: DrainResult,
+  action: 'drain' | 'undrain',
+  toView: () => z.output<typeof drainSchema>['replica'],
+  result: DrainResult,
 ): z.output<typeof drainSchema> {
+  const spread = result.spread();
+  const warnings = [...result.warnings, spread === null ? null : warnOfSpread(action, spread)];
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
-    replica,
-    was_drained: wasDrained,
-    stored: isStored,
+    replica: toView(),
+    was_drained: result.wasDrained,
+    stored: result.isStored,
     ...(spread ?? {}),
     ...(warning === '' ? {} : { warning }),
   };

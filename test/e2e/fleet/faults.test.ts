@@ -74,8 +74,7 @@ describe.concurrent('a shared state', () => {
   test('that answers slowly still carries drains', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    a.way.become('slow');
-    b.way.become('slow');
+    for (const { way } of [a, b]) way.delayBy(100);
     await a.drain('x');
     await b.until('x', ({ drained }) => drained);
     await a.until('x', ({ unconfirmed }) => unconfirmed.length === 0);

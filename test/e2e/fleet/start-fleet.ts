@@ -18,6 +18,7 @@ export interface FleetReplicaAnswer {
 export interface FleetDrainAnswer {
   readonly replica: FleetReplicaAnswer;
   readonly scope: 'fleet' | 'local';
+  readonly overtaken: boolean;
   readonly unconfirmed: readonly string[];
   readonly warning?: string;
 }
@@ -39,7 +40,7 @@ export interface FleetGateway {
   gateways(): Promise<readonly GatewayAnswer[]>;
   post(path: string): Promise<Response>;
   drain(replica: string, query?: string): Promise<FleetDrainAnswer>;
-  undrain(replica: string): Promise<FleetDrainAnswer>;
+  undrain(replica: string, query?: string): Promise<FleetDrainAnswer>;
   /** Resolves with the replica as soon as it is as asked for; looks again and again, for the test's time. */
   until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
 }
@@ -104,7 +105,7 @@ function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): F
     gateways: async () =>
       ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayAnswer[] }).gateways,
     drain: (wanted, query = '') => change(wanted, `drain${query}`),
-    undrain: (wanted) => change(wanted, 'undrain'),
+    undrain: (wanted, query = '') => change(wanted, `undrain${query}`),
     async until(wanted, isMet) {
       for (;;) {
         const answer = await replica(wanted);

@@ -38,6 +38,7 @@ test('what is written is read again, by whoever has the same prefix and database
     revisions: new Map([[ID, 3]]),
     ledgers: [LEDGER],
     beats: [BEAT],
+    foreign: [],
   });
   expect((await store.read(new Map([[ID, 3]]))).ledgers).toEqual([]);
   for (const other of [open(urlFor(''), 'blue'), open(`${urlFor('')}/2`)]) {
@@ -54,6 +55,7 @@ test('what another version of the gateway has written is known to be there, and 
     revisions: new Map([[ID, 7]]),
     ledgers: [],
     beats: [],
+    foreign: [`{spangate}:beat:${ID}`, `{spangate}:ledgers ${ID}`],
   });
 });
 
