@@ -60,7 +60,7 @@ export async function openAdmin(
 const ANSWER_WITHIN_MS = 20_000;
 
 /** No gateway answers with more; what does is none. */
-const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
+const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
 
 async function findBaseUrl(
   values: { readonly admin?: string; readonly config?: string },

@@ -5,9 +5,7 @@ const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
 
 /** Reads the numbers of an engine's own object. Names are checked: nothing else of it may reach a record. */
 export function readTimings(json: JsonCursor): Record<string, number> {
-  // An engine's key may be `__proto__`.
-  const timings: Record<string, number> = Object.create(null);
-  let count = 0;
+  const timings = new Map<string, number>();
   json.beginObject();
   while (json.nextKey()) {
     const name = json.key();
@@ -16,7 +14,9 @@ export function readTimings(json: JsonCursor): Record<string, number> {
       continue;
     }
     const value = json.readNumber();
-    if (Number.isFinite(value) && TIMING_NAME.test(name) && count++ < MAX_TIMINGS) timings[name] = value;
+    const isKept = timings.has(name) || timings.size < MAX_TIMINGS;
+    if (Number.isFinite(value) && TIMING_NAME.test(name) && isKept) timings.set(name, value);
   }
-  return timings;
+  // Unlike an assignment, this makes a member of an engine's `__proto__` too.
+  return Object.fromEntries(timings);
 }
