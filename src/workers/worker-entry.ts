@@ -36,7 +36,10 @@ const serving = createServing(settings, {
 process.once('uncaughtException', (error) => void end(error));
 if (topology !== null) await serving.apply(topology);
 
-setInterval(() => Atomics.add(beats, settings.worker, 1), BEAT_EVERY_MS).unref();
+const beat = () => Atomics.add(beats, settings.worker, 1);
+// At once: a worker that serves must not be taken for one that loads its code.
+beat();
+setInterval(beat, BEAT_EVERY_MS).unref();
 port.on('message', ({ id, order }: NumberedOrder) => void answer(id, order));
 
 async function answer(id: number, order: Order): Promise<void> {
