@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { BodyReader, type BodySink } from './body-reader.ts';
 import type { DeadlineClock, Timed } from './deadline-clock.ts';
-import { type ErrorFacts, toErrorJson } from './error-body.ts';
 import { findHeadEnd, parseRequestHead, type RequestHead } from './head.ts';
 import { HttpError } from './http-error.ts';
 import {
@@ -10,6 +9,7 @@ import {
   HttpExchange,
   type RequestBodySink,
 } from './http-exchange.ts';
+import { REFUSALS, type Refusal, toRefusalText } from './refusal.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 import { writeMessage } from './write-message.ts';
 
@@ -45,7 +45,6 @@ const MAX_PIPELINED_BYTES = 64 * 1024;
 const LINGER_MS = 5_000;
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const NEVER = Number.POSITIVE_INFINITY;
-const NO_PIECES: readonly Buffer[] = [];
 
 /**
  * What a connection does:
@@ -347,7 +346,8 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   #resume(): void {
-    if (this.#state !== 'closed' && this.#socket.isPaused()) this.#socket.resume();
+    if (this.#state === 'closed' || this.#unread.length > MAX_PIPELINED_BYTES) return;
+    if (this.#socket.isPaused()) this.#socket.resume();
   }
 
   #onDrain(): void {
@@ -404,7 +404,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
       this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.headTimeoutMs;
       this.#readHeads(0);
     }
-    if (this.#unread.length <= MAX_PIPELINED_BYTES) this.#resume();
+    this.#resume();
   }
 
   /** Ends our side, and lets the client read what was sent: closing at once would reset the connection. */
@@ -429,12 +429,8 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   /** Answers where there is no request to answer to, and closes. */
   #refuse(refusal: Refusal): void {
     this.#finish('malformed');
-    const body = toErrorJson(refusal);
-    const head =
-      `HTTP/1.1 ${refusal.status} ${refusal.reason}\r\nConnection: close\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
     this.#bodyState = 'stopped';
-    writeMessage(this.#socket, head + body, NO_PIECES, 0, '');
+    this.#socket.write(toRefusalText(refusal), 'latin1');
     this.#linger();
   }
 
@@ -460,31 +456,5 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 }
 
-interface Refusal extends ErrorFacts {
-  readonly reason: string;
-}
-
 const NOTHING = Buffer.alloc(0);
 const LINE_END = Buffer.from('\r\n');
-
-const REFUSALS = {
-  connect: { status: 404, reason: 'Not Found', code: 'not_found', message: 'No such path or method here.' },
-  malformed: {
-    status: 400,
-    reason: 'Bad Request',
-    code: 'bad_request',
-    message: 'The request is not valid HTTP.',
-  },
-  slow: {
-    status: 408,
-    reason: 'Request Timeout',
-    code: 'request_timeout',
-    message: 'The request did not arrive in time.',
-  },
-  tooLarge: {
-    status: 431,
-    reason: 'Request Header Fields Too Large',
-    code: 'headers_too_large',
-    message: 'The request headers are too large.',
-  },
-} as const satisfies Record<string, Refusal>;

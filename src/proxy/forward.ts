@@ -136,7 +136,7 @@ function reportFailedTry(outcome: AttemptOutcome, replica: Replica, plan: Forwar
       plan.onFailedTry(replica, outcome.kind, outcome.cause);
       break;
     case 'loading':
-      replica.noteRefused();
+      replica.noteRefused('loading');
       plan.onFailedTry(replica, outcome.kind, null, outcome.statusCode);
       break;
     case 'reset_on_reuse':

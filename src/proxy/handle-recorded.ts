@@ -76,12 +76,14 @@ class SentBody {
     this.#recording = recording;
   }
 
-  /** No attempt needs them any more. */
+  /** No attempt needs them any more. They are hashed first, when nothing else is to be done in this turn. */
   release(): void {
     if (this.bytes === null || this.bytes.length <= KEPT_BYTES) return;
     this.bytes = null;
-    this.#recording.describeBody();
-    this.#held.release();
+    setImmediate(() => {
+      this.#recording.describeBody();
+      this.#held.release();
+    });
   }
 }
 

@@ -83,7 +83,7 @@ export class Recording {
    * once it is sent: until the end of the response it would only take up memory.
    */
   describeBody(): void {
-    if (this.#describeText === null) return;
+    if (this.#describeText === null || this.#state.kind === 'closed') return;
     const text = this.#describeText();
     this.#describeText = () => text;
     this.bodyBytes = 0;

@@ -95,8 +95,8 @@ export class Replica {
   }
 
   /** Notes that a request could not connect to it. */
-  noteRefused(): void {
-    this.#with.shared.noteReachability(this.slot, 'unreachable');
+  noteRefused(why: 'unreachable' | 'loading' = 'unreachable'): void {
+    this.#with.shared.noteReachability(this.slot, why);
     if (this.#with.shared.health.noteRefused(this.slot)) logFailing(this.#with.log, this.name, 'connections');
   }
 
