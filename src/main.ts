@@ -11,6 +11,9 @@ process.on('SIGUSR1', ignore);
 
 const OLDEST_NODE = 26;
 const SAME_SIGNAL_MS = 1_000; // process groups and npm deliver one signal twice
+/** A signal that came before us has done all that it does long before this is over. */
+const INSPECTOR_WATCH_MS = 10_000;
+const INSPECTOR_LOOK_MS = 20;
 /** Cutting requests, `shutdown.flush` (5 s at most here) and the spool (10 s), with some time to spare. */
 const LAST_WORK_MS = 25_000;
 
@@ -90,7 +93,6 @@ function takeShutdownSignals(): AbortSignal {
 let shutdown: AbortSignal | null = null;
 
 const { run } = await import('./commands/run.ts');
-await closeUnaskedInspector();
 try {
   const exitCode = await run({
     args: process.argv.slice(2),
@@ -122,14 +124,19 @@ try {
 }
 
 /**
- * Closes the debugger that a SIGUSR1 has opened before this file could take the signal. One that was asked for on the
- * command line stays.
+ * Closes the debugger of a SIGUSR1 that came before this file could take the signal: Node may open it, and open it
+ * once more, some time later. One that was asked for on the command line stays.
  */
 async function closeUnaskedInspector(): Promise<void> {
   const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ');
   if (!process.features.inspector || /--inspect(?!-port|-publish)/.test(options)) return;
   const inspector = await import('node:inspector');
-  if (inspector.url() !== undefined) inspector.close();
+  const look = () => {
+    if (inspector.url() !== undefined) inspector.close();
+  };
+  look();
+  const watch = setInterval(look, INSPECTOR_LOOK_MS).unref();
+  setTimeout(() => clearInterval(watch), INSPECTOR_WATCH_MS).unref();
 }
 
 function ignore(): void {}

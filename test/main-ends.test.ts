@@ -113,15 +113,18 @@ describe('a signal to a gateway that serves', () => {
     const preload = `const { url } = await import('node:inspector');
       process.kill(process.pid, 'SIGUSR1');
       while (url() === undefined) await new Promise(setImmediate);
-      process.on('SIGUSR2', () => process.stderr.write('now ' + url()));`;
+      process.on('SIGUSR2', async () => {
+        while (url() !== undefined) await new Promise(setImmediate);
+        process.kill(process.pid, 'SIGTERM');
+      });
+      process.on('exit', () => process.getBuiltinModule('fs').writeSync(2, 'at the end ' + url()));`;
     const gateway = await serve(await startReplica(), { nodeArgs: ['--inspect-port=0'], preload });
-    gateway.child.kill('SIGUSR2');
     expect((await chat(gateway.url)).status).toBe(200);
-    gateway.child.kill('SIGTERM');
-    await gateway.closed;
+    gateway.child.kill('SIGUSR2');
+    expect(await gateway.closed).toEqual({ code: 0, signal: null });
     const said = await gateway.stderr;
     expect(said).toContain('Debugger listening on ws://');
-    expect(said).toContain('now undefined');
+    expect(said).toContain('at the end undefined');
   });
 
   it('a debugger that was asked for on the command line stays', async () => {
