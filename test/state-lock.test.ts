@@ -42,9 +42,9 @@ describe('a second gateway in the same state_dir', () => {
   });
 
   it('starts when the first could not', async () => {
-    await writeFile(join(stateDir, 'drains.json'), 'damaged');
-    await expect(start()).rejects.toThrow('drain states');
-    await rm(join(stateDir, 'drains.json'));
+    await writeFile(join(stateDir, 'salt'), 'damaged');
+    await expect(startGateway({ replicas: REPLICAS, stateDir, hashSalt: '' })).rejects.toThrow('hash salt');
+    await rm(join(stateDir, 'salt'));
     await using _second = await start();
   });
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/attribute-names.ts';
 import { encodeSpan } from '#otel/encode-span.ts';
 import { createExportCounters } from '#otel/export-stats.ts';
-import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { ExportMetrics, toReplicaMetrics, toWorkerMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { createRequestSpans } from '#otel/request-span.ts';
@@ -146,6 +146,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const metrics = [
     ...records.collect(INTERVAL),
     ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false, failing: false }], 0, INTERVAL),
+    ...toWorkerMetrics({ ended: 1, hung: 1 }, INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },
       INTERVAL,
