@@ -15,8 +15,8 @@ import { findFreePort } from './workspace.ts';
  * and replica are this process, whose CPU does not count: no compiler is needed.
  */
 
-/** What the gateway may cost, in pass-throughs. It was 2.0 to 2.2 when this was written: tighten it as that falls. */
-const MAX_RATIO = 3;
+/** What the gateway may cost, in pass-throughs. It was 1.3 when this was written: tighten it as that falls. */
+const MAX_RATIO = 1.8;
 
 const ROUNDS = 5;
 const WARM_REQUESTS = 2000;

@@ -211,11 +211,15 @@ const prefixHash = z.strictObject({
 const timeouts = z.strictObject({
   connect: duration().prefault('2s').describe('Connecting to a replica; past it the next one is tried.'),
   first_byte: duration().prefault('15m').describe("Waiting for a replica's response headers."),
-  idle: duration().prefault('5m').describe("Silence in the middle of a replica's response."),
+  idle: duration()
+    .prefault('5m')
+    .describe("Silence in the middle of a replica's response, or a client that takes nothing of it."),
   queue: duration({ minMs: 0 })
     .prefault('30s')
     .describe('Waiting for a replica whose `max_inflight` is not reached.'),
-  client_headers: duration().prefault('15s').describe("Waiting for the whole of a client's headers."),
+  client_headers: duration()
+    .prefault('15s')
+    .describe("Waiting for the whole of a client's headers, from their first byte."),
   client_body: duration().prefault('60s').describe("Waiting for the whole of a client's request body."),
   keep_alive: duration().prefault('75s').describe("An idle client's connection is closed after this."),
   upstream_keep_alive: duration()
