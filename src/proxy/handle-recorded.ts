@@ -3,6 +3,7 @@ import type { Replica } from '../replicas/replica.ts';
 import type { InspectedBody } from './body-inspector.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
+import { Failure } from './failure.ts';
 import { type ForwardPlan, forward } from './forward.ts';
 import { isUsageToBeAsked, spliceIncludeUsage } from './include-usage.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -95,15 +96,17 @@ function planRecorded(
   { pool, replicaLog }: ProxyCollaborators,
 ): ForwardPlan {
   const { facts } = inspected;
+  const { model } = facts;
   const text = pool.choosesByPrefix ? inspected.describeText() : null;
   recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
+  if (model === null) throw new Failure('missing_model');
   const body = new SentBody(inspected.bytes, held, recording);
-  const prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
+  const prefixKey = text && pool.prefixKeyOf(model, text.prefixHashes ?? []);
   return {
     acquire(tried) {
-      const lease = pool.acquire(facts.model, tried, prefixKey);
+      const lease = pool.acquire(model, tried, prefixKey);
       if (lease !== 'busy') return lease;
-      const wait = pool.waitFor(facts.model, { tried, prefixKey }, queueMs - recording.queuedMs);
+      const wait = pool.waitFor(model, { tried, prefixKey }, queueMs - recording.queuedMs);
       if (wait !== 'overloaded') recording.noteWait(wait.result);
       return wait;
     },

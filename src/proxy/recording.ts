@@ -200,7 +200,7 @@ export class Recording {
 
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
-    record.model = toShownName(this.#facts.model);
+    if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
     if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
     const { promptChars, prefixHashes } = this.#describeText();
     if (promptChars !== undefined) record.prompt_chars = promptChars;

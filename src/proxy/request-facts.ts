@@ -23,8 +23,8 @@ export interface StreamOptions {
 
 /** What the gateway needs to know of a request body. It holds offsets into the body, no text but the model. */
 export interface RequestFacts {
-  /** The whole model name. */
-  readonly model: string;
+  /** The whole model name; null if it is absent, no string, or 64 KiB long: such a request is answered with 400. */
+  readonly model: string | null;
   /** `stream` as it was sent: engines differ in what they take for true (`readFlag`). */
   readonly stream: Flag;
   /** `max_completion_tokens`, else `max_tokens`; undefined if neither is a non-negative integer. */
@@ -50,7 +50,7 @@ const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
- *   needs; `missing_model` if `model` is absent, no string, or 64 KiB long
+ *   needs
  * @param allowance asked as the body's members and elements are gone over; what it throws is thrown
  */
 export function readRequestFacts(
@@ -58,9 +58,7 @@ export function readRequestFacts(
   endpoint: RecordedEndpoint,
   allowance?: MemberAllowance,
 ): RequestFacts {
-  const facts = new FactsReader(body, TEXT_MEMBERS[endpoint], allowance).read();
-  if (facts === undefined) throw new Failure('missing_model');
-  return facts;
+  return new FactsReader(body, TEXT_MEMBERS[endpoint], allowance).read();
 }
 
 /**
@@ -101,12 +99,10 @@ class FactsReader {
     this.#textMember = textMember;
   }
 
-  /** Undefined if the body is an object that names no model. */
-  read(): RequestFacts | undefined {
+  read(): RequestFacts {
     const closingBrace = this.#readBody();
-    if (this.#model === undefined) return undefined;
     return {
-      model: this.#model,
+      model: this.#model ?? null,
       stream: this.#stream,
       maxTokens: this.#maxCompletionTokens ?? this.#maxTokens,
       n: this.#n,

@@ -7,8 +7,8 @@ import { countCodePoints, isContinuation, type PrefixChain, type PrefixHasher } 
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
 export interface RequestTextFacts {
-  /** The whole model name. */
-  readonly model: string;
+  /** The whole model name; null: there is none, and no hashes. */
+  readonly model: string | null;
   /** The value of `messages`, `prompt` or `input`, by the endpoint. */
   readonly text: Span | undefined;
   /** The value of `tools`. */
@@ -60,11 +60,12 @@ export function describeRequestText(
   const { model, text, tools } = facts;
   // Bytes that are no UTF-8 have no code points to be counted.
   if (text === undefined || !isUtf8(body)) return {};
-  const chain = hasher.begin(model, tools && body.subarray(tools.start, tools.end));
+  const chain = hasher.begin(model ?? '', tools && body.subarray(tools.start, tools.end));
   const reader = new TextReader(body, { hasher, chain, allowance });
   const isText = endpoint === '/v1/chat/completions' ? reader.readMessages(text) : reader.readStrings(text);
   const prefixHashes = chain.finish();
   if (!isText) return {};
+  if (model === null) return { promptChars: reader.chars };
   return { promptChars: reader.chars, ...(prefixHashes.length > 0 && { prefixHashes }) };
 }
 

@@ -301,3 +301,18 @@ describe('errors of our own', () => {
     expect(gateway.records).toEqual([]);
   });
 });
+
+test('a request without a model leaves what is known of it in its record', async () => {
+  await using gateway = await startGateway({ replicas: [{ name: 'a', url: 'http://127.0.0.1:9' }] });
+
+  const response = await gateway.post('/v1/chat/completions', {
+    max_tokens: 7,
+    messages: [{ role: 'user', content: 'Hi'.repeat(1000) }],
+  });
+
+  expect(response.status).toBe(400);
+  const record = await gateway.nextRecord();
+  expect(record).toMatchObject({ error_type: 'missing_model', max_tokens: 7, prompt_chars: 2000 });
+  expect(record).not.toHaveProperty('model');
+  expect(record).not.toHaveProperty('prefix_hashes');
+});
