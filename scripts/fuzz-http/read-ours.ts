@@ -20,7 +20,9 @@ const NOTHING: readonly string[] = [];
 
 /** Reads with the gateway's own parser, as a connection does: one message after the other while it is kept. */
 export function readWithOurs(input: Input): Reading {
-  const { bytes, cuts } = input;
+  const { cuts } = input;
+  // The reader moves chunks together in what it is given.
+  const bytes = Buffer.from(input.bytes);
   const messages: ReadMessage[] = [];
   const body = new BodyReader();
   let message: ReadMessage | null = null;
@@ -55,7 +57,7 @@ export function readWithOurs(input: Input): Reading {
           body.start(head.framing);
           at = end;
         }
-        at = body.read(arrived, at, sink);
+        at = body.readTogether(arrived, at, sink);
         if (!body.isDone) break;
         finish(message);
       }

@@ -107,11 +107,6 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
     return 'encrypted' in this.#socket;
   }
 
-  /** Whether no request is under way and none has begun to arrive. */
-  get isIdle(): boolean {
-    return this.#state === 'idle';
-  }
-
   get keepAliveLines(): string {
     const seconds = Math.floor(this.#context.settings.keepAliveMs / 1000);
     return seconds < 1
@@ -204,7 +199,6 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   endResponse(isKept: boolean): void {
-    // Whoever asked for the end goes on in its own way first, if requests wait behind this one.
     if (this.#socket.writableLength === 0) this.#endExchange(isKept);
     else {
       this.#noteSending();

@@ -32,7 +32,7 @@ export interface OutgoingHead {
 /** What an exchange needs of its connection. */
 export interface ExchangeConnection {
   readonly remoteAddress: string | undefined;
-  /** The IP address the client connected to belongs to TLS. */
+  /** Whether the client speaks TLS. */
   readonly isEncrypted: boolean;
   /** Whether the connection can be kept after this exchange, as far as is known now. */
   canKeep(): boolean;

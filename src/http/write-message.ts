@@ -11,10 +11,8 @@ export function sizeOf(pieces: readonly Buffer[]): number {
 }
 
 /**
- * Writes text, pieces and text, in one write where that pays. `sizeBytes`: that of the pieces; texts are latin-1.
+ * Writes text, pieces and text, in one write where they are small. `sizeBytes`: that of the pieces; texts are latin-1.
  * Returns whether the socket takes more.
- *
- * One Buffer per message costs half of what three writes of it cost (2 KB: 4 against 9 µs, docs/benchmarks.md).
  */
 export function writeMessage(
   socket: Socket,
