@@ -12,7 +12,7 @@ const WIRE_TYPES = {
   'template[double]': 'doubles',
 } as const;
 
-/** The wire types of otel/attribute-names.ts. */
+/** The wire types of otel/encode/attribute-names.ts. */
 export type WireType = (typeof WIRE_TYPES)[keyof typeof WIRE_TYPES];
 
 /** An attribute where it is defined, or where a span or event refers to it and says more. */

@@ -1,11 +1,11 @@
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
-import type { AdminAction } from '#otel/admin-spans.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
-import { RecentRecords } from '#otel/recent-records.ts';
-import type { RequestRecord } from '#otel/request-record.ts';
-import { toShownName } from '#otel/shown-name.ts';
+import { RecentRecords } from '#otel/queue/recent-records.ts';
+import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
@@ -17,26 +17,26 @@ import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createFleetMemory } from './fleet/fleet-memory.ts';
 import { createFleetStore } from './fleet/store.ts';
-import { loadSalt } from './record/salt.ts';
+import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
-import { createDrainFile } from './replicas/drain-file.ts';
-import { Drains } from './replicas/drains.ts';
-import { HealthProbes } from './replicas/health-probes.ts';
-import { type RegisteredReplica, ReplicaRegistry } from './replicas/registry.ts';
-import { createResolver, type Resolver } from './replicas/resolver.ts';
-import { Roster } from './replicas/roster.ts';
-import { SharedState } from './replicas/shared-state.ts';
-import type { Topology } from './replicas/topology.ts';
-import { allocateServingMemory, createServing, type Serving } from './serving.ts';
+import { createDrainFile } from './replicas/control/drain-file.ts';
+import { Drains } from './replicas/control/drains.ts';
+import { HealthProbes } from './replicas/control/health-probes.ts';
+import { type RegisteredReplica, ReplicaRegistry } from './replicas/control/registry.ts';
+import { createResolver, type Resolver } from './replicas/control/resolver.ts';
+import { Roster } from './replicas/control/roster.ts';
+import type { Topology } from './replicas/control/topology.ts';
+import { SharedState } from './replicas/shared/shared-state.ts';
+import { allocateServingMemory, createServing, type Serving } from './serving/serving.ts';
 import {
   toAdminListenerSettings,
   toConnectionTimeouts,
   toMetricsSettings,
   toTelemetrySettings,
   toWorkerCount,
-} from './settings.ts';
+} from './serving/settings.ts';
+import { type WorkerEnd, WorkerGroup } from './serving/workers/worker-group.ts';
 import { orStartError } from './start-error.ts';
-import { type WorkerEnd, WorkerGroup } from './workers/worker-group.ts';
 
 /** What a gateway gets from outside. */
 export interface GatewayCollaborators {

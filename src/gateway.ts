@@ -4,7 +4,7 @@ import { listenForAdmin } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
-import { lockState, type StateLock } from './replicas/state-lock.ts';
+import { lockState, type StateLock } from './replicas/control/state-lock.ts';
 import { orStartError } from './start-error.ts';
 
 export interface Address {

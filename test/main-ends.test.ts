@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { decodeRecord } from '#otel/decode-record.ts';
+import { decodeRecord } from '#otel/encode/decode-record.ts';
 import { type FakeReplica, hang, startFakeReplica } from './support/fake-replica.ts';
 import { chat, type Serving, serve, spawnMain, writeConfig } from './support/main-process.ts';
 

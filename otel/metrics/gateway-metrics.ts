@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { RECORD_FIELDS, SEMCONV } from '../attribute-names.ts';
-import type { ExportStats } from '../export-stats.ts';
+import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import type { ExportStats } from '../queue/export-stats.ts';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 

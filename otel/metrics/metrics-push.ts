@@ -12,8 +12,8 @@ import {
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { Clock } from '../clock.ts';
-import { DeadlineExporter } from '../deadline-exporter.ts';
-import type { OtlpOptions } from '../otlp-options.ts';
+import { DeadlineExporter } from '../export/deadline-exporter.ts';
+import type { OtlpOptions } from '../export/otlp-options.ts';
 import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 

@@ -1,8 +1,8 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { RECORD_FIELDS, SEMCONV } from '../attribute-names.ts';
-import { OPERATIONS, PROVIDER_NAME, toErrorType } from '../attributes.ts';
-import type { RequestRecord } from '../request-record.ts';
+import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { OPERATIONS, PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
 import { BoundedNames } from './bounded-names.ts';
 import { createCounter, createHistogram } from './metric.ts';
 import type { Interval } from './metric-data.ts';

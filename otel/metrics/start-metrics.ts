@@ -1,10 +1,10 @@
 import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { SCHEMA_URL, SCOPE_NAME } from '../attribute-names.ts';
 import { systemClock } from '../clock.ts';
-import { readOtlpOptions } from '../otlp-options.ts';
-import type { RequestRecord } from '../request-record.ts';
+import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
+import { readOtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import {
   ExportMetrics,

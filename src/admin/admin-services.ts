@@ -1,8 +1,8 @@
-import type { AdminAction } from '#otel/admin-spans.ts';
-import type { ExportStats } from '#otel/export-stats.ts';
-import type { RecentRecords } from '#otel/recent-records.ts';
-import type { Drains } from '../replicas/drains.ts';
-import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/registry.ts';
+import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { RecentRecords } from '#otel/queue/recent-records.ts';
+import type { AdminAction } from '#otel/span/admin-spans.ts';
+import type { Drains } from '../replicas/control/drains.ts';
+import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
 import type { DrainWaits } from './drain-waits.ts';
 import type { FleetControl } from './fleet-control.ts';

@@ -1,4 +1,4 @@
-import type { RegisteredReplica } from '../replicas/registry.ts';
+import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import type { AdminServices } from './admin-services.ts';
 import type { FleetDrainChange, FleetSpread } from './fleet-control.ts';
 

@@ -1,4 +1,4 @@
-import type { DrainChange } from '../replicas/drains.ts';
+import type { DrainChange } from '../replicas/control/drains.ts';
 
 /** How far a drain or an undrain has spread. */
 export interface FleetSpread {

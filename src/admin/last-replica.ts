@@ -1,8 +1,8 @@
-import { toShownName } from '#otel/shown-name.ts';
-import { inParallel } from '../replicas/in-parallel.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import { inParallel } from '../replicas/control/in-parallel.ts';
+import { waitAtMost } from '../replicas/control/wait-at-most.ts';
+import { type ServesModels, toServingSets } from '../replicas/data/serving-sets.ts';
 import type { Reachability } from '../replicas/reachability.ts';
-import { type ServesModels, toServingSets } from '../replicas/serving-sets.ts';
-import { waitAtMost } from '../replicas/wait-at-most.ts';
 
 /** A replica as far as it matters who is left. */
 interface ServingReplica extends ServesModels {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { withoutControls } from '#otel/shown-name.ts';
+import { withoutControls } from '#otel/encode/shown-name.ts';
 import { parseDuration, printDuration } from '../config/values.ts';
 
 /** A parameter that holds a duration such as `30s`, from none to so long; becomes milliseconds. */

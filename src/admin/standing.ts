@@ -1,4 +1,4 @@
-import type { RegisteredReplica } from '../replicas/registry.ts';
+import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import type { FleetControl } from './fleet-control.ts';
 
 /** How a replica stands: in the whole fleet, if there is one. */

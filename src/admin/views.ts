@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ExportStats } from '#otel/export-stats.ts';
-import { toShownName } from '#otel/shown-name.ts';
-import type { Drains } from '../replicas/drains.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { Drains } from '../replicas/control/drains.ts';
+import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import { REACHABILITIES } from '../replicas/reachability.ts';
-import type { RegisteredReplica } from '../replicas/registry.ts';
 import type { FleetControl } from './fleet-control.ts';
 import { toStanding } from './standing.ts';
 

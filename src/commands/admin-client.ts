@@ -1,4 +1,4 @@
-import { withoutControls } from '#otel/shown-name.ts';
+import { withoutControls } from '#otel/encode/shown-name.ts';
 import { parseBaseUrl, printListenAddress } from '../config/values.ts';
 import { StartError } from '../start-error.ts';
 import { readAdminToken } from './admin-token.ts';

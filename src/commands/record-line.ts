@@ -1,4 +1,4 @@
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 
 /** Model names come from clients and may be long: the record has them whole, a line does not. */
 const MAX_NAME_CHARS = 32;

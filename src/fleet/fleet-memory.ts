@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { isStamp } from '../replicas/stamp.ts';
-import { createStateFile, type DamageLog, type Parsed } from '../replicas/state-file.ts';
+import { createStateFile, type DamageLog, type Parsed } from '../replicas/control/state-file.ts';
+import { isStamp } from '../replicas/shared/stamp.ts';
 
 const FILE_NAME = 'fleet.json';
 

@@ -1,4 +1,4 @@
-import type { DrainState } from '../replicas/drains.ts';
+import type { DrainState } from '../replicas/control/drains.ts';
 import type { Beat, Ledger } from './sheets.ts';
 import { BELIEF_MS } from './timing.ts';
 

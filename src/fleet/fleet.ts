@@ -1,5 +1,5 @@
-import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/drains.ts';
-import { newStamp } from '../replicas/stamp.ts';
+import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
+import { newStamp } from '../replicas/shared/stamp.ts';
 import { toLedger } from './fleet-state.ts';
 import { type Member, type MemberCollaborators, openMember } from './member.ts';
 import { type Rounds, startRounds } from './rounds.ts';

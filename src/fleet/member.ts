@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Drains } from '../replicas/drains.ts';
-import { newStamp } from '../replicas/stamp.ts';
+import type { Drains } from '../replicas/control/drains.ts';
+import { newStamp } from '../replicas/shared/stamp.ts';
 import type { FleetLog } from './fleet-log.ts';
 import type { FleetMemory, Memory } from './fleet-memory.ts';
 import { beginFleet, composeBeat, type FleetState } from './fleet-state.ts';

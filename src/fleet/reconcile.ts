@@ -1,4 +1,4 @@
-import type { DrainState } from '../replicas/drains.ts';
+import type { DrainState } from '../replicas/control/drains.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 import type { Beat, Ledger } from './sheets.ts';
 import { unheardOf } from './standing.ts';

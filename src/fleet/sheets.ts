@@ -1,5 +1,5 @@
-import type { DrainState } from '../replicas/drains.ts';
-import { isStamp } from '../replicas/stamp.ts';
+import type { DrainState } from '../replicas/control/drains.ts';
+import { isStamp } from '../replicas/shared/stamp.ts';
 
 /*
  * The two sheets that each gateway of a fleet writes for the others to read. Their format is a contract between

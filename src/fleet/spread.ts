@@ -1,4 +1,4 @@
-import { NEVER_DRAINED } from '../replicas/drains.ts';
+import { NEVER_DRAINED } from '../replicas/control/drains.ts';
 import type { FleetState } from './fleet-state.ts';
 import { standingOf, unheardOf } from './standing.ts';
 

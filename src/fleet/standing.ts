@@ -1,4 +1,4 @@
-import type { DrainState } from '../replicas/drains.ts';
+import type { DrainState } from '../replicas/control/drains.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 import { BELIEF_MS, PROMISE_MS, SETTLED_MS } from './timing.ts';
 

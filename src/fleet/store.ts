@@ -1,5 +1,5 @@
 import { createClient, MultiErrorReply, RESP_TYPES } from '@redis/client';
-import { isStamp } from '../replicas/stamp.ts';
+import { isStamp } from '../replicas/shared/stamp.ts';
 import { type Beat, type Ledger, parseBeat, parseLedger, printBeat, printLedger } from './sheets.ts';
 import { PROMISE_MS } from './timing.ts';
 

@@ -1,6 +1,6 @@
+import { forward } from './attempt/forward.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
-import { forward } from './forward.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 
 /** GET /v1/models: answered by the next replica in turn, without a record. */

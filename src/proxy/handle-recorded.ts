@@ -1,18 +1,18 @@
-import type { RecordedEndpoint } from '#otel/request-record.ts';
-import type { Replica } from '../replicas/replica.ts';
-import type { InspectedBody } from './body-inspector.ts';
+import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { Replica } from '../replicas/data/replica.ts';
+import { type ForwardPlan, forward } from './attempt/forward.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
-import { type ForwardPlan, forward } from './forward.ts';
-import { isUsageToBeAsked, spliceIncludeUsage } from './include-usage.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
-import { type HeldBody, readBody } from './read-body.ts';
-import { Recording } from './recording.ts';
-import type { RequestFacts } from './request-facts.ts';
-import { StreamTap } from './response-tap.ts';
-import { undoRulesFor } from './undo-usage.ts';
-import { UsageTally } from './usage.ts';
+import { Recording } from './record/recording.ts';
+import type { InspectedBody } from './request/body-inspector.ts';
+import { isUsageToBeAsked, spliceIncludeUsage } from './request/include-usage.ts';
+import { type HeldBody, readBody } from './request/read-body.ts';
+import type { RequestFacts } from './request/request-facts.ts';
+import { StreamTap } from './response/response-tap.ts';
+import { undoRulesFor } from './response/undo-usage.ts';
+import { UsageTally } from './response/usage.ts';
 
 /** One request that leaves a record. */
 export interface RecordedRequest {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RecordedEndpoint } from '#otel/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import { Exchange } from './exchange.ts';
@@ -7,8 +7,8 @@ import { handleModels } from './handle-models.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { InFlight } from './in-flight.ts';
 import { Outbox } from './outbox.ts';
-import { PendingRecords } from './pending-records.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+import { PendingRecords } from './record/pending-records.ts';
 
 /** What the client-facing listener does with requests. */
 export interface ProxyService {

@@ -1,11 +1,11 @@
-import type { RequestRecord } from '#otel/request-record.ts';
-import type { Recorder } from '#otel/start-recorder.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { Recorder } from '#otel/span/start-recorder.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
-import type { ReplicaPool } from '../replicas/pool.ts';
-import type { BodyInspector } from './body-inspector.ts';
-import type { RecordedHeaders } from './recorded-fields.ts';
-import type { ReplicaLog } from './replica-log.ts';
-import type { SendSettings } from './send.ts';
+import type { ReplicaPool } from '../replicas/data/pool.ts';
+import type { ReplicaLog } from './attempt/replica-log.ts';
+import type { SendSettings } from './attempt/send.ts';
+import type { RecordedHeaders } from './record/recorded-fields.ts';
+import type { BodyInspector } from './request/body-inspector.ts';
 
 /** What the proxy is told once, before the first request. */
 export interface ProxySettings extends SendSettings {

@@ -1,4 +1,4 @@
-import { decodeRecords } from '#otel/decode-record.ts';
+import { decodeRecords } from '#otel/encode/decode-record.ts';
 import { type TracedRequest, toTracedRequest } from './traced-request.ts';
 
 /** Which records are asked for: those of one model, of one replica. */

@@ -1,4 +1,4 @@
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 
 /** What a trace for replay and the figures of prefix caching need of one request. */
 export interface TracedRequest {

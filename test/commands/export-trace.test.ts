@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { readTrace } from '../replay-trace/replay.ts';
 import { invoke } from './invoke.ts';
 

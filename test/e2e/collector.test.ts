@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
 import type { CollectedSpan } from '../support/fake-collector.ts';
 import {

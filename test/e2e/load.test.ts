@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
 import { type CollectedSpan, startFakeCollector } from '../support/fake-collector.ts';
 import { type StartedSimulation, startSimulatedReplica } from '../support/simulated-replica.ts';

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { updateGateways } from '../../scripts/rollout/gateways.ts';
-import { rollLastReplica, rollService, rollWhileGatewayIsAway } from '../../scripts/rollout/hard-cases.ts';
-import { rollReplicas } from '../../scripts/rollout/replicas.ts';
+import { updateGateways } from '../../lab/rollout/gateways.ts';
+import { rollLastReplica, rollService, rollWhileGatewayIsAway } from '../../lab/rollout/hard-cases.ts';
+import { rollReplicas } from '../../lab/rollout/replicas.ts';
 
 const run = promisify(execFile);
 const ALL = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openSpool } from '#otel/spool.ts';
+import { openSpool } from '#otel/disk/spool.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, open, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openSpool } from '#otel/spool.ts';
+import { openSpool } from '#otel/disk/spool.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';

@@ -6,10 +6,10 @@ import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
 import { createFleetMemory, type FleetMemory } from '../../src/fleet/fleet-memory.ts';
 import type { FleetStore } from '../../src/fleet/store.ts';
-import type { DrainState } from '../../src/replicas/drains.ts';
-import { Drains } from '../../src/replicas/drains.ts';
-import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
-import { newStamp } from '../../src/replicas/stamp.ts';
+import type { DrainState } from '../../src/replicas/control/drains.ts';
+import { Drains } from '../../src/replicas/control/drains.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
+import { newStamp } from '../../src/replicas/shared/stamp.ts';
 
 const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };
 const away = () => Promise.reject(new Error('gone'));

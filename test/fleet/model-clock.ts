@@ -1,4 +1,4 @@
-import { nextStamp } from '../../src/replicas/stamp.ts';
+import { nextStamp } from '../../src/replicas/shared/stamp.ts';
 
 /** How a gateway's clocks go, beside true time. */
 interface Drift {

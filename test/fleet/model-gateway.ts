@@ -10,7 +10,7 @@ import {
   standingOf,
 } from '../../src/fleet/standing.ts';
 import { ROUND_MS } from '../../src/fleet/timing.ts';
-import { type DrainState, NEVER_DRAINED } from '../../src/replicas/drains.ts';
+import { type DrainState, NEVER_DRAINED } from '../../src/replicas/control/drains.ts';
 import type { ModelClock } from './model-clock.ts';
 import { type LinkSurroundings, ModelLink } from './model-link.ts';
 import type { ModelStore } from './model-store.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseBeat, parseLedger, printBeat, printLedger } from '../../src/fleet/sheets.ts';
-import { nextStamp } from '../../src/replicas/stamp.ts';
+import { nextStamp } from '../../src/replicas/shared/stamp.ts';
 
 const stamp = fc
   .tuple(fc.integer({ min: 0, max: 4_000_000_000_000 }), fc.stringMatching(/^[0-9a-f]{12}$/))

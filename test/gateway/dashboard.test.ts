@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/attribute-names.ts';
+import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { overviewSchema } from '../../src/admin/dashboard/overview.ts';
 import { recordSchema } from '../../src/admin/record-view.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
 import { findFreePort } from '../support/free-port.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { answerJson, hang, type Script, startFakeReplica } from '../support/fake-replica.ts';
 import { postBytes, RawConnection } from '../support/raw-http.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';

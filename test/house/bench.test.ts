@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { Sample } from '../../bench/case.ts';
-import { CASES } from '../../bench/cases.ts';
-import { parseOptions } from '../../bench/options.ts';
-import { toSpentUs } from '../../bench/process-tree.ts';
-import { toTable } from '../../bench/report.ts';
-import { toSpread } from '../../bench/statistics.ts';
-import { TARGETS } from '../../bench/targets/all.ts';
+import type { Sample } from '../../lab/bench/case.ts';
+import { CASES } from '../../lab/bench/cases.ts';
+import { parseOptions } from '../../lab/bench/options.ts';
+import { toSpentUs } from '../../lab/bench/process-tree.ts';
+import { toTable } from '../../lab/bench/report.ts';
+import { toSpread } from '../../lab/bench/statistics.ts';
+import { TARGETS } from '../../lab/bench/targets/all.ts';
 
 describe('the benchmarks', () => {
   test('the median is the middle of what was measured, and failures do not count', () => {

@@ -19,7 +19,7 @@ const IMPORT_FORMS: readonly { form: string; write: (specifier: string) => strin
 ];
 
 const TYPE_IMPORTS = [
-  `import type { RequestRecord } from '#otel/request-record.ts';`,
+  `import type { RequestRecord } from '#otel/encode/request-record.ts';`,
   `export type { Config } from '../config/config.ts';`,
 ];
 
@@ -27,7 +27,7 @@ const VALUE_IMPORTS = [
   `import { toConfig } from '../config/config.ts';`,
   `import { type Config } from '../config/config.ts';`,
   `import * as config from '../config/config.ts';`,
-  `import '#otel/request-record.ts';`,
+  `import '#otel/encode/request-record.ts';`,
   `export { toConfig } from '../config/config.ts';`,
   `export * from '../config/config.ts';`,
   `export const config = await import('../config/config.ts');`,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { compare } from '../../scripts/fuzz-http/compare.ts';
-import { fuzz, toReport } from '../../scripts/fuzz-http/fuzz.ts';
-import { readWithLlhttp } from '../../scripts/fuzz-http/read-llhttp.ts';
-import type { Input, Side } from '../../scripts/fuzz-http/read-message.ts';
+import { compare } from '../../lab/fuzz-http/compare.ts';
+import { fuzz, toReport } from '../../lab/fuzz-http/fuzz.ts';
+import { readWithLlhttp } from '../../lab/fuzz-http/read-llhttp.ts';
+import type { Input, Side } from '../../lab/fuzz-http/read-message.ts';
 
 function toInput(side: Side, text: string, methods: readonly string[] = ['POST']): Input {
   const bytes = Buffer.from(text, 'latin1');

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { toShownName } from '#otel/shown-name.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
 import { invoke } from '../commands/invoke.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';

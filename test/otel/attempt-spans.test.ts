@@ -1,10 +1,10 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SCOPE_NAME } from '#otel/attribute-names.ts';
-import { RecordProcessor } from '#otel/record-processor.ts';
-import { createRequestSpans } from '#otel/request-span.ts';
-import { SpanIdSource } from '#otel/trace-ids.ts';
+import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { RecordProcessor } from '#otel/span/record-processor.ts';
+import { createRequestSpans } from '#otel/span/request-span.ts';
+import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import {
   answerJson,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/attribute-names.ts';
-import { isDoubleName, toErrorType } from '#otel/attributes.ts';
-import type { RequestRecord } from '#otel/request-record.ts';
+import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { isDoubleName, toErrorType } from '#otel/encode/attributes.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;

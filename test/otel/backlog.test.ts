@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Backlog } from '#otel/backlog.ts';
-import { DrainLoop } from '#otel/drain-loop.ts';
-import { DropLog } from '#otel/drop-log.ts';
-import type { ExportOutcome } from '#otel/export-outcome.ts';
-import { createExportCounters } from '#otel/export-stats.ts';
+import type { ExportOutcome } from '#otel/export/export-outcome.ts';
+import { Backlog } from '#otel/queue/backlog.ts';
+import { DrainLoop } from '#otel/queue/drain-loop.ts';
+import { DropLog } from '#otel/queue/drop-log.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
 import { createMemoryDisk, type MemoryDisk } from './memory-spool.ts';
 import { createRecordQueue } from './queue.ts';
 import { createQuietLog } from './quiet-log.ts';

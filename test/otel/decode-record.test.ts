@@ -3,13 +3,13 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { recordAttemptSpan } from '#otel/attempt-span.ts';
-import { RECORD_FIELDS } from '#otel/attribute-names.ts';
-import { decodeRecord, decodeRecords } from '#otel/decode-record.ts';
-import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
-import { createEnvelope, joinBatch } from '#otel/envelope.ts';
-import type { RequestRecord } from '#otel/request-record.ts';
-import { SpanIdSource } from '#otel/trace-ids.ts';
+import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { decodeRecord, decodeRecords } from '#otel/encode/decode-record.ts';
+import { encodeRecord, encodeSpan } from '#otel/encode/encode-span.ts';
+import { createEnvelope, joinBatch } from '#otel/encode/envelope.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { recordAttemptSpan } from '#otel/span/attempt-span.ts';
+import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 /** Values of each type that the encoder takes whole. */

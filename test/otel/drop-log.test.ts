@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DropLog } from '#otel/drop-log.ts';
+import { DropLog } from '#otel/queue/drop-log.ts';
 import { createRecordQueue } from './queue.ts';
 import { createQuietLog } from './quiet-log.ts';
 

@@ -3,11 +3,11 @@ import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { recordAttemptSpan } from '#otel/attempt-span.ts';
-import { SCHEMA_URL, SCOPE_NAME } from '#otel/attribute-names.ts';
-import { encodeRecord, encodeSpan } from '#otel/encode-span.ts';
-import { createEnvelope, joinBatch } from '#otel/envelope.ts';
-import { SpanIdSource } from '#otel/trace-ids.ts';
+import { SCHEMA_URL, SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { encodeRecord, encodeSpan } from '#otel/encode/encode-span.ts';
+import { createEnvelope, joinBatch } from '#otel/encode/envelope.ts';
+import { recordAttemptSpan } from '#otel/span/attempt-span.ts';
+import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
 const RESOURCE = resourceFromAttributes({

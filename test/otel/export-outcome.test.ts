@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decideExport } from '#otel/export-outcome.ts';
+import { decideExport } from '#otel/export/export-outcome.ts';
 
 describe('after an export of 10 records', () => {
   test.each([429, 502, 503, 504])('status %i means to try again', (status) => {

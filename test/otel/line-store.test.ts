@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LineStore } from '#otel/line-store.ts';
+import { LineStore } from '#otel/queue/line-store.ts';
 
 const BLOCK_BYTES = 256 * 1024;
 

@@ -1,4 +1,4 @@
-import type { Spool } from '#otel/spool.ts';
+import type { Spool } from '#otel/disk/spool.ts';
 
 /** A directory of spool files, in memory, and who reads and writes it: one spool for each run of a gateway. */
 export interface MemoryDisk {

@@ -3,9 +3,9 @@ import { Agent } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createEnvelope } from '#otel/envelope.ts';
-import { createOtlpSink } from '#otel/otlp-exporter.ts';
-import type { OtlpOptions } from '#otel/otlp-options.ts';
+import { createEnvelope } from '#otel/encode/envelope.ts';
+import { createOtlpSink } from '#otel/export/otlp-exporter.ts';
+import type { OtlpOptions } from '#otel/export/otlp-options.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 
 const ENVELOPE = createEnvelope(resourceFromAttributes({ 'service.name': 'spangate' }));

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { readOtlpOptions } from '#otel/otlp-options.ts';
+import { readOtlpOptions } from '#otel/export/otlp-options.ts';
 import { createAuthority, type TestAuthority } from '../support/certificates.ts';
 import { createQuietLog } from './quiet-log.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toCollectorMessage, toPartialSuccess } from '#otel/otlp-response.ts';
+import { toCollectorMessage, toPartialSuccess } from '#otel/export/otlp-response.ts';
 
 const NONE = { rejectedCount: 0, message: undefined };
 

@@ -1,5 +1,5 @@
-import { allocateLedger, type QueueBounds, RecordLedger } from '#otel/record-ledger.ts';
-import { RecordQueue } from '#otel/record-queue.ts';
+import { allocateLedger, type QueueBounds, RecordLedger } from '#otel/queue/record-ledger.ts';
+import { RecordQueue } from '#otel/queue/record-queue.ts';
 
 /** A queue of its own thread alone. */
 export function createRecordQueue(bounds: QueueBounds): RecordQueue {

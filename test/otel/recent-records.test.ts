@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/attribute-names.ts';
-import { encodeAttributes } from '#otel/encode-span.ts';
-import { RecentRecords } from '#otel/recent-records.ts';
+import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { encodeAttributes } from '#otel/encode/encode-span.ts';
+import { RecentRecords } from '#otel/queue/recent-records.ts';
 import { LEAST_RECORD } from './records.ts';
 
 /** The line of a record whose status tells it from others; spaces make it as long as wanted. */

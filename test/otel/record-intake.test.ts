@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DropLog } from '#otel/drop-log.ts';
-import { createExportCounters } from '#otel/export-stats.ts';
-import { RecordIntake } from '#otel/record-intake.ts';
-import { allocateLedger, RecordLedger } from '#otel/record-ledger.ts';
-import { RecordQueue } from '#otel/record-queue.ts';
-import { type PackedRecords, unpack, WorkerOutlet } from '#otel/worker-outlet.ts';
+import { DropLog } from '#otel/queue/drop-log.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { RecordIntake } from '#otel/queue/record-intake.ts';
+import { allocateLedger, RecordLedger } from '#otel/queue/record-ledger.ts';
+import { RecordQueue } from '#otel/queue/record-queue.ts';
+import { type PackedRecords, unpack, WorkerOutlet } from '#otel/queue/worker-outlet.ts';
 import { EventLog } from '../support/event-log.ts';
 import { createQuietLog } from './quiet-log.ts';
 import { FULL_RECORD, LEAST_RECORD } from './records.ts';

@@ -1,7 +1,7 @@
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { SCOPE_NAME } from '#otel/attribute-names.ts';
-import { RecordProcessor } from '#otel/record-processor.ts';
+import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { RecordProcessor } from '#otel/span/record-processor.ts';
 import { createQuietLog } from './quiet-log.ts';
 
 function createProcessor() {

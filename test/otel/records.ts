@@ -1,6 +1,6 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { createAttributesEncoder, type HttpFacts } from '#otel/attributes.ts';
-import type { RequestRecord } from '#otel/request-record.ts';
+import { createAttributesEncoder, type HttpFacts } from '#otel/encode/attributes.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 
 /** A record of a plain success with the least it can hold. */
 export const LEAST_RECORD: RequestRecord = {

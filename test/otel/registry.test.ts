@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/attribute-names.ts';
-import { encodeSpan } from '#otel/encode-span.ts';
-import { createExportCounters } from '#otel/export-stats.ts';
+import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
+import { encodeSpan } from '#otel/encode/encode-span.ts';
 import { ExportMetrics, toReplicaMetrics, toWorkerMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { createRequestSpans } from '#otel/request-span.ts';
-import { SpanIdSource } from '#otel/trace-ids.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { createRequestSpans } from '#otel/span/request-span.ts';
+import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import {
   renderMetricDocs,
   renderMetricNames,
@@ -25,7 +25,7 @@ const registry = readRegistry();
 const advice = 'run npm run generate';
 
 test('the attribute names and the tables of docs/record.md are up to date', async () => {
-  expect(await read('otel/attribute-names.ts'), advice).toBe(renderNames(registry));
+  expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
   const docs = await read('docs/record.md');
   expect(docs, advice).toBe(renderRecordDocs(docs, registry));
 });

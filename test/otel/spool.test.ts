@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFil
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSpool, type Spool } from '#otel/spool.ts';
+import { openSpool, type Spool } from '#otel/disk/spool.ts';
 import { createQuietLog } from './quiet-log.ts';
 
 let parent: string;

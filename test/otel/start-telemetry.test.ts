@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Recorder, type RecorderSettings, startRecorder } from '#otel/start-recorder.ts';
+import { type Recorder, type RecorderSettings, startRecorder } from '#otel/span/start-recorder.ts';
 import { startTelemetry, type Telemetry, type TelemetrySettings } from '#otel/start-telemetry.ts';
 import { type FakeCollector, readSpans, startFakeCollector } from '../support/fake-collector.ts';
 import { createQuietLog } from './quiet-log.ts';

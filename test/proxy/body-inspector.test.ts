@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type BodyInspector, createBodyInspector } from '../../src/proxy/body-inspector.ts';
-import { createPrefixHasher } from '../../src/record/prefix-hashes.ts';
-import { describeRequestText } from '../../src/record/request-text.ts';
+import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
+import { type BodyInspector, createBodyInspector } from '../../src/proxy/request/body-inspector.ts';
+import { describeRequestText } from '../../src/proxy/request/request-text.ts';
 
 const CHAT = '/v1/chat/completions';
 const settings = { salt: Buffer.from('sält'), blockChars: 16, maxBlocks: 9 };

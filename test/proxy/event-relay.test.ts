@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/request-record.ts';
+import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import type { Engine } from '../../src/config/config.ts';
-import { EventRelay } from '../../src/proxy/event-relay.ts';
-import { StreamTap } from '../../src/proxy/response-tap.ts';
-import { undoRulesFor } from '../../src/proxy/undo-usage.ts';
-import { UsageTally } from '../../src/proxy/usage.ts';
+import { EventRelay } from '../../src/proxy/response/event-relay.ts';
+import { StreamTap } from '../../src/proxy/response/response-tap.ts';
+import { undoRulesFor } from '../../src/proxy/response/undo-usage.ts';
+import { UsageTally } from '../../src/proxy/response/usage.ts';
 import { readCapture } from '../support/captures.ts';
 
 interface Relayed {

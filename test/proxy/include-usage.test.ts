@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/request-record.ts';
-import { isUsageToBeAsked, readUsageWish, spliceIncludeUsage } from '../../src/proxy/include-usage.ts';
-import { readRequestFacts } from '../../src/proxy/request-facts.ts';
+import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
+import {
+  isUsageToBeAsked,
+  readUsageWish,
+  spliceIncludeUsage,
+} from '../../src/proxy/request/include-usage.ts';
+import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
 
 function splice(text: string): string {
   const body = Buffer.from(text);

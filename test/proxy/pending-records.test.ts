@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { RequestRecord } from '#otel/request-record.ts';
-import { PendingRecords } from '../../src/proxy/pending-records.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { PendingRecords } from '../../src/proxy/record/pending-records.ts';
 import { LEAST_RECORD } from '../otel/records.ts';
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ReplicaLog } from '../../src/proxy/replica-log.ts';
-import type { Replica } from '../../src/replicas/replica.ts';
+import { ReplicaLog } from '../../src/proxy/attempt/replica-log.ts';
+import type { Replica } from '../../src/replicas/data/replica.ts';
 import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 const REFUSED = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:8000'), { code: 'ECONNREFUSED' });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Span } from '../../src/json/cursor.ts';
-import { type RequestFacts, readRequestFacts } from '../../src/proxy/request-facts.ts';
+import { type RequestFacts, readRequestFacts } from '../../src/proxy/request/request-facts.ts';
 
 const CHAT = '/v1/chat/completions';
 

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/request-record.ts';
-import { EventRelay } from '../../src/proxy/event-relay.ts';
-import { JsonTap, StreamTap } from '../../src/proxy/response-tap.ts';
-import { UsageTally } from '../../src/proxy/usage.ts';
+import type { RequestRecord } from '../../otel/encode/request-record.ts';
+import { EventRelay } from '../../src/proxy/response/event-relay.ts';
+import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
+import { UsageTally } from '../../src/proxy/response/usage.ts';
 
 const ARRIVED_MS = 1000;
 

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/request-record.ts';
-import { readRequestFacts } from '../../src/proxy/request-facts.ts';
-import { createPrefixHasher } from '../../src/record/prefix-hashes.ts';
-import { describeRequestText } from '../../src/record/request-text.ts';
+import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
+import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
+import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
+import { describeRequestText } from '../../src/proxy/request/request-text.ts';
 
 const page = readFileSync(new URL('../../docs/record.md', import.meta.url), 'utf8');
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/request-record.ts';
-import { readRequestFacts } from '../../src/proxy/request-facts.ts';
-import { createPrefixHasher, type PrefixHasher } from '../../src/record/prefix-hashes.ts';
-import { describeRequestText } from '../../src/record/request-text.ts';
+import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
+import { createPrefixHasher, type PrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
+import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
+import { describeRequestText } from '../../src/proxy/request/request-text.ts';
 
 /** Two requests, and how many code points a block has. */
 interface Pair {

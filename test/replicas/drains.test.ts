@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type DrainState, Drains } from '../../src/replicas/drains.ts';
-import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
+import { type DrainState, Drains } from '../../src/replicas/control/drains.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

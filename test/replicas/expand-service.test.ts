@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ServiceConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { expandService, hasSrvRecords, uniteReplicas } from '../../src/replicas/expand-service.ts';
+import { expandService, hasSrvRecords, uniteReplicas } from '../../src/replicas/control/expand-service.ts';
 
 function service(name: string, dns: string, more: object = {}): ServiceConfig {
   const text = JSON.stringify({ replicas: [{ name, dns, ...more }] });

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { HealthSettings } from '../../src/replicas/health-board.ts';
-import { Lease } from '../../src/replicas/lease.ts';
-import type { ReplicaPool } from '../../src/replicas/pool.ts';
-import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
+import { Lease } from '../../src/replicas/data/lease.ts';
+import type { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import type { HealthSettings } from '../../src/replicas/shared/health-board.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 const PASSIVE: HealthSettings = { passive: true, active: false, failures: 3, coolDownMs: 10_000 };

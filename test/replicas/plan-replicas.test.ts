@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ReplicaConfig } from '../../src/config/config.ts';
-import { planReplicas } from '../../src/replicas/plan-replicas.ts';
+import { planReplicas } from '../../src/replicas/control/plan-replicas.ts';
 import { toReplicaConfig } from '../support/pool.ts';
 
 const replica = (name: string, more: Partial<ReplicaConfig> = {}) => toReplicaConfig(name, 'auto', more);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ReplicaPool } from '../../src/replicas/pool.ts';
-import type { Replica } from '../../src/replicas/replica.ts';
+import type { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import type { Replica } from '../../src/replicas/data/replica.ts';
 import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 const NONE: ReadonlySet<Replica> = new Set();

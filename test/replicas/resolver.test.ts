@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createResolver } from '../../src/replicas/resolver.ts';
+import { createResolver } from '../../src/replicas/control/resolver.ts';
 import { srvRecord, startDnsServer } from '../support/dns-server.ts';
 
 const SERVICE = '_http._tcp.vllm.llm.svc.cluster.local';

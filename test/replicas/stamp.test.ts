@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isStamp, nextStamp } from '../../src/replicas/stamp.ts';
+import { isStamp, nextStamp } from '../../src/replicas/shared/stamp.ts';
 
 const epochMs = fc.integer({ min: 0, max: 4_000_000_000_000 });
 const random = fc.stringMatching(/^[0-9a-f]{12}$/);

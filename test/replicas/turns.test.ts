@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ReplicaPool } from '../../src/replicas/pool.ts';
-import { carryTurn } from '../../src/replicas/turns.ts';
+import type { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import { carryTurn } from '../../src/replicas/shared/turns.ts';
 import { createPools, toReplicaConfig } from '../support/pool.ts';
 
 /** Acquires and gives back at once. */

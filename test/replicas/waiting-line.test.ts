@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Lease } from '../../src/replicas/lease.ts';
-import type { ReplicaPool } from '../../src/replicas/pool.ts';
-import type { Wait, WaitResult } from '../../src/replicas/waiting-line.ts';
+import { Lease } from '../../src/replicas/data/lease.ts';
+import type { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import type { Wait, WaitResult } from '../../src/replicas/data/waiting-line.ts';
 import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '../support/pool.ts';
 
 const LONG_MS = 60_000;

@@ -1,9 +1,9 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
-import { Drains } from '../../src/replicas/drains.ts';
-import { ReplicaPool } from '../../src/replicas/pool.ts';
-import { ReplicaRegistry } from '../../src/replicas/registry.ts';
-import { allocateSharedState, SharedState } from '../../src/replicas/shared-state.ts';
+import { Drains } from '../../src/replicas/control/drains.ts';
+import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
+import { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 
 /** Requests that may wait in a test's pools together. */
 export const QUEUE_CAPACITY = 20;

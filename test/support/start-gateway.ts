@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
-import type { Resolver } from '../../src/replicas/resolver.ts';
+import type { Resolver } from '../../src/replicas/control/resolver.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */

@@ -1,4 +1,4 @@
-import type { ExportStats } from '#otel/export-stats.ts';
+import type { ExportStats } from '#otel/queue/export-stats.ts';
 
 /** How the collector takes records, as far as the counters tell, and since when (RFC 3339). */
 export interface CollectorState {

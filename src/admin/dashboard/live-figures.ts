@@ -1,4 +1,4 @@
-import type { ExportStats } from '#otel/export-stats.ts';
+import type { ExportStats } from '#otel/queue/export-stats.ts';
 import { type CollectorState, nextCollectorState } from './collector-state.ts';
 import {
   HISTORY_SLICES,

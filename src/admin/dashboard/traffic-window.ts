@@ -1,4 +1,4 @@
-import type { RequestRecord } from '#otel/request-record.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
 /** How long one slice is. Rates and quantiles move by this much. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createExportCounters } from '#otel/export-stats.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
 import { type Gauges, LiveFigures } from '../../../src/admin/dashboard/live-figures.ts';
 
 const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => ({

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createFleetStore } from '../../../src/fleet/store.ts';
-import { newStamp } from '../../../src/replicas/stamp.ts';
+import { newStamp } from '../../../src/replicas/shared/stamp.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { type FleetGateway, startFleet, type TestFleet } from './start-fleet.ts';
 

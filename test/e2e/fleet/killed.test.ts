@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startGatewayProcess } from '../../../scripts/reliability/gateway-process.ts';
+import { startGatewayProcess } from '../../../lab/reliability/gateway-process.ts';
 import { OpenApiDocument } from '../../support/openapi-document.ts';
 import { startFleet, type TestFleet } from './start-fleet.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rollThroughOutage } from '../../../scripts/fleet/roll-through-outage.ts';
+import { rollThroughOutage } from '../../../lab/fleet/roll-through-outage.ts';
 
 test('four replicas are rolled behind two gateways while Redis is lost, and nobody is told a lie', async () => {
   const { requests, saidSafe, ...report } = await rollThroughOutage();

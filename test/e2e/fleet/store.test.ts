@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFleetStore, type FleetStore } from '../../../src/fleet/store.ts';
-import { newStamp } from '../../../src/replicas/stamp.ts';
+import { newStamp } from '../../../src/replicas/shared/stamp.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 

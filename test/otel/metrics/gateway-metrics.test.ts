@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createExportCounters } from '#otel/export-stats.ts';
 import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const COLLECTOR = new URL('http://collector.example:4318/v1/traces');

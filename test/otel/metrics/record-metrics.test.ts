@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { toErrorType } from '#otel/attributes.ts';
+import { toErrorType } from '#otel/encode/attributes.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import type { RequestRecord } from '#otel/request-record.ts';
 import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
 import { countOf, INTERVAL, pointsOf, totalOf } from './collected.ts';
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createExportCounters } from '#otel/export-stats.ts';
 import { type Metrics, type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
+import { createExportCounters } from '#otel/queue/export-stats.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';

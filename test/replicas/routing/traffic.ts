@@ -1,4 +1,4 @@
-import { createPrefixHasher } from '../../../src/record/prefix-hashes.ts';
+import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { PrefixCache, textPrompt } from '../../../src/simulate/prefix-cache.ts';
 
 /** One simulated request: its text in blocks, and when it comes. */

@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
+import { FleetLog } from '../../src/fleet/fleet-log.ts';
+import { createFleetMemory } from '../../src/fleet/fleet-memory.ts';
+import { createFleetStore } from '../../src/fleet/store.ts';
+import { Drains } from '../../src/replicas/control/drains.ts';
+import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
+import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
+
+/**
+ * What sharing the state costs a Redis server and a gateway: the table of docs/fleet.md. Real fleets on a real server,
+ * without the gateways around them: `node lab/measure/fleet.ts`. All gateways are one process here.
+ */
+
+interface Case {
+  readonly title: string;
+  readonly gatewayCount: number;
+  readonly replicaCount: number;
+  /** Replicas with requests in flight on every gateway, another number each second. */
+  readonly busyCount: number;
+  readonly drainedCount: number;
+}
+
+const CASES: readonly Case[] = [
+  { title: 'nothing in flight', gatewayCount: 3, replicaCount: 20, busyCount: 0, drainedCount: 0 },
+  { title: 'all replicas busy', gatewayCount: 3, replicaCount: 20, busyCount: 20, drainedCount: 0 },
+  { title: 'all replicas busy', gatewayCount: 10, replicaCount: 50, busyCount: 50, drainedCount: 0 },
+  { title: 'nothing in flight', gatewayCount: 50, replicaCount: 200, busyCount: 0, drainedCount: 0 },
+  { title: 'all replicas busy', gatewayCount: 50, replicaCount: 200, busyCount: 200, drainedCount: 0 },
+  { title: 'all drained', gatewayCount: 50, replicaCount: 200, busyCount: 0, drainedCount: 200 },
+];
+
+const MEASURED_MS = 20_000;
+const WHY = { reason: null, at: new Date().toISOString() };
+
+/** What a server and the gateways had used up at one moment. */
+interface Reading {
+  readonly atMs: number;
+  readonly commands: number;
+  readonly inBytes: number;
+  readonly outBytes: number;
+  readonly redisCpuMs: number;
+  readonly gatewaysCpuMs: number;
+}
+
+console.log(
+  '| gateways × replicas | | commands/s | to Redis, kB/s | from Redis, kB/s | Redis, % of a core | a gateway, % |',
+);
+console.log('|---|---|---:|---:|---:|---:|---:|');
+for (const measured of CASES) console.log(await measure(measured));
+process.exit(0);
+
+async function measure(measured: Case): Promise<string> {
+  const { title, gatewayCount, replicaCount, busyCount } = measured;
+  await using cleanUp = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-measure-'));
+  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+  const redis = cleanUp.use(await startRedisServer());
+  const fleets = await Promise.all(
+    Array.from({ length: gatewayCount }, (_, index) =>
+      open(join(folder, `gw-${index}`), `gw-${index}`, redis.url, busyCount),
+    ),
+  );
+  await Promise.all(fleets.map((fleet) => fleet.join()));
+  for (let index = 0; index < measured.drainedCount; index++) fleets[0]?.set(toName(index), true, WHY);
+  await sleep(8_000);
+
+  const before = await read(redis);
+  await sleep(MEASURED_MS);
+  const after = await read(redis);
+  const seconds = (after.atMs - before.atMs) / 1_000;
+  const rate = (key: Exclude<keyof Reading, 'atMs'>) => (after[key] - before[key]) / seconds;
+  await Promise.all(fleets.map((fleet) => fleet.leave()));
+  const cells = [
+    `${gatewayCount} × ${replicaCount}`,
+    title,
+    rate('commands').toFixed(0),
+    (rate('inBytes') / 1_000).toFixed(0),
+    (rate('outBytes') / 1_000).toFixed(0),
+    (rate('redisCpuMs') / 10).toFixed(1),
+    (rate('gatewaysCpuMs') / 10 / gatewayCount).toFixed(2),
+  ];
+  return `| ${cells.join(' | ')} |`;
+}
+
+async function open(stateDir: string, name: string, url: string, busyCount: number): Promise<Fleet> {
+  const drains = new Drains({
+    shared: new SharedState(allocateSharedState(1)),
+    file: { read: async () => new Map(), write: async () => undefined },
+    barrier: async () => [],
+  });
+  const quiet = () => undefined;
+  return await openFleet(name, {
+    store: createFleetStore({ url, prefix: 'spangate' }),
+    memory: createFleetMemory(stateDir, console),
+    drains,
+    inflight: () =>
+      new Map(
+        Array.from({ length: busyCount }, (_, index) => [toName(index), 1 + Math.floor(60 * Math.random())]),
+      ),
+    log: new FleetLog({ info: quiet, warn: quiet, error: console.error }),
+  });
+}
+
+async function read(redis: RedisServer): Promise<Reading> {
+  const { user, system } = process.cpuUsage();
+  const info = await redis.command('info', 'everything');
+  const figure = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
+  return {
+    atMs: performance.now(),
+    commands: figure('total_commands_processed'),
+    inBytes: figure('total_net_input_bytes'),
+    outBytes: figure('total_net_output_bytes'),
+    redisCpuMs: 1_000 * (figure('used_cpu_user') + figure('used_cpu_sys')),
+    gatewaysCpuMs: (user + system) / 1_000,
+  };
+}
+
+function toName(index: number): string {
+  return `vllm-${String(index).padStart(3, '0')}`;
+}

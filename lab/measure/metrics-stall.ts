@@ -1,0 +1,92 @@
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import type { RequestRecord } from '../../otel/encode/request-record.ts';
+import { type Metrics, startMetrics } from '../../otel/metrics/start-metrics.ts';
+import { createExportCounters } from '../../otel/queue/export-stats.ts';
+import { startFakeCollector } from '../../test/support/fake-collector.ts';
+
+/**
+ * Measures how long the event loop stands still while many metrics are read: `node lab/measure/metrics-stall.ts`.
+ * Prints the longest turn of GET /metrics and of a push, of five each.
+ */
+
+const ROUNDS = 5;
+const REPLICAS = Array.from({ length: 40 }, (_, index) => `vllm-${index}`);
+
+/** Records that make so many series as a large fleet has. */
+function* records(): Generator<RequestRecord> {
+  for (let index = 0; index < 2_000; index += 1) {
+    yield {
+      request_id: '0b1c2d3e-4f50-4162-8394-a5b6c7d8e9f0',
+      trace_id: '0af7651916cd43dd8448eb211c80319c',
+      ts: '2026-11-21T08:00:00.123Z',
+      endpoint: '/v1/chat/completions',
+      model: `model-${index % 50}`,
+      replica: `vllm-${Math.floor(index / 50)}`,
+      tenant: `tenant-${index % 100}`,
+      ...{ status: 200 + (index % 90), stream: true, attempts: 1 },
+      ...{ e2e_ms: 900, ttft_ms: 70, gap_p50_ms: 20, gap_p95_ms: 40 },
+      ...{ prompt_tokens: 100, cached_tokens: 10, completion_tokens: 90, reasoning_tokens: 3 },
+    };
+  }
+}
+
+/** What the longest turn of the event loop takes while this runs: of the clock, and of this thread's CPU alone. */
+async function longestTurn(work: () => Promise<void>): Promise<string> {
+  const longest = { wallMs: 0, cpuMs: 0 };
+  let isOver = false;
+  let last = now();
+  const turn = () => {
+    const current = now();
+    longest.wallMs = Math.max(longest.wallMs, current.wallMs - last.wallMs);
+    longest.cpuMs = Math.max(longest.cpuMs, current.cpuMs - last.cpuMs);
+    last = current;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const startMs = performance.now();
+  await work();
+  const totalMs = performance.now() - startMs;
+  isOver = true;
+  return `${longest.wallMs.toFixed(1)} ms (${longest.cpuMs.toFixed(1)} ms of CPU) of ${totalMs.toFixed(0)} ms`;
+}
+
+function now() {
+  const { user, system } = process.threadCpuUsage();
+  return { wallMs: performance.now(), cpuMs: (user + system) / 1000 };
+}
+
+async function start(endpoint?: string): Promise<Metrics> {
+  const metrics = await startMetrics(
+    {
+      ...{ maxNames: 100, urlScheme: 'http' },
+      push: endpoint === undefined ? undefined : { endpoint, intervalMs: 3_600_000 },
+    },
+    {
+      isKnownModel: () => true,
+      replicas: () => REPLICAS.map((name) => ({ name, inflight: 0, drained: false, failing: false })),
+      waiting: () => 0,
+      workerEnds: () => ({ ended: 0, hung: 0 }),
+      exportState: () => ({ stats: { ...createExportCounters(), queued: 0 }, queueCapacity: 1, inflight: 0 }),
+      collector: undefined,
+      resource: resourceFromAttributes({ 'service.name': 'spangate' }),
+      log: { info() {}, warn() {}, error() {} },
+    },
+  );
+  for (const record of records()) metrics.record(record);
+  return metrics;
+}
+
+for (let round = 0; round < ROUNDS; round += 1) {
+  const metrics = await start();
+  let chars = 0;
+  const longest = await longestTurn(async () => {
+    for await (const piece of metrics.toPrometheusText()) chars += piece.length;
+  });
+  console.log(`GET /metrics: longest turn ${longest}, ${(chars / 1e6).toFixed(1)} MB`);
+}
+
+await using collector = await startFakeCollector();
+for (let round = 0; round < ROUNDS; round += 1) {
+  const metrics = await start(collector.url);
+  console.log(`push: longest turn ${await longestTurn(() => metrics.shutdown(60_000))}`);
+}

@@ -1,0 +1,186 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { readSnippets } from '../../scripts/docs-snippets.ts';
+import { startServed } from '../served-process.ts';
+import { takePicture } from './picture.ts';
+
+/**
+ * Sends requests through a gateway, with the shipped collector configuration and the one of docs/backends.md
+ * between it and Phoenix, and asks Phoenix' API what arrived: `npm run e2e:phoenix`. Exits with 1 if a record is
+ * not there with its model and tokens. Run by run.sh, in a network namespace of its own: ports are the defaults.
+ */
+
+const ROOT = join(import.meta.dirname, '../..');
+const MAIN = join(ROOT, 'src/main.ts');
+const { PHOENIX = '', COLLECTOR = '' } = process.env;
+const MODEL = 'llama-3.3-70b';
+const GATEWAY = 'http://127.0.0.1:8080';
+const API = 'http://127.0.0.1:6006';
+const PROJECT = 'spangate';
+const ARRIVES_WITHIN_MS = 30_000;
+
+/** A span as Phoenix' API tells it. */
+interface PhoenixSpan {
+  readonly name: string;
+  readonly span_kind: string;
+  readonly status_code: string;
+  readonly parent_id: string | null;
+  readonly context: { readonly trace_id: string };
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/** What a client sent and saw. */
+interface Sent {
+  readonly path: string;
+  readonly requestId: string;
+  readonly usage: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens?: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens: number } | null;
+  };
+}
+
+await using cleanUp = new AsyncDisposableStack();
+const folder = await mkdtemp(join(tmpdir(), 'spangate-phoenix-'));
+cleanUp.defer(() => rm(folder, { recursive: true }));
+await startAll();
+
+const sent = [
+  await send('/v1/chat/completions', { messages: [{ role: 'user', content: longText() }], max_tokens: 48 }),
+  await send('/v1/chat/completions', {
+    messages: [{ role: 'user', content: `${longText()} And then?` }],
+    max_tokens: 48,
+    stream: true,
+    stream_options: { include_usage: true },
+  }),
+  await send('/v1/completions', { prompt: 'Once upon a time', max_tokens: 8 }),
+  await send('/v1/embeddings', { input: 'Once upon a time' }),
+];
+const spans = await untilArrived(sent.length);
+const problems = sent.flatMap((each) => findProblems(each, spans));
+for (const problem of problems) console.error(`NOT AS SENT: ${problem}`);
+console.log(`${sent.length} requests, ${spans.length} spans in Phoenix, ${problems.length} differences`);
+if (process.argv.includes('--picture')) {
+  const stream = spans.find(({ attributes }) => attributes['gateway.request_id'] === sent[1]?.requestId);
+  const path = join(ROOT, 'docs/images/trace-phoenix.png');
+  await takePicture(`${API}/redirects/traces/${stream?.context.trace_id}`, path);
+  console.log(`picture: ${path}`);
+}
+process.exitCode = problems.length === 0 ? 0 : 1;
+
+async function startAll(): Promise<void> {
+  const phoenix = await startServed({
+    command: join(PHOENIX, 'bin/phoenix'),
+    args: ['serve'],
+    env: {
+      PHOENIX_HOST: '127.0.0.1',
+      PHOENIX_WORKING_DIR: join(folder, 'phoenix'),
+      PHOENIX_TELEMETRY_ENABLED: 'false',
+      PHOENIX_ALLOW_EXTERNAL_RESOURCES: 'false',
+    },
+    url: API,
+    path: '/healthz',
+  });
+  cleanUp.use(phoenix);
+  const snippet = (await readSnippets(join(ROOT, 'docs/backends.md'), 'yaml')).get('Phoenix');
+  if (snippet === undefined) throw new Error('docs/backends.md has no configuration for Phoenix');
+  const overlay = join(folder, 'phoenix.yaml');
+  await writeFile(overlay, snippet);
+  const collector = await startServed({
+    command: COLLECTOR,
+    args: ['--config', join(ROOT, 'collector-config.yaml'), '--config', overlay],
+    env: { PHOENIX_ENDPOINT: API },
+    url: 'http://127.0.0.1:13133',
+    path: '/',
+  });
+  cleanUp.use(collector);
+  const replica = await startServed({
+    command: process.execPath,
+    args: [MAIN, 'simulate', '--port', '8000', '--model', MODEL, '--ttft', '180ms', '--gap', '15ms'],
+    url: 'http://127.0.0.1:8000',
+    path: '/health',
+  });
+  cleanUp.use(replica);
+  const config = join(folder, 'gateway.yaml');
+  await writeFile(config, JSON.stringify(toConfig())); // JSON is YAML
+  const gateway = await startServed({
+    command: process.execPath,
+    args: [MAIN, '-config', config],
+    env: { OTEL_RESOURCE_ATTRIBUTES: `openinference.project.name=${PROJECT}` },
+    url: GATEWAY,
+    path: '/healthz',
+  });
+  cleanUp.use(gateway);
+}
+
+/** One replica that is there, and one that is not: an attempt at it fails, and shows in the trace. */
+function toConfig(): object {
+  return {
+    gateway: { listen: '127.0.0.1:8080', admin_listen: '127.0.0.1:9090' },
+    state_dir: join(folder, 'state'),
+    trace: { attempt_spans: true },
+    replicas: [
+      { name: 'vllm-a', url: 'http://127.0.0.1:8000', models: [MODEL], engine: 'vllm' },
+      { name: 'vllm-b', url: 'http://127.0.0.1:8001', models: [MODEL], engine: 'vllm' },
+    ],
+    export: { endpoint: 'http://127.0.0.1:4318', interval: '100ms' },
+  };
+}
+
+function longText(): string {
+  return 'The gateway relays a request to one of its replicas and records what it cost. '.repeat(15).trim();
+}
+
+async function send(path: string, body: object): Promise<Sent> {
+  const response = await fetch(GATEWAY + path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-Tenant': 'acme', 'X-Feature': 'assistant' },
+    body: JSON.stringify({ model: MODEL, ...body }),
+  });
+  const text = await response.text();
+  const chunks = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => JSON.parse(json));
+  const { usage } = chunks.length > 0 ? chunks.at(-1) : JSON.parse(text);
+  return { path, requestId: response.headers.get('x-request-id') ?? '', usage };
+}
+
+/** Phoenix' spans as soon as so many of them are records. */
+async function untilArrived(count: number): Promise<readonly PhoenixSpan[]> {
+  const startedAtMs = performance.now();
+  for (;;) {
+    const response = await fetch(`${API}/v1/projects/${PROJECT}/spans?limit=100`);
+    const data: readonly PhoenixSpan[] = response.ok
+      ? ((await response.json()) as { data: PhoenixSpan[] }).data
+      : [];
+    const records = data.filter(({ attributes }) => attributes['gateway.request_id'] !== undefined);
+    if (records.length >= count || performance.now() - startedAtMs > ARRIVES_WITHIN_MS) return data;
+    await sleep(250);
+  }
+}
+
+/** How Phoenix calls what the client saw. */
+function toExpected({ path, usage }: Sent): Record<string, unknown> {
+  const isEmbedding = path === '/v1/embeddings';
+  return {
+    span_kind: isEmbedding ? 'EMBEDDING' : 'LLM',
+    [isEmbedding ? 'embedding.model_name' : 'llm.model_name']: MODEL,
+    'llm.token_count.prompt': usage.prompt_tokens,
+    ...(isEmbedding ? {} : { 'llm.token_count.completion': usage.completion_tokens }),
+    'gateway.replica': 'vllm-a',
+    'gateway.tenant': 'acme',
+  };
+}
+
+function findProblems(request: Sent, spans: readonly PhoenixSpan[]): readonly string[] {
+  const span = spans.find(({ attributes }) => attributes['gateway.request_id'] === request.requestId);
+  if (span === undefined) return [`${request.path} is not there`];
+  const seen: Record<string, unknown> = { ...span.attributes, span_kind: span.span_kind };
+  return Object.entries(toExpected(request))
+    .filter(([name, value]) => !isDeepStrictEqual(seen[name], value))
+    .map(
+      ([name, value]) =>
+        `${request.path} ${name}: ${JSON.stringify(seen[name])}, not ${JSON.stringify(value)}`,
+    );
+}

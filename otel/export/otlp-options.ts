@@ -1,0 +1,146 @@
+import { X509Certificate } from 'node:crypto';
+import { accessSync, constants } from 'node:fs';
+import { type Agent, validateHeaderName, validateHeaderValue } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { createSecureContext } from 'node:tls';
+import { diag } from '@opentelemetry/api';
+import { getStringFromEnv } from '@opentelemetry/core';
+import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
+import { TelemetryError } from '../telemetry-error.ts';
+import type { TelemetryLog } from '../telemetry-log.ts';
+
+/** How to reach the collector. */
+export interface OtlpOptions {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The deadline of one whole call. */
+  readonly timeoutMs: number;
+  readonly compression: 'none' | 'gzip';
+  /** Keeps connections alive, and has the certificates. */
+  readonly agent: Agent;
+  /** Makes another agent of the same kind. */
+  readonly createAgent: () => Promise<Agent>;
+}
+
+/** What is sent: each has an address and variables of its own. */
+export type Signal = 'traces' | 'metrics';
+
+const WIRE_PROTOCOL = 'http/json';
+const REQUIRED_HEADERS = { 'Content-Type': 'application/json', 'User-Agent': 'spangate' };
+
+/**
+ * Reads the OTEL_EXPORTER_OTLP_* variables with the OTLP exporter's own reader (OpenTelemetry specification,
+ * "OTLP Exporter Configuration"); `endpoint`, a base address, wins over theirs. The reader falls back to a
+ * default with a warning where it cannot use a value. Where that would send records to the wrong place or
+ * without a certificate, this throws a TelemetryError instead.
+ */
+export async function readOtlpOptions(
+  endpoint: string | undefined,
+  log: TelemetryLog,
+  signal: Signal = 'traces',
+): Promise<OtlpOptions> {
+  warnOfProtocol(signal, log);
+  if (endpoint === undefined) checkAddresses(signal);
+  checkFiles(signal);
+  const path = `v1/${signal}`;
+  const url = endpoint === undefined ? undefined : toSignalUrl(endpoint, path);
+  const options = withWarnings(log, () =>
+    convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, REQUIRED_HEADERS),
+  );
+  const headers = await options.headers();
+  checkHeaders(headers);
+  const signalUrl = new URL(options.url);
+  const createAgent = async () => await options.agentFactory(signalUrl.protocol);
+  const agent = await createAgent();
+  checkCertificates(agent);
+  const compression = options.compression === 'gzip' ? 'gzip' : 'none';
+  return { url: signalUrl, headers, timeoutMs: options.timeoutMillis, compression, agent, createAgent };
+}
+
+/** The signal's own variable and the general one, in the order in which they count. */
+function variables(signal: Signal, suffix: string): readonly string[] {
+  return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`];
+}
+
+function warnOfProtocol(signal: Signal, log: TelemetryLog): void {
+  for (const variable of variables(signal, 'PROTOCOL')) {
+    const protocol = getStringFromEnv(variable)?.trim();
+    if (protocol === undefined) continue;
+    if (protocol !== WIRE_PROTOCOL) {
+      log.warn({ variable, protocol }, `${signal} are sent as ${WIRE_PROTOCOL}, whatever the variable says`);
+    }
+    return;
+  }
+}
+
+function checkAddresses(signal: Signal): void {
+  for (const variable of variables(signal, 'ENDPOINT')) {
+    const address = getStringFromEnv(variable);
+    if (address !== undefined && parseHttpUrl(address) === undefined) {
+      throw new TelemetryError(`${variable} is not an http or https URL`);
+    }
+  }
+}
+
+function toSignalUrl(endpoint: string, path: string): string {
+  const url = parseHttpUrl(endpoint);
+  if (url === undefined) throw new TelemetryError('the export endpoint is not an http or https URL');
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path}`;
+  return url.href;
+}
+
+function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.parse(text.trim());
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+}
+
+function checkFiles(signal: Signal): void {
+  for (const suffix of ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY']) {
+    for (const variable of variables(signal, suffix)) {
+      const path = getStringFromEnv(variable);
+      if (path === undefined) continue;
+      try {
+        accessSync(path, constants.R_OK);
+      } catch (error) {
+        throw new TelemetryError(`the file that ${variable} names cannot be read`, error);
+      }
+    }
+  }
+}
+
+/** A header that node:http refuses would fail every call; its value may be a secret, so only the name is told. */
+function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    } catch {
+      throw new TelemetryError(`OTEL_EXPORTER_OTLP_HEADERS: the header ${JSON.stringify(name)} is not valid`);
+    }
+  }
+}
+
+/** Readable is not usable: a file that holds no certificate would fail every call. */
+function checkCertificates(agent: Agent): void {
+  if (!(agent instanceof HttpsAgent)) return;
+  const { ca } = agent.options;
+  try {
+    // createSecureContext passes over a ca that is none.
+    for (const certificate of [ca].flat()) if (certificate !== undefined) new X509Certificate(certificate);
+    createSecureContext(agent.options);
+  } catch (error) {
+    throw new TelemetryError('the certificates or the key for the export cannot be used', error);
+  }
+}
+
+/** Runs the reader with its warnings (a time-out that is no number, say) in our log, which it does not know. */
+function withWarnings<Result>(log: TelemetryLog, read: () => Result): Result {
+  const ignore = (): void => undefined;
+  const warn = (message: string): void => log.warn({}, message);
+  diag.setLogger({ error: warn, warn, info: ignore, debug: ignore, verbose: ignore });
+  try {
+    return read();
+  } finally {
+    diag.disable();
+  }
+}

@@ -1,0 +1,113 @@
+import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { getBooleanFromEnv } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import type { Resource } from '@opentelemetry/resources';
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type ReadableSpan,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Clock } from '../clock.ts';
+import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
+import { DeadlineExporter } from '../export/deadline-exporter.ts';
+import type { OtlpOptions } from '../export/otlp-options.ts';
+
+/** What somebody did through the admin API, or by a signal. */
+export type AdminAction = DrainAction | ReloadAction;
+
+/** A replica was drained or undrained. */
+interface DrainAction {
+  readonly action: 'drain' | 'undrain';
+  readonly replica: string;
+  readonly wasDrained: boolean;
+  /** Requests in flight on the replica when the action took effect. */
+  readonly inflight: number;
+  /** Null when none was given. */
+  readonly reason: string | null;
+  /** When the call came, in milliseconds since 1970. */
+  readonly startEpochMs: number;
+}
+
+/** The configuration was read again. */
+interface ReloadAction {
+  readonly action: 'reload';
+  /** Null when it was refused. */
+  readonly done: {
+    readonly changedKeys: readonly string[];
+    readonly added: number;
+    readonly changed: number;
+    readonly removed: number;
+  } | null;
+  /** When it was asked for, in milliseconds since 1970. */
+  readonly startEpochMs: number;
+}
+
+/** The spans of admin actions, which show a rollout beside the latencies that it causes. */
+export interface AdminSpans {
+  /** Makes a span of the action, which ends now. */
+  record(action: AdminAction): void;
+  /** Sends what is left, at most until the deadline. Never rejects. */
+  shutdown(deadlineMs: number): Promise<void>;
+}
+
+/** For files, which hold records alone, and for OTEL_SDK_DISABLED, which these ordinary spans obey. */
+const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async () => undefined };
+
+/**
+ * Starts the export of admin actions: the SDK's own processor and exporter, apart from the queue and the counters
+ * of records. `collector` is where spans are posted; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
+ */
+export function startAdminSpans(
+  collector: OtlpOptions | undefined,
+  { resource, intervalMs, clock }: { resource: Resource; intervalMs: number; clock: Clock },
+): AdminSpans {
+  if (collector === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
+  const url = collector.url.href;
+  const exporter = new DeadlineExporter<ReadableSpan[]>(
+    collector,
+    (httpAgentOptions) => new OTLPTraceExporter({ url, httpAgentOptions }),
+  );
+  const provider = new TracerProvider({
+    resource,
+    sampler: new AlwaysOnSampler(),
+    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs })],
+  });
+  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  return {
+    record(action) {
+      // INTERNAL: a SERVER span would count among the requests of whoever makes metrics of spans.
+      const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
+      const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
+      span.setAttributes(action.action === 'reload' ? toReloadAttributes(action) : toDrainAttributes(action));
+      if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    },
+    async shutdown(deadlineMs) {
+      const isDone = new AbortController();
+      // It has no deadline of its own, and repeats a call that failed for up to its time-out.
+      const flushed = provider.shutdown().catch(() => undefined);
+      await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
+      isDone.abort();
+    },
+  };
+}
+
+function toDrainAttributes({ replica, wasDrained, inflight, reason }: DrainAction): Attributes {
+  return {
+    [ADMIN_ACTION.replica]: replica,
+    [ADMIN_ACTION.wasDrained]: wasDrained,
+    [ADMIN_ACTION.inflight]: inflight,
+    ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
+  };
+}
+
+function toReloadAttributes({ done }: ReloadAction): Attributes {
+  if (done === null) return { [ADMIN_ACTION.errorType]: 'invalid_config' };
+  return {
+    [ADMIN_ACTION.changedKeys]: [...done.changedKeys],
+    [ADMIN_ACTION.replicasAdded]: done.added,
+    [ADMIN_ACTION.replicasChanged]: done.changed,
+    [ADMIN_ACTION.replicasRemoved]: done.removed,
+  };
+}

@@ -1,0 +1,90 @@
+import {
+  type Attributes,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { SEMCONV } from '../encode/attribute-names.ts';
+import type { SpanIdSource, SpanIds } from './trace-ids.ts';
+
+/** What is known of an attempt when it begins. */
+export interface AttemptStart {
+  readonly method: 'POST';
+  /** Which attempt of the request it is, the first being 1. */
+  readonly ordinal: number;
+  /** Name of the replica tried. */
+  readonly replica: string;
+  /** Absolute; without credentials, query and fragment. */
+  readonly url: string;
+}
+
+/** How an attempt ended. */
+export interface AttemptEnd {
+  /** The replica's status; absent when no response headers came. */
+  readonly status?: number | undefined;
+  /** Why it failed; absent when it did not, when the client left, and for what the status says already. */
+  readonly errorType?: string | undefined;
+}
+
+/** One attempt at a replica. One that is never ended leaves no span: nothing was tried after all. */
+export interface AttemptSpan {
+  /** `00-<trace>-<span>-01`, sent upstream with this attempt. */
+  readonly traceparent: string;
+  /** Ends it. Only the first call counts. */
+  end(result: AttemptEnd): void;
+}
+
+/** An attempt that is over, with its ids and times. */
+export interface EndedAttempt {
+  readonly start: AttemptStart;
+  readonly result: AttemptEnd;
+  readonly ids: SpanIds;
+  readonly startedEpochMs: number;
+  readonly endedEpochMs: number;
+}
+
+/** Makes the CLIENT span of an attempt, as a child of the request's span. */
+export function recordAttemptSpan(
+  { tracer, ids }: { readonly tracer: Tracer; readonly ids: SpanIdSource },
+  requestSpan: Span,
+  attempt: EndedAttempt,
+): void {
+  const { start, result, startedEpochMs, endedEpochMs } = attempt;
+  const { status, errorType } = result;
+  // A 4xx is an error of a client's span, as it is none of a server's (semantic conventions, HTTP spans, "Status").
+  const error = errorType ?? (status !== undefined && status >= 400 ? String(status) : undefined);
+  ids.assign(attempt.ids);
+  // Without a low-cardinality target of its own the name is the method alone (semantic conventions, HTTP spans).
+  const span = tracer.startSpan(
+    start.method,
+    { kind: SpanKind.CLIENT, startTime: startedEpochMs },
+    trace.setSpan(ROOT_CONTEXT, requestSpan),
+  );
+  span.setAttributes(toAttributes(start, status, error));
+  if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end(endedEpochMs);
+}
+
+/** No model and no usage: backends that add up tokens over the spans of a trace would count them twice. */
+function toAttributes(
+  { method, ordinal, replica, url }: AttemptStart,
+  status: number | undefined,
+  error: string | undefined,
+): Attributes {
+  const { hostname, port, protocol } = new URL(url);
+  return {
+    [SEMCONV.httpRequestMethod]: method,
+    [SEMCONV.urlFull]: url,
+    [SEMCONV.serverAddress]: hostname.replace(/^\[|\]$/g, ''),
+    [SEMCONV.serverPort]: port === '' ? DEFAULT_PORTS[protocol] : Number(port),
+    [SEMCONV.peerService]: replica,
+    ...(ordinal > 1 ? { [SEMCONV.httpRequestResendCount]: ordinal - 1 } : {}),
+    ...(status === undefined ? {} : { [SEMCONV.httpResponseStatusCode]: status }),
+    ...(error === undefined ? {} : { [SEMCONV.errorType]: error }),
+  };
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };

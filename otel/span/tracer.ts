@@ -1,0 +1,111 @@
+import { context, ROOT_CONTEXT, type Tracer, trace } from '@opentelemetry/api';
+import { getBooleanFromEnv } from '@opentelemetry/core';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+  serviceInstanceIdDetector,
+} from '@opentelemetry/resources';
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import {
+  AlwaysOnSampler,
+  type IdGenerator,
+  type SpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
+
+const SERVICE_NAME = 'service.name';
+const DEFAULT_SERVICE_NAME = 'spangate';
+
+/** The tracer of the request spans, and the end of the SDK behind it. */
+export interface RequestTracer {
+  readonly tracer: Tracer;
+  shutdown(): Promise<void>;
+}
+
+/**
+ * Limits beyond anything the record has, passed explicitly: else OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and its like
+ * would cut fields. otel/encode/attributes.ts has its own bounds.
+ */
+const SPAN_LIMITS = {
+  attributeCountLimit: 1024,
+  attributeValueLengthLimit: Number.POSITIVE_INFINITY,
+  eventCountLimit: 1024,
+  linkCountLimit: 16,
+  attributePerEventCountLimit: 64,
+  attributePerLinkCountLimit: 64,
+};
+
+/** What describes this process on every span: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES apply. */
+export function createResource(serviceName: string | undefined): Resource {
+  const detected = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] });
+  const resource = defaultResource()
+    .merge(resourceFromAttributes({ [SERVICE_NAME]: DEFAULT_SERVICE_NAME }))
+    .merge(detected);
+  return serviceName === undefined
+    ? resource
+    : resource.merge(resourceFromAttributes({ [SERVICE_NAME]: serviceName }));
+}
+
+/**
+ * Composes the OpenTelemetry SDK of spans alone: no metric reader, no log processor, no instrumentation, no
+ * detection of host and command line. Every span is recorded and sampled, whatever OTEL_TRACES_SAMPLER says.
+ */
+export function startRequestTracer(options: {
+  readonly resource: Resource;
+  readonly idGenerator: IdGenerator;
+  readonly spanProcessor: SpanProcessor;
+}): RequestTracer {
+  const { resource, idGenerator, spanProcessor } = options;
+  const tracing = {
+    resource,
+    idGenerator,
+    sampler: new AlwaysOnSampler(),
+    spanLimits: SPAN_LIMITS,
+    spanProcessors: [spanProcessor],
+  };
+  // The records are what this product is for: the variable that turns NodeSDK off does not turn them off.
+  if (getBooleanFromEnv('OTEL_SDK_DISABLED')) {
+    const provider = new TracerProvider(tracing);
+    return { tracer: getRequestTracer(provider), shutdown: () => provider.shutdown() };
+  }
+  const sdk = new NodeSDK({
+    ...tracing,
+    autoDetectResources: false,
+    metricReaders: [],
+    logRecordProcessors: [],
+    instrumentations: [],
+    textMapPropagator: null,
+    contextManager: NO_CONTEXT_MANAGER,
+  });
+  return { tracer: withoutGlobals(() => sdk.start()), shutdown: () => sdk.shutdown() };
+}
+
+/**
+ * NodeSDK hands out its tracer through the API's globals only, and the first to register keeps them. They are
+ * emptied before and after, so that each gateway of a process has its own tracer and nobody else gets it.
+ */
+function withoutGlobals(start: () => void): Tracer {
+  trace.disable();
+  start();
+  const tracer = getRequestTracer(trace.getTracerProvider());
+  trace.disable();
+  context.disable();
+  return tracer;
+}
+
+function getRequestTracer(provider: Pick<TracerProvider, 'getTracer'>): Tracer {
+  return provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+}
+
+/** Contexts are passed by hand; AsyncLocalStorage would cost every await a little, for nothing. */
+const NO_CONTEXT_MANAGER: NonNullable<ConstructorParameters<typeof NodeSDK>[0]>['contextManager'] & object = {
+  active: () => ROOT_CONTEXT,
+  with: (_context, run, thisArg, ...args) => run.call(thisArg, ...args),
+  bind: (_context, target) => target,
+  enable: () => NO_CONTEXT_MANAGER,
+  disable: () => NO_CONTEXT_MANAGER,
+};

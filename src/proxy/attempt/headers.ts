@@ -1,0 +1,170 @@
+import { Fields } from '../../http/fields.ts';
+import type { RequestHead, ResponseHead } from '../../http/head.ts';
+
+/** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
+const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];
+
+/** What the gateway sets itself upstream, or keeps from replicas. */
+const NOT_SENT_UPSTREAM: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  'host',
+  'expect',
+  'content-length',
+  'accept-encoding',
+  'x-request-id',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'forwarded',
+  'x-real-ip',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+]);
+
+/** Content-Length is written by whoever frames the body. */
+const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'x-request-id']);
+
+/** What may not stand in a trailer: framing, routing, authentication, what says how to read the body (RFC 9110 6.5.1). */
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
+  ...NOT_SENT_TO_CLIENT,
+  ...['host', 'trailer', 'authorization', 'proxy-authenticate', 'proxy-authorization', 'www-authenticate'],
+  ...['set-cookie', 'cookie', 'content-type', 'content-encoding', 'content-range', 'cache-control', 'expect'],
+  ...['location', 'vary', 'retry-after', 'age', 'date', 'expires', 'max-forwards', 'range', 'traceparent'],
+]);
+
+/** What the gateway adds to a request on its way upstream. */
+export interface UpstreamIdentity {
+  readonly requestId: string;
+  readonly traceparent: string;
+  /** Sent instead of the client's Authorization when the replica has a key of its own. */
+  readonly apiKey: string | undefined;
+}
+
+/** Where a request goes. */
+export interface UpstreamTarget {
+  /** The value of Host. */
+  readonly host: string;
+  /** Path and query. */
+  readonly path: string;
+}
+
+/** Who sent a request, and how. */
+export interface ClientFacts {
+  readonly remoteAddress: string | undefined;
+  readonly scheme: 'http' | 'https';
+}
+
+/**
+ * The head of a request to a replica, as text: the client's fields in their order and spelling, without those that
+ * concern the connection or that the gateway sets itself. Fields whose names have an underscore are left out: many
+ * servers read `Content_Length` as `Content-Length`.
+ *
+ * @param bodyBytes the length of the body; null: there is none
+ */
+export function toUpstreamHead(
+  head: RequestHead,
+  target: UpstreamTarget,
+  identity: UpstreamIdentity,
+  client: ClientFacts,
+  bodyBytes: number | null,
+): string {
+  const { fields, connectionOptions } = head;
+  const { names, lowerNames, values } = fields;
+  let text = `${head.method} ${target.path} HTTP/1.1\r\nHost: ${target.host}\r\n`;
+  let forwardedFor = '';
+  for (let i = 0; i < names.length; i++) {
+    const lower = lowerNames[i] as string;
+    const value = values[i] as string;
+    if (NOT_SENT_UPSTREAM.has(lower)) {
+      if (lower === 'x-forwarded-for') forwardedFor += `${value}, `;
+      continue;
+    }
+    if (connectionOptions?.has(lower) === true || lower.includes('_')) continue;
+    if (lower === 'authorization' && identity.apiKey !== undefined) continue;
+    text += `${names[i]}: ${value}\r\n`;
+  }
+  if (identity.apiKey !== undefined) text += `Authorization: Bearer ${identity.apiKey}\r\n`;
+  const { remoteAddress } = client;
+  if (remoteAddress !== undefined) forwardedFor += remoteAddress;
+  else forwardedFor = forwardedFor.slice(0, -2);
+  if (forwardedFor !== '') text += `X-Forwarded-For: ${forwardedFor}\r\n`;
+  const host = fields.get('host');
+  if (host !== undefined) text += `X-Forwarded-Host: ${host}\r\n`;
+  if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
+  return (
+    `${text}X-Forwarded-Proto: ${client.scheme}\r\n` +
+    // A compressed stream could not be read for usage, nor its extra chunk withheld.
+    `Accept-Encoding: identity\r\nX-Request-Id: ${identity.requestId}\r\n` +
+    `traceparent: ${identity.traceparent}\r\n\r\n`
+  );
+}
+
+/** What a replica's response head says that the relay must know. */
+export interface RelayedHead {
+  readonly status: number;
+  /** Latin-1, byte for byte. */
+  readonly reason: string;
+  /** Field lines for the client, without `X-Request-Id`, `Content-Length` and hop-by-hop fields. */
+  readonly fieldLines: string;
+  /** Null: not known, or not to be told. */
+  readonly contentLength: number | null;
+  /** The names in its Connection fields, in lower case; null: there are none. */
+  readonly connectionOptions: ReadonlySet<string> | null;
+  readonly isEventStream: boolean;
+  readonly isJson: boolean;
+  /** A Content-Encoding other than identity: the body cannot be read. */
+  readonly isEncoded: boolean;
+}
+
+/**
+ * Converts a replica's response head for the client. An event stream loses its Content-Length: an error event may
+ * have to be appended.
+ */
+export function toRelayedHead({
+  status,
+  reason,
+  fields,
+  framing,
+  connectionOptions,
+}: ResponseHead): RelayedHead {
+  const { names, lowerNames, values } = fields;
+  let fieldLines = '';
+  let contentType = '';
+  let isEncoded = false;
+  let announcedBytes: number | null = null;
+  for (let i = 0; i < names.length; i++) {
+    const lower = lowerNames[i] as string;
+    const value = values[i] as string;
+    if (lower === 'content-type') contentType = value.toLowerCase();
+    if (lower === 'content-encoding' && value.toLowerCase() !== 'identity') isEncoded = true;
+    if (lower === 'content-length') announcedBytes = Number(value);
+    if (NOT_SENT_TO_CLIENT.has(lower) || connectionOptions?.has(lower) === true) continue;
+    fieldLines += `${names[i]}: ${value}\r\n`;
+  }
+  const isEventStream = /^text\/event-stream(?:[\s;]|$)/.test(contentType);
+  const contentLength =
+    framing.kind === 'length' ? framing.bytes : framing.kind === 'none' ? announcedBytes : null;
+  return {
+    status,
+    reason,
+    fieldLines,
+    isEncoded,
+    isEventStream,
+    connectionOptions,
+    contentLength: isEventStream ? null : contentLength,
+    isJson: /^application\/(?:[a-z0-9.+-]+\+)?json(?:[\s;]|$)/.test(contentType),
+  };
+}
+
+/** The trailer fields that a client may get: not those that `Connection` named in the head. */
+export function toClientTrailers(trailers: Fields, connectionOptions: ReadonlySet<string> | null): Fields {
+  if (trailers.count === 0) return trailers;
+  const kept = new Fields();
+  for (let i = 0; i < trailers.count; i++) {
+    const lower = trailers.lowerNames[i] as string;
+    if (NOT_IN_TRAILERS.has(lower) || connectionOptions?.has(lower) === true) continue;
+    kept.add(trailers.names[i] as string, lower, trailers.values[i] as string);
+  }
+  return kept;
+}

@@ -1,0 +1,215 @@
+import type { RecordedEndpoint, RequestRecord } from '#otel/encode/request-record.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import type { AttemptSpan } from '#otel/span/attempt-span.ts';
+import type { RequestSpan } from '#otel/span/request-span.ts';
+import type { Ending, Exchange } from '../exchange.ts';
+import type { InspectedBody } from '../request/body-inspector.ts';
+import type { RequestFacts } from '../request/request-facts.ts';
+import type { RequestTextDescription } from '../request/request-text.ts';
+import type { RelayedResponse } from '../response/relay.ts';
+import {
+  fillFromFields,
+  type RecordedFields,
+  type RecordedHeaders,
+  takeRecordedFields,
+  toHttpFacts,
+} from './recorded-fields.ts';
+
+/** The endings that are the replica's doing, where a response of its own had begun. */
+const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
+  'upstream_failed',
+  'upstream_timeout',
+  'upstream_error',
+]);
+
+/** How an exchange ended, without the exchange. */
+interface EndedExchange {
+  readonly requestId: string;
+  readonly durationMs: number;
+  readonly scheme: 'http' | 'https';
+  readonly status: number;
+  readonly ending: Ending | null;
+  readonly isTruncated: boolean;
+}
+
+type RecordingState =
+  | { readonly kind: 'open'; readonly exchange: Exchange }
+  | { readonly kind: 'closed'; readonly ended: EndedExchange };
+
+/**
+ * What is noted of one request for its record and its span. Nothing is made of it before the request is over: `close`
+ * says that it is, `finish` makes the record, now or a little later.
+ */
+export class Recording {
+  readonly span: RequestSpan;
+  /** How many bytes of the request's body are kept until the record is made. */
+  bodyBytes = 0;
+  readonly #endpoint: RecordedEndpoint;
+  readonly #fields: RecordedFields;
+  #state: RecordingState;
+  #facts: RequestFacts | null = null;
+  #describeText: (() => RequestTextDescription) | null = null;
+  #attemptCount = 0;
+  /** The attempt under way, or the last one. */
+  #attempt: AttemptSpan | null = null;
+  #replica: string | undefined;
+  #previousReplica: string | undefined;
+  #response: RelayedResponse | null = null;
+  /** When it began to wait for a replica: monotonic; null while it does not. */
+  #waitsSinceMs: number | null = null;
+  #queuedMs: number | undefined;
+
+  constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
+    this.span = span;
+    this.#state = { kind: 'open', exchange };
+    this.#endpoint = endpoint;
+    this.#fields = takeRecordedFields(exchange.head.fields, headers);
+  }
+
+  /** What the attempt under way sends upstream. */
+  get traceparent(): string {
+    return this.#attempt?.traceparent ?? this.span.traceparent;
+  }
+
+  /** Notes what the request body asks for, and what describes its text when the record is made. */
+  noteBody({ bytes, facts, describeText }: InspectedBody): void {
+    this.bodyBytes = bytes.length;
+    this.#facts = facts;
+    this.#describeText = describeText;
+  }
+
+  /**
+   * Finds out now what the record holds of the request's text, and lets go of its bytes. To be called of a large body
+   * once it is sent: until the end of the response it would only take up memory.
+   */
+  describeBody(): void {
+    if (this.#describeText === null || this.#state.kind === 'closed') return;
+    const text = this.#describeText();
+    this.#describeText = () => text;
+    this.bodyBytes = 0;
+  }
+
+  /** How long the request has waited for replicas, in milliseconds; waits under way do not count yet. */
+  get queuedMs(): number {
+    return this.#queuedMs ?? 0;
+  }
+
+  /** Notes that the request waits for a replica, until the promise is settled or the request ends. */
+  noteWait(end: Promise<unknown>): void {
+    this.#waitsSinceMs = performance.now();
+    void end.then(() => this.#endWait());
+  }
+
+  /** Notes that a replica is being tried. `url`: origin and path prefix. */
+  noteTry({ name, url }: { readonly name: string; readonly url: string }): void {
+    if (this.#state.kind === 'closed') return;
+    this.#attemptCount++;
+    this.#previousReplica = this.#replica;
+    this.#replica = name;
+    this.#attempt = this.span.startAttempt({
+      method: 'POST',
+      ordinal: this.#attemptCount,
+      replica: name,
+      url: url + this.#endpoint,
+    });
+  }
+
+  /** Notes that the try failed, and what the replica answered if it did. */
+  noteFailedTry(replica: string, code: string, status?: number): void {
+    if (this.#state.kind === 'closed') return;
+    this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code });
+    this.#attempt?.end({ status, errorType: code });
+  }
+
+  /** Notes that the try was the last, and is over. A client that leaves has ended the request before. */
+  noteLastTry(): void {
+    if (this.#state.kind === 'closed' || this.#attempt === null) return;
+    const { ending, isTruncated, status } = this.#state.exchange;
+    const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
+    this.#attempt.end({
+      status: this.#response === null ? undefined : status,
+      errorType: isFault ? ending : ending === null && isTruncated ? '_OTHER' : undefined,
+    });
+  }
+
+  /** Takes back the last try: the replica was drained before anything was sent. */
+  takeBackTry(): void {
+    this.#attempt = null;
+    this.#attemptCount--;
+    this.#replica = this.#previousReplica;
+  }
+
+  /** Notes that this replica's response begins: not always that of the last try. */
+  noteResponse(replica: string, response: RelayedResponse): void {
+    if (this.#state.kind === 'closed') return;
+    this.#replica = replica;
+    this.#response = response;
+  }
+
+  /** Notes how the exchange ended, and lets go of it. Nothing is noted any more. */
+  close(): void {
+    this.#close();
+  }
+
+  /** Makes the record of a request that is over, ends its span, and returns the record. */
+  finish(): RequestRecord {
+    const ended = this.#close();
+    const record = this.#toRecord(ended);
+    const { host } = this.#fields;
+    this.span.end(record, toHttpFacts(ended.scheme, host));
+    return record;
+  }
+
+  #close(): EndedExchange {
+    if (this.#state.kind === 'closed') return this.#state.ended;
+    const { exchange } = this.#state;
+    this.#endWait();
+    this.noteLastTry();
+    const ended = {
+      requestId: exchange.requestId,
+      durationMs: exchange.durationMs,
+      scheme: exchange.http.scheme,
+      status: exchange.status,
+      ending: exchange.ending,
+      isTruncated: exchange.isTruncated,
+    };
+    this.#state = { kind: 'closed', ended };
+    return ended;
+  }
+
+  #toRecord({ requestId, durationMs, status, ending, isTruncated }: EndedExchange): RequestRecord {
+    const record: RequestRecord = {
+      request_id: requestId,
+      trace_id: this.span.traceId,
+      ts: new Date(this.span.startedEpochMs).toISOString(),
+      endpoint: this.#endpoint,
+      e2e_ms: durationMs,
+      status,
+      stream: this.#response?.isEventStream === true,
+    };
+    fillFromFields(record, this.#fields);
+    if (this.#replica !== undefined) record.replica = this.#replica;
+    if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
+    this.#fillBody(record);
+    this.#response?.facts?.fill(record);
+    if (ending !== null) record.error_type = ending;
+    if (isTruncated) record.truncated = true;
+    return record;
+  }
+
+  #fillBody(record: RequestRecord): void {
+    if (this.#facts === null || this.#describeText === null) return;
+    if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
+    const { promptChars, prefixHashes } = this.#describeText();
+    if (promptChars !== undefined) record.prompt_chars = promptChars;
+    if (prefixHashes !== undefined) record.prefix_hashes = prefixHashes;
+  }
+
+  #endWait(): void {
+    if (this.#waitsSinceMs === null) return;
+    this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
+    this.#waitsSinceMs = null;
+  }
+}

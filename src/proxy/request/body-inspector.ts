@@ -1,0 +1,150 @@
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import { allowAtMost, MemberLimitError } from '../../json/member-allowance.ts';
+import { Failure } from '../failure.ts';
+import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
+import type { InspectionJob, InspectionReply } from './body-worker.ts';
+import { type RequestFacts, readRequestFacts } from './request-facts.ts';
+import { describeRequestText, type RequestTextDescription } from './request-text.ts';
+
+/** A request body that was found to be JSON. */
+export interface InspectedBody {
+  readonly bytes: Buffer;
+  readonly facts: RequestFacts;
+  /** What the record holds of its text. Of a small body it is found out now: call it once the request is sent. */
+  describeText(): RequestTextDescription;
+}
+
+/** Finds out what a request body says, without stalling what else goes on. */
+export interface BodyInspector {
+  /**
+   * Reads a body, given as the chunks it came in. One that is soon read is done at once; any other goes to a
+   * thread, and its chunks must not be used afterwards.
+   *
+   * Throws, or rejects with, the Failures of `readRequestFacts`; any other error is a defect of ours.
+   */
+  inspect(chunks: readonly Buffer[], endpoint: RecordedEndpoint): InspectedBody | Promise<InspectedBody>;
+  /** Ends the thread, if there is one. */
+  close(): Promise<void>;
+}
+
+/**
+ * Bodies up to this size are read at once, if they have no more members and elements than this, on all levels: a text
+ * of 100 KB takes 0.05 ms to be read and 0.15 ms to be hashed, half a millisecond more if each other character is an
+ * escape; a member takes up to 0.1 µs. The way to the thread and back takes longer (docs/decisions/0019).
+ */
+const INLINE_BYTES = 128 * 1024;
+const FEW_MEMBERS = allowAtMost(4096);
+
+/** Creates the inspector of one listener. Its thread starts with the first large body. */
+export function createBodyInspector(settings: PrefixHashSettings): BodyInspector {
+  const hasher = createPrefixHasher(settings);
+  let thread: InspectionThread | null = null;
+  return {
+    inspect(chunks, endpoint) {
+      const sizeBytes = sizeOf(chunks);
+      const body = sizeBytes <= INLINE_BYTES ? inOnePiece(chunks, sizeBytes) : null;
+      const facts = body && readIfSoonRead(body, endpoint);
+      if (body !== null && facts !== null) {
+        return { bytes: body, facts, describeText: () => describeRequestText(body, facts, endpoint, hasher) };
+      }
+      if (thread === null || thread.hasEnded) thread = new InspectionThread(settings);
+      return thread.inspect(body === null ? chunks : [body], sizeBytes, endpoint);
+    },
+    async close() {
+      await thread?.close();
+    },
+  };
+}
+
+/** Null if it has too many members to be read here. */
+function readIfSoonRead(body: Buffer, endpoint: RecordedEndpoint): RequestFacts | null {
+  try {
+    return readRequestFacts(body, endpoint, FEW_MEMBERS);
+  } catch (error) {
+    if (error instanceof MemberLimitError) return null;
+    throw error;
+  }
+}
+
+function inOnePiece(chunks: readonly Buffer[], sizeBytes: number): Buffer {
+  const [only] = chunks;
+  return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, sizeBytes);
+}
+
+interface PendingInspection {
+  readonly resolve: (body: InspectedBody) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The thread that reads the others, those first that are soon read. */
+class InspectionThread {
+  hasEnded = false;
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, PendingInspection>();
+  #lastId = 0;
+
+  constructor({ salt, blockChars, maxBlocks }: PrefixHashSettings) {
+    // The published package has JavaScript in place of this file, and of that one.
+    const url = new URL(`./body-worker${extname(import.meta.filename)}`, import.meta.url);
+    this.#worker = new Worker(url, { workerData: { salt: Uint8Array.from(salt), blockChars, maxBlocks } });
+    // Whoever waits for an answer has a connection open: that keeps the process, this need not.
+    this.#worker.unref();
+    this.#worker.on('message', (reply: InspectionReply) => this.#settle(reply));
+    this.#worker.on('error', () => this.#end());
+    this.#worker.on('exit', () => this.#end());
+  }
+
+  inspect(chunks: readonly Buffer[], sizeBytes: number, endpoint: RecordedEndpoint): Promise<InspectedBody> {
+    const id = ++this.#lastId;
+    const parts = chunks.map(toOwnBytes);
+    const job: InspectionJob = { id, endpoint, sizeBytes, parts };
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject });
+      this.#worker.postMessage(job, [...new Set(parts.map(({ buffer }) => buffer))]);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #settle(reply: InspectionReply): void {
+    const pending = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    switch (reply.kind) {
+      case 'inspected': {
+        const { buffer, facts, text } = reply;
+        pending?.resolve({ bytes: Buffer.from(buffer), facts, describeText: () => text });
+        break;
+      }
+      case 'refused':
+        pending?.reject(new Failure(reply.code));
+        break;
+      case 'defect':
+        pending?.reject(new Error('the inspection of a request body failed'));
+        break;
+    }
+  }
+
+  /** The next large body gets a new thread; those that waited for this one fail. */
+  #end(): void {
+    this.hasEnded = true;
+    for (const { reject } of this.#pending.values()) reject(new Error('the inspection thread ended'));
+    this.#pending.clear();
+  }
+}
+
+/** The bytes as the owner of their memory, which can go to another thread without a copy; small ones are copied. */
+function toOwnBytes(chunk: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer } = chunk;
+  const ownsMemory = buffer instanceof ArrayBuffer && chunk.byteLength === buffer.byteLength;
+  return ownsMemory ? new Uint8Array(buffer) : Uint8Array.from(chunk);
+}
+
+function sizeOf(chunks: readonly Buffer[]): number {
+  let sizeBytes = 0;
+  for (const { length } of chunks) sizeBytes += length;
+  return sizeBytes;
+}

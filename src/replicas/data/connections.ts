@@ -1,0 +1,29 @@
+import { Pool } from 'undici';
+import type { ReplicaConfig } from '../../config/config.ts';
+
+/** The path of a replica's url, without a trailing slash; often empty. */
+export function pathPrefixOf(url: string): string {
+  const { pathname } = new URL(url);
+  return pathname === '/' ? '' : pathname.replace(/\/$/, '');
+}
+
+/** How long connections take to be made, and how long they are used. */
+export interface ConnectionTimeouts {
+  readonly connectMs: number;
+  readonly upstreamKeepAliveMs: number;
+  /** The age at which a connection to a name takes no further request: the name may mean another address by then. */
+  readonly nameTtlMs: number;
+}
+
+/** Creates the connections of the gateway's own probes to the origin of a url. Whoever probes has a deadline. */
+export function createProbeConnections(
+  { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
+  { connectMs, upstreamKeepAliveMs, nameTtlMs }: ConnectionTimeouts,
+): Pool {
+  return new Pool(new URL(url).origin, {
+    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, clientTtl: nameTtlMs },
+    keepAliveTimeout: upstreamKeepAliveMs,
+    keepAliveMaxTimeout: upstreamKeepAliveMs,
+    connect: { timeout: connectMs, ...(tlsName === undefined ? {} : { servername: tlsName }) },
+  });
+}

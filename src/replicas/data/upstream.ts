@@ -1,0 +1,40 @@
+import { isIP } from 'node:net';
+import { buildConnector } from 'undici';
+import type { ReplicaConfig } from '../../config/config.ts';
+import type { DeadlineClock } from '../../http/deadline-clock.ts';
+import { UpstreamConnections } from '../../http/upstream-connections.ts';
+import type { ConnectionTimeouts } from './connections.ts';
+
+/** What connections to a replica are made with. */
+export interface UpstreamSurroundings {
+  readonly timeouts: ConnectionTimeouts;
+  readonly clock: DeadlineClock;
+  /** Told of a defect of ours that ended a connection. */
+  readonly onDefect: (error: unknown) => void;
+}
+
+/**
+ * Creates the connections of the data plane to the origin of a url. undici opens them: names with several addresses,
+ * TLS and its sessions, and their time-out are its business.
+ */
+export function createUpstreamConnections(
+  { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
+  { timeouts, clock, onDefect }: UpstreamSurroundings,
+): UpstreamConnections {
+  const { protocol, hostname, port, host } = new URL(url);
+  const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
+  const connector = buildConnector({
+    ...{ allowH2: false, timeout: timeouts.connectMs },
+    ...(tlsName === undefined ? {} : { servername: tlsName }),
+  });
+  const target = { protocol, hostname, host, port: port || (protocol === 'https:' ? '443' : '80') };
+  return new UpstreamConnections(
+    {
+      connect: (callback) => connector(target, (...[error, socket]) => callback(error, socket)),
+      keepAliveMs: timeouts.upstreamKeepAliveMs,
+      maxAgeMs: isName ? timeouts.nameTtlMs : Number.POSITIVE_INFINITY,
+      onDefect,
+    },
+    clock,
+  );
+}
