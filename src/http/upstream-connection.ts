@@ -4,6 +4,7 @@ import type { DeadlineClock, Timed } from './deadline-clock.ts';
 import type { Fields } from './fields.ts';
 import { findHeadEnd, parseResponseHead, type ResponseHead } from './head.ts';
 import { HttpError } from './http-error.ts';
+import type { SocketReads } from './shared-reads.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 import { sizeOf, writeMessage } from './write-message.ts';
 
@@ -41,6 +42,12 @@ export interface UpstreamRequest {
   readonly firstByteMs: number;
   /** Between two reads of the response. */
   readonly idleMs: number;
+}
+
+/** A socket, and its reads where they do not come as `data` events. */
+export interface ConnectedSocket {
+  readonly socket: Socket;
+  readonly reads: SocketReads | undefined;
 }
 
 /** To whom a connection goes back. */
@@ -93,12 +100,14 @@ export class UpstreamConnection implements Timed {
   #isPaused = false;
   #closeCause: unknown = null;
 
-  constructor(socket: Socket, owner: UpstreamConnectionOwner) {
+  constructor({ socket, reads }: ConnectedSocket, owner: UpstreamConnectionOwner) {
     this.#socket = socket;
     this.#owner = owner;
     this.connectedMs = owner.clock.nowMs();
     socket.setNoDelay(true);
-    socket.on('data', (read: Buffer) => this.#onRead(read));
+    const onRead = (read: Buffer) => this.#onRead(read);
+    if (reads === undefined) socket.on('data', onRead);
+    else reads.listener = onRead;
     socket.on('end', () => this.#onEnd());
     socket.on('error', (error) => {
       this.#closeCause = error;

@@ -1,9 +1,15 @@
 import type { Socket } from 'node:net';
 import type { DeadlineClock } from './deadline-clock.ts';
+import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
 
-/** Opens a connection; calls back with it, or with why there is none. */
-export type Connector = (callback: (error: Error | null, socket: Socket | null) => void) => void;
+/**
+ * Opens a connection; calls back with it, or with why there is none. `reads`: what it reads, where that does not come
+ * as `data` events.
+ */
+export type Connector = (
+  callback: (error: Error | null, socket: Socket | null, reads?: SocketReads) => void,
+) => void;
 
 /** How connections are opened and how long they are kept. */
 export interface UpstreamConnectionsSettings {
@@ -53,12 +59,12 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
 
   /** Opens a connection. */
   open(callback: (error: Error | null, connection: UpstreamConnection | null) => void): void {
-    this.#settings.connect((error, socket) => {
+    this.#settings.connect((error, socket, reads) => {
       if (error !== null || socket === null) {
         callback(error ?? new Error('no connection'), null);
         return;
       }
-      const connection = new UpstreamConnection(socket, this);
+      const connection = new UpstreamConnection({ socket, reads }, this);
       this.#all.add(connection);
       if (this.#isDestroyed) connection.destroy();
       callback(null, connection);

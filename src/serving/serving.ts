@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
+import { SharedReads } from '../http/shared-reads.ts';
 import { ReplicaLog, type ReplicaLogTarget } from '../proxy/attempt/replica-log.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
@@ -105,7 +106,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     ...{ shared, worker, policy: config.routing.policy },
     timeouts: toConnectionTimeouts(config),
     queueCapacity: config.limits.queue,
-    ...{ health: config.health, log, clock, onDefect },
+    ...{ health: config.health, log, clock, sharedReads: new SharedReads(), onDefect },
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {

@@ -1,5 +1,6 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
+import { SharedReads } from '../../src/http/shared-reads.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
 import { ReplicaPool } from '../../src/replicas/data/pool.ts';
@@ -63,6 +64,7 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
     health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
     log: { info: () => undefined, warn: () => undefined },
     clock: new DeadlineClock(500),
+    sharedReads: new SharedReads(),
     onDefect: () => undefined,
   } as const;
   const first = new ReplicaPool({ ...surroundings, worker: 0 });

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
+import type { SharedReads } from '../../http/shared-reads.ts';
 import type { UpstreamConnection } from '../../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../../http/upstream-connections.ts';
 import { type HealthLog, logFailing, logOk } from '../control/health-log.ts';
@@ -16,6 +17,7 @@ export interface ReplicaSurroundings {
   readonly worker: number;
   readonly timeouts: ConnectionTimeouts;
   readonly clock: DeadlineClock;
+  readonly sharedReads: SharedReads;
   readonly log: HealthLog;
   /** Told of a defect of ours that ended a connection. */
   readonly onDefect: (error: unknown) => void;

@@ -2,13 +2,16 @@ import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import { UpstreamConnections } from '../../http/upstream-connections.ts';
+import type { SharedReads } from '../../http/shared-reads.ts';
+import { type Connector, UpstreamConnections } from '../../http/upstream-connections.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 
 /** What connections to a replica are made with. */
 export interface UpstreamSurroundings {
   readonly timeouts: ConnectionTimeouts;
   readonly clock: DeadlineClock;
+  /** Where sockets without TLS read to. */
+  readonly sharedReads: SharedReads;
   /** Told of a defect of ours that ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -19,18 +22,30 @@ export interface UpstreamSurroundings {
  */
 export function createUpstreamConnections(
   { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
-  { timeouts, clock, onDefect }: UpstreamSurroundings,
+  { timeouts, clock, sharedReads, onDefect }: UpstreamSurroundings,
 ): UpstreamConnections {
   const { protocol, hostname, port, host } = new URL(url);
   const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
-  const connector = buildConnector({
+  const options = {
     ...{ allowH2: false, timeout: timeouts.connectMs },
     ...(tlsName === undefined ? {} : { servername: tlsName }),
-  });
+  };
   const target = { protocol, hostname, host, port: port || (protocol === 'https:' ? '443' : '80') };
+  // With TLS one connector for all connections: it keeps the sessions.
+  const tlsConnector = protocol === 'https:' ? buildConnector(options) : null;
+  const connect: Connector = (callback) => {
+    if (tlsConnector !== null) {
+      tlsConnector(target, (...[error, socket]) => callback(error, socket));
+      return;
+    }
+    const reads = sharedReads.forSocket();
+    buildConnector({ ...options, onread: reads.option })(target, (...[error, socket]) =>
+      callback(error, socket, reads),
+    );
+  };
   return new UpstreamConnections(
     {
-      connect: (callback) => connector(target, (...[error, socket]) => callback(error, socket)),
+      connect,
       keepAliveMs: timeouts.upstreamKeepAliveMs,
       maxAgeMs: isName ? timeouts.nameTtlMs : Number.POSITIVE_INFINITY,
       onDefect,
