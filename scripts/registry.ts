@@ -24,6 +24,11 @@ export interface RegistryAttribute {
   readonly unit: string;
   /** `always`, or when it is present. */
   readonly presence: string;
+  readonly isRequired: boolean;
+  /** Whether nearly every request has another value. */
+  readonly varies: boolean;
+  /** Its title in the dashboard; empty: it is not shown. */
+  readonly label: string;
 }
 
 /** How a metric counts. */
@@ -70,7 +75,7 @@ interface YamlAttribute {
   readonly note?: string;
   readonly examples?: unknown;
   readonly requirement_level?: 'required' | { readonly conditionally_required: string };
-  readonly annotations?: { readonly unit?: string };
+  readonly annotations?: { readonly unit?: string; readonly varies?: true; readonly label?: string };
 }
 
 interface YamlGroup {
@@ -154,7 +159,13 @@ function toAttribute(
     throw new Error(`${name} has no examples`);
   const level = attribute.requirement_level;
   const presence = typeof level === 'object' ? level.conditionally_required : 'always';
-  return { name, type: wireType, brief, note, unit: annotations?.unit ?? '', presence };
+  return {
+    ...{ name, type: wireType, brief, note, presence },
+    unit: annotations?.unit ?? '',
+    isRequired: presence === 'always',
+    varies: annotations?.varies === true,
+    label: annotations?.label ?? '',
+  };
 }
 
 function toWireType(name: string, type: YamlAttribute['type']): WireType {

@@ -1,5 +1,6 @@
 import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
+import { toOperation } from './recorded-endpoint.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** How a value goes over the wire. */
@@ -23,46 +24,11 @@ interface RecordAttribute {
   readonly read: (record: Readonly<RequestRecord>, http: HttpFacts) => Fact;
 }
 
-/** `gen_ai.operation.name` by the recorded endpoint. */
-export const OPERATIONS: ReadonlyMap<string, string> = new Map([
-  ['/v1/chat/completions', 'chat'],
-  ['/v1/completions', 'text_completion'],
-  ['/v1/embeddings', 'embeddings'],
-]);
-
 /** `gen_ai.provider.name`: the flavour of the API, whoever implements it (the convention's note 2). */
 export const PROVIDER_NAME = 'openai';
 
-const isField = (name: string): name is keyof RequestRecord => Object.hasOwn(RECORD_FIELDS, name);
-
-/** The fields that are another one with nearly every request. */
-const VARYING: ReadonlySet<string> = new Set<keyof RequestRecord>([
-  'request_id',
-  'client_request_id',
-  'trace_id',
-  'ts',
-  'prompt_chars',
-  'prefix_hashes',
-  'prompt_tokens',
-  'completion_tokens',
-  'cached_tokens',
-  'reasoning_tokens',
-  'queue_ms',
-  'ttft_ms',
-  'gap_p50_ms',
-  'gap_p95_ms',
-  'e2e_ms',
-  'timings',
-]);
-
 /** The record's fields, in the order of the registry. */
-const FIELDS: readonly RecordAttribute[] = Object.keys(RECORD_FIELDS)
-  .filter(isField)
-  .map((field) => ({
-    ...RECORD_FIELDS[field],
-    varies: VARYING.has(field),
-    read: (record) => record[field],
-  }));
+const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
 
 /** The same facts under the names of the semantic conventions. */
 const CONVENTIONAL: readonly RecordAttribute[] = [
@@ -71,7 +37,7 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   { name: SEMCONV.urlScheme, type: 'string', read: (_, { scheme }) => scheme },
   { name: SEMCONV.serverAddress, type: 'string', read: (_, { serverAddress }) => serverAddress },
   { name: SEMCONV.errorType, type: 'string', read: toErrorType },
-  { name: SEMCONV.genAiOperationName, type: 'string', read: ({ endpoint }) => OPERATIONS.get(endpoint) },
+  { name: SEMCONV.genAiOperationName, type: 'string', read: ({ endpoint }) => toOperation(endpoint) },
   { name: SEMCONV.genAiRequestModel, type: 'string', read: ({ model }) => model },
   { name: SEMCONV.httpResponseStatusCode, type: 'int', read: ({ status }) => status },
   { name: SEMCONV.serverPort, type: 'int', read: (_, { serverPort }) => serverPort },

@@ -47,15 +47,9 @@ function toRecord(span: unknown): RequestRecord | null {
 }
 
 /** What tells a request's span from others, and what its readers count on. */
-const REQUIRED = [
-  'request_id',
-  'trace_id',
-  'ts',
-  'endpoint',
-  'e2e_ms',
-  'status',
-  'stream',
-] as const satisfies readonly (keyof RequestRecord)[];
+const REQUIRED = Object.entries(RECORD_FIELDS)
+  .filter(([, { isRequired }]) => isRequired)
+  .map(([field]) => field);
 
 /** The values are of their types already: each was read as the registry says. */
 function isRequestRecord(fields: Record<string, unknown>): fields is Record<string, unknown> & RequestRecord {

@@ -1,30 +1,14 @@
-import type { Attributes, AttributeValue, HrTime, Link, Span } from '@opentelemetry/api';
+import type { Attributes, AttributeValue, HrTime, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
+import { encodedJsonOf } from './encoded-attributes.ts';
 
 /** Bits 8 and 9 of OTLP's span flags: it is known whether the other side is remote; it is. */
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
 
-/** Where records are encoded, one after the other. */
-const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 /** A UTF-16 unit is at most three bytes of UTF-8. */
 const MAX_UNIT_BYTES = 3;
-
-const ENCODED_ATTRIBUTES = Symbol('attributes as OTLP JSON');
-
-interface EncodedSpan {
-  [ENCODED_ATTRIBUTES]?: string;
-}
-
-/** Gives a span its attributes in OTLP's JSON; they go out in place of those it has. */
-export function setEncodedAttributes(span: Span & EncodedSpan, json: string): void {
-  span[ENCODED_ATTRIBUTES] = json;
-}
-
-function encodedAttributesOf(span: ReadableSpan & EncodedSpan): string | undefined {
-  return span[ENCODED_ATTRIBUTES];
-}
 
 type TimedEvent = ReadableSpan['events'][number];
 
@@ -43,7 +27,7 @@ export function encodeSpan(span: ReadableSpan): string {
     // The API counts kinds from 0, the protocol from 1: its 0 is "unspecified".
     `"name":${JSON.stringify(span.name)},"kind":${span.kind + 1},` +
     `"startTimeUnixNano":"${toNanos(span.startTime)}","endTimeUnixNano":"${toNanos(span.endTime)}",` +
-    `"attributes":${encodedAttributesOf(span) ?? encodeAttributes(span.attributes)},` +
+    `"attributes":${encodedJsonOf(span.attributes) ?? encodeAttributes(span.attributes)},` +
     `"droppedAttributesCount":${span.droppedAttributesCount},` +
     `"events":[${span.events.map(encodeEvent).join()}],"droppedEventsCount":${span.droppedEventsCount},` +
     `"status":{"code":${status.code}${status.message === undefined ? '' : `,"message":${JSON.stringify(status.message)}`}},` +
@@ -52,44 +36,33 @@ export function encodeSpan(span: ReadableSpan): string {
   );
 }
 
-/**
- * A record as a batch has it, in UTF-8: its span, and after commas the spans of its attempts. One piece, so that they
- * are queued, sent and refused together. It is good until the next call.
- */
-export function encodeRecord(span: ReadableSpan, attempts: readonly ReadableSpan[]): Uint8Array {
-  let json = encodeSpan(span);
-  for (const attempt of attempts) json += `,${encodeSpan(attempt)}`;
-  if (json.length * MAX_UNIT_BYTES > scratch.length) return Buffer.from(json);
-  return scratch.subarray(0, scratch.write(json));
+/** Most records fit into so many bytes. */
+const SCRATCH_BYTES = 64 * 1024;
+
+/** Encodes records, one after another, in memory that it uses again. */
+export class RecordEncoder {
+  readonly #scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+  /**
+   * A record as a batch has it, in UTF-8: its span, then the spans of its attempts, with commas between them. They are
+   * one piece, so that they are queued, sent and refused together. The bytes are valid until the next call.
+   */
+  encode(span: ReadableSpan, attempts: readonly ReadableSpan[]): Uint8Array {
+    let json = encodeSpan(span);
+    for (const attempt of attempts) json += `,${encodeSpan(attempt)}`;
+    if (json.length * MAX_UNIT_BYTES > this.#scratch.length) return Buffer.from(json);
+    return this.#scratch.subarray(0, this.#scratch.write(json));
+  }
 }
 
 /** Attributes as OTLP's list of KeyValue, in JSON; empty and nested values, which we never write, are left out. */
 export function encodeAttributes(attributes: Attributes): string {
   let json = '';
   for (const name in attributes) {
-    const key = toKey(name);
-    const value = encodeValue(key.isDouble, attributes[name]);
-    if (value !== null) json += `${json === '' ? '' : ','}${key.before}${value}}`;
+    const value = encodeValue(isDoubleName(name), attributes[name]);
+    if (value !== null) json += `${json === '' ? '' : ','}{"key":${JSON.stringify(name)},"value":${value}}`;
   }
   return `[${json}]`;
-}
-
-interface EncodedKey {
-  /** `{"key":"…","value":` */
-  readonly before: string;
-  readonly isDouble: boolean;
-}
-
-/** Names come from a fixed list, but for the timings that a replica names: hence the bound. */
-const MAX_KEYS = 512;
-const encodedKeys = new Map<string, EncodedKey>();
-
-function toKey(name: string): EncodedKey {
-  const known = encodedKeys.get(name);
-  if (known !== undefined) return known;
-  const key = { before: `{"key":${JSON.stringify(name)},"value":`, isDouble: isDoubleName(name) };
-  if (encodedKeys.size < MAX_KEYS) encodedKeys.set(name, key);
-  return key;
 }
 
 /** OTLP's AnyValue as JSON, or null for what is none. */

@@ -1,7 +1,8 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
-import { OPERATIONS, PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
+import { PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
+import { toOperation } from '../encode/recorded-endpoint.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { BoundedNames } from './bounded-names.ts';
 import { createCounter, createHistogram } from './metric.ts';
@@ -113,7 +114,7 @@ type RequestSeries = ReturnType<typeof bindAll>;
 function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlScheme: string) {
   const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
   const served = withoutUnknown({
-    [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
+    [SEMCONV.genAiOperationName]: toOperation(endpoint),
     [SEMCONV.genAiProviderName]: PROVIDER_NAME,
     [SEMCONV.genAiRequestModel]: model,
     [RECORD_FIELDS.replica.name]: replica,

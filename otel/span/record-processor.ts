@@ -1,7 +1,7 @@
 import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
-import { encodeRecord } from '../encode/encode-span.ts';
+import { RecordEncoder } from '../encode/encode-span.ts';
 import type { RecordOutlet } from '../queue/record-outlet.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
@@ -12,6 +12,7 @@ import type { TelemetryLog } from '../telemetry-log.ts';
 export class RecordProcessor implements SpanProcessor {
   readonly #outlet: RecordOutlet;
   readonly #log: TelemetryLog;
+  readonly #encoder = new RecordEncoder();
 
   /** By the request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
@@ -43,7 +44,7 @@ export class RecordProcessor implements SpanProcessor {
   #encode(span: ReadableSpan): Uint8Array | undefined {
     try {
       const attempts = this.#attempts.get(span)?.filter(({ ended }) => ended) ?? [];
-      return encodeRecord(span, attempts);
+      return this.#encoder.encode(span, attempts);
     } catch {
       return undefined;
     }

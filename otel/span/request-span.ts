@@ -9,10 +9,12 @@ import {
 import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
-import { setEncodedAttributes } from '../encode/encode-span.ts';
-import type { RecordedEndpoint, RequestRecord } from '../encode/request-record.ts';
+import { toLazyAttributes } from '../encode/encoded-attributes.ts';
+import type { RecordedEndpoint } from '../encode/recorded-endpoint.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
+import { UtcTimestamps } from './utc-timestamps.ts';
 
 /** The span of one proxied request: its ids from the beginning, all else noted until it ends. */
 export interface RequestSpan {
@@ -20,6 +22,8 @@ export interface RequestSpan {
   readonly traceId: string;
   /** When it began: epoch milliseconds. */
   readonly startedEpochMs: number;
+  /** The same as RFC 3339 in UTC. */
+  readonly startedAt: string;
   /** `00-<trace>-<span>-01`. What goes upstream is the attempt's, which is this one without attempt spans. */
   readonly traceparent: string;
   /** Begins an attempt. It must be ended before the request is. */
@@ -65,12 +69,18 @@ export function createRequestSpans(
   makers: SpanMakers,
   { attemptSpans }: { readonly attemptSpans: boolean },
 ): (start: RequestSpanStart) => RequestSpan {
-  const surroundings = { ...makers, encodeAttributes: createAttributesEncoder(), attemptSpans };
-  return (start) => new NotedRequestSpan(start, surroundings);
+  const shared = {
+    ...makers,
+    encodeAttributes: createAttributesEncoder(),
+    timestamps: new UtcTimestamps(),
+    attemptSpans,
+  };
+  return (start) => new NotedRequestSpan(start, shared);
 }
 
-interface Surroundings extends SpanMakers {
+interface SharedBySpans extends SpanMakers {
   readonly encodeAttributes: ReturnType<typeof createAttributesEncoder>;
+  readonly timestamps: UtcTimestamps;
   readonly attemptSpans: boolean;
 }
 
@@ -78,16 +88,16 @@ class NotedRequestSpan implements RequestSpan {
   readonly traceparent: string;
   readonly #ids: SpanIds;
   readonly #start: RequestSpanStart;
-  readonly #with: Surroundings;
+  readonly #shared: SharedBySpans;
   readonly #stopwatch = new Stopwatch();
   #attempts: EndedAttempt[] | null = null;
   #failedAttempts: { readonly facts: FailedAttempt; readonly epochMs: number }[] | null = null;
   #isEnded = false;
 
-  constructor(start: RequestSpanStart, surroundings: Surroundings) {
+  constructor(start: RequestSpanStart, shared: SharedBySpans) {
     this.#start = start;
-    this.#with = surroundings;
-    this.#ids = surroundings.ids.drawIds();
+    this.#shared = shared;
+    this.#ids = shared.ids.drawIds();
     this.traceparent = toTraceparent(this.#ids, '01');
   }
 
@@ -99,8 +109,12 @@ class NotedRequestSpan implements RequestSpan {
     return this.#stopwatch.startedEpochMs;
   }
 
+  get startedAt(): string {
+    return this.#shared.timestamps.toText(this.startedEpochMs);
+  }
+
   startAttempt(start: AttemptStart): AttemptSpan {
-    const { attemptSpans, ids } = this.#with;
+    const { attemptSpans, ids } = this.#shared;
     if (!attemptSpans) return { traceparent: this.traceparent, end: () => undefined };
     const own = { traceId: this.traceId, spanId: ids.drawSpanId() };
     const startedEpochMs = this.#stopwatch.epochMs();
@@ -125,7 +139,7 @@ class NotedRequestSpan implements RequestSpan {
   end(record: Readonly<RequestRecord>, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const { tracer, ids, encodeAttributes } = this.#with;
+    const { tracer, ids, encodeAttributes } = this.#shared;
     const { method, route, incomingTraceparent } = this.#start;
     const { startedEpochMs } = this;
     ids.assign(this.#ids);
@@ -134,9 +148,9 @@ class NotedRequestSpan implements RequestSpan {
       { kind: SpanKind.SERVER, startTime: startedEpochMs, links: toLinks(incomingTraceparent) },
       ROOT_CONTEXT,
     );
-    for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#with, span, attempt);
+    for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#shared, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    setEncodedAttributes(span, encodeAttributes(record, http));
+    Object.assign(span, { attributes: toLazyAttributes(encodeAttributes(record, http)) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedEpochMs + record.e2e_ms);
   }

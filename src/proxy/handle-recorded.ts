@@ -1,4 +1,4 @@
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { Replica } from '../replicas/data/replica.ts';
 import { type ForwardPlan, forward } from './attempt/forward.ts';
 import { failExchange } from './defect.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import { Exchange } from './exchange.ts';

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { decodeRecord, decodeRecords } from '#otel/encode/decode-record.ts';
-import { encodeRecord, encodeSpan } from '#otel/encode/encode-span.ts';
+import { encodeSpan, RecordEncoder } from '#otel/encode/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/encode/envelope.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { recordAttemptSpan } from '#otel/span/attempt-span.ts';
@@ -81,7 +81,7 @@ test('bytes and text of a line are the same record', () => {
 
 test('a line with the spans of its attempts is one record, that of the request', () => {
   const [request, ...attempts] = endSpans(toAttributes(FULL_RECORD, { scheme: 'http' }), 2);
-  const line = encodeRecord(request, attempts);
+  const line = new RecordEncoder().encode(request, attempts);
   expect(decodeRecord(line)).toEqual(FULL_RECORD);
   expect(decodeRecords(exportLine([line, encode(LEAST_RECORD)]))).toEqual([FULL_RECORD, LEAST_RECORD]);
 });

@@ -1,12 +1,19 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
-import { expect, test } from 'vitest';
+import { type ReadableSpan, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { describe, expect, test } from 'vitest';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/encode/attribute-names.ts';
-import { encodeRecord, encodeSpan } from '#otel/encode/encode-span.ts';
+import { encodeSpan, RecordEncoder } from '#otel/encode/encode-span.ts';
 import { createEnvelope, joinBatch } from '#otel/encode/envelope.ts';
 import { recordAttemptSpan } from '#otel/span/attempt-span.ts';
+import { RecordProcessor } from '#otel/span/record-processor.ts';
+import { createRequestSpans } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from './records.ts';
 
@@ -86,7 +93,9 @@ test('a record with attempts is the JSON the SDK would have sent of all its span
   const [first, second, request] = ended;
   if (first === undefined || second === undefined || request === undefined) throw new Error('no spans');
 
-  const ours = joinBatch(createEnvelope(RESOURCE), [encodeRecord(request, [first, second])]).toString();
+  const ours = joinBatch(createEnvelope(RESOURCE), [
+    new RecordEncoder().encode(request, [first, second]),
+  ]).toString();
   const theirs = Buffer.from(JsonTraceSerializer.serializeRequest([request, first, second]) ?? []).toString();
   expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(theirs)));
   expect(first.attributes).toMatchObject({ 'server.address': '::1', 'server.port': 8000 });
@@ -98,3 +107,63 @@ test('a batch of none has an envelope and no spans', () => {
     resourceSpans: [{ scopeSpans: [{ scope: { name: 'spangate' }, spans: [] }] }],
   });
 });
+
+describe('a stock processor beside ours, with the stock exporter', () => {
+  test('sends the same spans with the same attributes', async () => {
+    const posted: string[] = [];
+    const collector = createServer(async (request, response) => {
+      posted.push(await text(request));
+      response.end('{}');
+    });
+    await once(collector.listen(0, '127.0.0.1'), 'listening');
+    const { port } = collector.address() as AddressInfo;
+    const encoded: Buffer[] = [];
+    const outlet = {
+      begin: () => undefined,
+      discard: () => undefined,
+      put: (line: Uint8Array) => void encoded.push(Buffer.from(line)),
+      refuse: () => expect.unreachable(),
+    };
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const ids = new SpanIdSource();
+    const stock = new OTLPTraceExporter({ url: `http://127.0.0.1:${port}/v1/traces` });
+    const provider = new TracerProvider({
+      idGenerator: ids,
+      resource: RESOURCE,
+      spanProcessors: [new RecordProcessor(outlet, log), new SimpleSpanProcessor({ exporter: stock })],
+    });
+    const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+    const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: true });
+    for (const record of [FULL_RECORD, LEAST_RECORD]) {
+      const incomingTraceparent = `00-${LINKED.traceId}-${LINKED.spanId}-01`;
+      const span = startSpan({ method: 'POST', route: '/v1/embeddings', incomingTraceparent });
+      const attempt = {
+        method: 'POST',
+        ordinal: 1,
+        replica: 'vllm-a',
+        url: 'http://replica:8000/v1',
+      } as const;
+      span.startAttempt(attempt).end({ status: 200 });
+      span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'not_connected' });
+      span.end(record, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
+    }
+    await provider.shutdown();
+    collector.close();
+
+    const ours = toSpans(joinBatch(createEnvelope(RESOURCE), encoded).toString());
+    const theirs = posted.flatMap((body) => toSpans(body));
+    expect(theirs).toHaveLength(4);
+    expect(withOurNumbers(theirs.toSorted(bySpanId))).toEqual(ours.toSorted(bySpanId));
+  });
+});
+
+interface SentSpan {
+  readonly spanId: string;
+  readonly attributes: readonly unknown[];
+}
+
+function toSpans(body: string): readonly SentSpan[] {
+  return JSON.parse(body).resourceSpans[0].scopeSpans[0].spans;
+}
+
+const bySpanId = (a: SentSpan, b: SentSpan) => a.spanId.localeCompare(b.spanId);

@@ -10,10 +10,13 @@ import { createExportCounters } from '#otel/queue/export-stats.ts';
 import { createRequestSpans } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import {
+  renderDashboardFields,
   renderMetricDocs,
   renderMetricNames,
   renderNames,
   renderRecordDocs,
+  renderRecordSchema,
+  renderRecordType,
 } from '../../scripts/generate-names.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/registry.ts';
 import { INTERVAL } from './metrics/collected.ts';
@@ -24,8 +27,12 @@ const registry = readRegistry();
 
 const advice = 'run npm run generate';
 
-test('the attribute names and the tables of docs/record.md are up to date', async () => {
+test('everything that lists the fields of a record is up to date', async () => {
   expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
+  expect(await read('otel/encode/request-record.ts'), advice).toBe(renderRecordType(registry));
+  expect(await read('src/admin/record-view.ts'), advice).toBe(renderRecordSchema(registry));
+  const page = await read('src/admin/dashboard/page/record-fields.js');
+  expect(page, advice).toBe(renderDashboardFields(registry));
   const docs = await read('docs/record.md');
   expect(docs, advice).toBe(renderRecordDocs(docs, registry));
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
 import {
   isUsageToBeAsked,
   readUsageWish,

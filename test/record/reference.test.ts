@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
 import { describeRequestText } from '../../src/proxy/request/request-text.ts';

@@ -1,4 +1,5 @@
-import type { RecordedEndpoint, RequestRecord } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
@@ -181,7 +182,7 @@ export class Recording {
     const record: RequestRecord = {
       request_id: requestId,
       trace_id: this.span.traceId,
-      ts: new Date(this.span.startedEpochMs).toISOString(),
+      ts: this.span.startedAt,
       endpoint: this.#endpoint,
       e2e_ms: durationMs,
       status,

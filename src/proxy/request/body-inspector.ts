@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { allowAtMost, MemberLimitError } from '../../json/member-allowance.ts';
 import { Failure } from '../failure.ts';
 import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';

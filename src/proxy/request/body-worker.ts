@@ -1,5 +1,5 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { Failure, type FailureCode } from '../failure.ts';
 import { createPrefixHasher, type PrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import { InspectionQueue } from './inspection-queue.ts';

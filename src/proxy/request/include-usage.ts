@@ -1,4 +1,4 @@
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { Engine } from '../../config/config.ts';
 import { JsonCursor, type Span } from '../../json/cursor.ts';
 import { isPydantic, readFlag } from './engine-flags.ts';

@@ -1,4 +1,4 @@
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../json/cursor.ts';
 import type { MemberAllowance } from '../../json/member-allowance.ts';
 import { Failure } from '../failure.ts';

@@ -1,5 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { BACKSLASH, QUOTE } from '../../json/bytes.ts';
 import { JsonCursor, type Span } from '../../json/cursor.ts';
 import type { MemberAllowance } from '../../json/member-allowance.ts';

@@ -1,4 +1,4 @@
-import type { RecordedEndpoint } from '#otel/encode/request-record.ts';
+import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { Engine } from '../../config/config.ts';
 import { isWhiteSpace } from '../../json/bytes.ts';
 import { readFlag } from '../request/engine-flags.ts';

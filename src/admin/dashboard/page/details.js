@@ -1,55 +1,32 @@
 /** @import { ShownRecord } from './filters.js' */
 import { byId, create } from './dom.js';
 import { formatCount, formatMs } from './format.js';
+import { RECORD_FIELDS } from './record-fields.js';
 
-/** @param {unknown} value */
-const plain = (value) => (Array.isArray(value) ? value.join(', ') : String(value));
-/** @param {unknown} value */
-const duration = (value) => formatMs(Number(value));
-/** @param {unknown} value */
-const count = (value) => formatCount(Number(value));
-/** @param {unknown} value */
-const yesOrNo = (value) => (value === true ? 'yes' : 'no');
+/** @type {Readonly<Record<typeof RECORD_FIELDS[number]['format'], (value: unknown) => string>>} */
+const FORMATS = {
+  plain: (value) => (Array.isArray(value) ? value.join(', ') : String(value)),
+  count: (value) => formatCount(Number(value)),
+  duration: (value) => formatMs(Number(value)),
+  yes_or_no: (value) => (value === true ? 'yes' : 'no'),
+};
 
-/** @type {readonly (readonly [field: keyof ShownRecord, title: string, write: (value: unknown) => string])[]} */
-const FIELDS = [
-  ['status', 'Status', plain],
-  ['error_type', 'Error', plain],
-  ['truncated', 'Broke off', yesOrNo],
-  ['ts', 'Arrived', plain],
-  ['endpoint', 'Endpoint', plain],
-  ['replica', 'Replica', plain],
-  ['attempts', 'Attempts', count],
-  ['model', 'Model', plain],
-  ['tenant', 'Tenant', plain],
-  ['feature', 'Feature', plain],
-  ['stream', 'Streamed', yesOrNo],
-  ['prompt_chars', 'Prompt characters', count],
-  ['prompt_tokens', 'Prompt tokens', count],
-  ['cached_tokens', 'Cached tokens', count],
-  ['completion_tokens', 'Completion tokens', count],
-  ['reasoning_tokens', 'Reasoning tokens', count],
-  ['max_tokens', 'Limit of tokens', count],
-  ['finish_reasons', 'Finish reasons', plain],
-  ['queue_ms', 'Waited for a replica', duration],
-  ['ttft_ms', 'First token', duration],
-  ['gap_p50_ms', 'Gap p50', duration],
-  ['gap_p95_ms', 'Gap p95', duration],
-  ['e2e_ms', 'Latency', duration],
-  ['request_id', 'Request id', plain],
-  ['client_request_id', "Client's request id", plain],
-  ['trace_id', 'Trace id', plain],
-];
+const FIRST = ['status', 'error_type', 'truncated'];
+const LAST = ['request_id', 'client_request_id', 'trace_id'];
+/** @param {string} field */
+const rankOf = (field) => (FIRST.includes(field) ? 0 : LAST.includes(field) ? 2 : 1);
+
+const FIELDS = RECORD_FIELDS.toSorted((a, b) => rankOf(a.field) - rankOf(b.field));
 
 /**
  * Opens the dialog with all that is known of a request.
  * @param {ShownRecord} record
  */
 export function showDetails(record) {
-  const known = FIELDS.filter(([field]) => record[field] !== undefined);
+  const known = FIELDS.filter(({ field }) => record[field] !== undefined);
   byId('details-fields', HTMLElement).replaceChildren(
-    ...known.map(([field, title, write]) =>
-      create('div', {}, create('dt', {}, title), create('dd', {}, write(record[field]))),
+    ...known.map(({ field, title, format }) =>
+      create('div', {}, create('dt', {}, title), create('dd', {}, FORMATS[format](record[field]))),
     ),
   );
   byId('details', HTMLDialogElement).showModal();
