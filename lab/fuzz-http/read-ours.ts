@@ -57,7 +57,7 @@ export function readWithOurs(input: Input): Reading {
           body.start(head.framing);
           at = end;
         }
-        at = body.readTogether(arrived, at, sink);
+        at = body.read(arrived, at, sink);
         if (!body.isDone) break;
         finish(message);
       }

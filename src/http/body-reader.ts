@@ -72,9 +72,9 @@ export class BodyReader {
   #leftBytes = 0;
   #sizeDigits = 0;
   #lineBytes = 0;
-  /** Where the pieces of the present read are, as far as `readTogether` has moved them together. */
-  #togetherStart = 0;
-  #togetherEnd = 0;
+  /** Where the body's bytes of the present read are, as far as they are moved together. */
+  #joinedStart = -1;
+  #joinedEnd = -1;
 
   /** `maxLineBytes` bounds the line of a chunk's size with its extensions, `maxTrailerBytes` the trailer section. */
   constructor(limits: { readonly maxLineBytes?: number; readonly maxTrailerBytes?: number } = {}) {
@@ -113,39 +113,32 @@ export class BodyReader {
   }
 
   /**
-   * Takes bytes from `start`, gives those of the body to the sink, and returns the offset of the first byte that is
-   * not the body's. Throws HttpError('malformed'); the reader is of no use then until the next `start`.
+   * Takes bytes from `start`, gives those of the body to the sink in one view, and returns the offset of the first byte
+   * behind the body. Chunks are moved together in `bytes`, over their framing: who reads events gets 16 chunks at
+   * once, not in 16 pieces. Throws HttpError('malformed'); then the reader is of no use until the next `start`.
    */
   read(bytes: Buffer, start: number, sink: BodySink): number {
-    return this.#read(bytes, start, sink);
-  }
-
-  /**
-   * The same, but gives the sink all of the body that this read holds in one view: chunks are moved together in
-   * `bytes`, over what framed them. Whoever reads events gets a read of 16 chunks at once, not in 16 pieces.
-   */
-  readTogether(bytes: Buffer, start: number, sink: BodySink): number {
-    this.#togetherStart = this.#togetherEnd = -1;
+    this.#joinedStart = this.#joinedEnd = -1;
     try {
-      return this.#read(bytes, start, null);
+      return this.#read(bytes, start);
     } finally {
-      // What came before a fault is the body's all the same.
-      if (this.#togetherStart !== -1) sink.onData(viewOf(bytes, this.#togetherStart, this.#togetherEnd));
+      // What came before a fault belongs to the body all the same.
+      if (this.#joinedStart !== -1) sink.onData(viewOf(bytes, this.#joinedStart, this.#joinedEnd));
     }
   }
 
-  #read(bytes: Buffer, start: number, sink: BodySink | null): number {
+  #read(bytes: Buffer, start: number): number {
     let at = start;
     while (at < bytes.length) {
       switch (this.#state) {
         case DONE:
           return at;
         case UNTIL_CLOSE:
-          this.#give(bytes, at, bytes.length, sink);
+          this.#join(bytes, at, bytes.length);
           return bytes.length;
         case DATA_OF_LENGTH:
         case DATA:
-          at = this.#readData(bytes, at, sink);
+          at = this.#readData(bytes, at);
           break;
         case TRAILERS:
           at = this.#trailers.read(bytes, at);
@@ -174,24 +167,22 @@ export class BodyReader {
     this.#lineBytes = 0;
   }
 
-  #readData(bytes: Buffer, start: number, sink: BodySink | null): number {
+  #readData(bytes: Buffer, start: number): number {
     const end = Math.min(bytes.length, start + this.#leftBytes);
     this.#leftBytes -= end - start;
     if (this.#leftBytes === 0) this.#state = this.#state === DATA ? DATA_CR : DONE;
-    this.#give(bytes, start, end, sink);
+    this.#join(bytes, start, end);
     return end;
   }
 
-  /** Without a sink, the piece is moved behind the one before. */
-  #give(bytes: Buffer, start: number, end: number, sink: BodySink | null): void {
-    if (sink !== null) {
-      sink.onData(viewOf(bytes, start, end));
-    } else if (this.#togetherStart === -1) {
-      this.#togetherStart = start;
-      this.#togetherEnd = end;
+  /** Moves a piece of the body behind the piece before it. */
+  #join(bytes: Buffer, start: number, end: number): void {
+    if (this.#joinedStart === -1) {
+      this.#joinedStart = start;
+      this.#joinedEnd = end;
     } else {
-      bytes.copyWithin(this.#togetherEnd, start, end);
-      this.#togetherEnd += end - start;
+      bytes.copyWithin(this.#joinedEnd, start, end);
+      this.#joinedEnd += end - start;
     }
   }
 

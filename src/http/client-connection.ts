@@ -1,15 +1,10 @@
 import type { Socket } from 'node:net';
-import { BodyReader, type BodySink } from './body-reader.ts';
 import type { DeadlineClock, Timed } from './deadline-clock.ts';
 import { findHeadEnd, parseRequestHead, type RequestHead } from './head.ts';
 import { HttpError } from './http-error.ts';
-import {
-  type ExchangeConnection,
-  type ExchangeEnd,
-  HttpExchange,
-  type RequestBodySink,
-} from './http-exchange.ts';
+import { type ExchangeConnection, type ExchangeEnd, HttpExchange } from './http-exchange.ts';
 import { REFUSALS, type Refusal, toRefusalText } from './refusal.ts';
+import { RequestBody, type RequestBodySink } from './request-body.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 import { writeMessage } from './write-message.ts';
 
@@ -55,26 +50,20 @@ const NEVER = Number.POSITIVE_INFINITY;
  */
 type State = 'idle' | 'head' | 'exchange' | 'lingering' | 'closed';
 
-/** What becomes of the body of the present request. */
-type BodyState = 'unclaimed' | 'read' | 'discarded' | 'stopped' | 'done';
-
 /**
  * One connection of a client: reads one request after the other, each when the response before it was sent. Whoever
  * sends requests faster is not read from.
  */
-export class ClientConnection implements ExchangeConnection, Timed, BodySink {
+export class ClientConnection implements ExchangeConnection, Timed {
   deadlineMs: number;
   clockIndex = -1;
   readonly #socket: Socket;
   readonly #context: ClientConnectionContext;
-  readonly #body = new BodyReader();
+  readonly #body = new RequestBody();
   /** A part of a head, a body that nobody has claimed yet, or requests behind the present one. */
   readonly #unread = new UnreadBytes();
   #state: State = 'idle';
-  #bodyState: BodyState = 'done';
   #exchange: HttpExchange | null = null;
-  #sink: RequestBodySink | null = null;
-  #discardedBytes = 0;
   #isReading = false;
   /** Bytes handed to the system when it was last looked at whether the client takes any. */
   #sentBytes = 0;
@@ -155,33 +144,30 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   canKeep(): boolean {
     if (this.#context.phase !== 'serving' || this.#exchange?.head.keepsAlive !== true) return false;
     // Nobody wants the body; what lies here of it may be all.
-    if (this.#bodyState === 'unclaimed') this.discardBody();
-    return this.#bodyState === 'done' || this.#bodyState === 'read';
+    if (this.#body.state === 'unclaimed') this.discardBody();
+    return this.#body.state === 'done' || this.#body.state === 'claimed';
   }
 
   readBody(sink: RequestBodySink, timeoutMs: number): void {
-    this.#sink = sink;
-    if (this.#bodyState === 'done') {
+    if (this.#body.state === 'done') {
       sink.onEnd();
       return;
     }
-    this.#bodyState = 'read';
+    this.#body.claim(sink);
     this.deadlineMs = this.#context.clock.recentMs + timeoutMs;
     if (this.#exchange?.head.expectsContinue === true) this.#socket.write(CONTINUE, 'latin1');
     this.#readUnreadBody();
   }
 
   discardBody(): void {
-    if (this.#bodyState === 'done') return;
-    this.#sink = null;
-    this.#bodyState = 'discarded';
+    if (this.#body.state === 'done') return;
+    this.#body.discard();
     this.#readUnreadBody();
   }
 
   stopReadingBody(): void {
-    if (this.#bodyState === 'done') return;
-    this.#sink = null;
-    this.#bodyState = 'stopped';
+    if (this.#body.state === 'done') return;
+    this.#body.stop();
     this.#noteSending();
   }
 
@@ -206,12 +192,6 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
     }
   }
 
-  /** A piece of the present body. */
-  onData(view: Buffer): void {
-    if (this.#bodyState === 'read') this.#sink?.onData(view);
-    else this.#discardedBytes += view.length;
-  }
-
   // What comes from the socket.
 
   #onRead(read: Buffer): void {
@@ -229,14 +209,28 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
         break;
       }
       case 'exchange':
-        if (this.#bodyState === 'read' || this.#bodyState === 'discarded') this.#readBody(read, 0);
-        else if (this.#bodyState === 'stopped') this.#discard(read.length);
-        else this.#keepUnread(read);
+        this.#onReadInExchange(read);
         break;
       case 'lingering':
         this.#discard(read.length);
         break;
       case 'closed':
+        break;
+    }
+  }
+
+  #onReadInExchange(read: Buffer): void {
+    switch (this.#body.state) {
+      case 'claimed':
+      case 'discarded':
+        this.#readBody(read);
+        break;
+      case 'stopped':
+        this.#discard(read.length);
+        break;
+      case 'unclaimed':
+      case 'done':
+        this.#keepUnread(read);
         break;
     }
   }
@@ -279,10 +273,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   #beginExchange(head: RequestHead): void {
     this.#state = 'exchange';
     this.deadlineMs = NEVER;
-    this.#discardedBytes = 0;
-    this.#sink = null;
     this.#body.start(head.framing);
-    this.#bodyState = this.#body.isDone ? 'done' : 'unclaimed';
     const exchange = new HttpExchange(head, this, this.#context.clock.nowMs());
     this.#exchange = exchange;
     if (head.method === 'CONNECT') {
@@ -294,35 +285,33 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   #readUnreadBody(): void {
-    if (this.#unread.length > 0) this.#readBody(this.#unread.take(), 0);
+    if (this.#unread.length > 0) this.#readBody(this.#unread.take());
   }
 
-  #readBody(bytes: Buffer, start: number): void {
+  #readBody(bytes: Buffer): void {
     let end: number;
     try {
-      end = this.#body.readTogether(bytes, start, this);
+      end = this.#body.read(bytes);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
       this.#endMalformed();
       return;
     }
     if (this.#exchange === null) return;
-    if (!this.#body.isDone) {
-      if (this.#discardedBytes > this.#context.settings.maxDiscardedBytes) this.#giveUpBody();
+    if (!this.#body.isComplete) {
+      if (this.#body.discardedBytes > this.#context.settings.maxDiscardedBytes) this.#giveUpBody();
       return;
     }
     // Before the sink is told: it may answer at once.
     if (end < bytes.length) this.#keepUnread(bytes.subarray(end));
-    const sink = this.#bodyState === 'read' ? this.#sink : null;
-    this.#sink = null;
-    this.#bodyState = 'done';
+    const sink = this.#body.finish();
     this.deadlineMs = NEVER;
     sink?.onEnd();
   }
 
   /** More of an unwanted body came than is thrown away: if its answer is out, the connection ends. */
   #giveUpBody(): void {
-    this.#bodyState = 'stopped';
+    this.#body.stop();
     if (this.#exchange?.isEnded === true) this.destroy();
     else this.#socket.pause();
   }
@@ -333,8 +322,8 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   #discard(sizeBytes: number): void {
-    this.#discardedBytes += sizeBytes;
-    if (this.#discardedBytes <= this.#context.settings.maxDiscardedBytes) return;
+    this.#body.countDiscarded(sizeBytes);
+    if (this.#body.discardedBytes <= this.#context.settings.maxDiscardedBytes) return;
     if (this.#state === 'lingering') this.destroy();
     else this.#socket.pause();
   }
@@ -345,7 +334,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   #onDrain(): void {
-    this.deadlineMs = this.#bodyState === 'read' ? this.deadlineMs : NEVER;
+    if (this.#body.state !== 'claimed') this.deadlineMs = NEVER;
     this.#exchange?.onDrain?.();
   }
 
@@ -366,9 +355,9 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   }
 
   #onExchangeDeadline(): void {
-    if (this.#bodyState === 'read') {
-      const sink = this.#sink;
-      this.stopReadingBody();
+    if (this.#body.state === 'claimed') {
+      const sink = this.#body.stop();
+      this.#noteSending();
       sink?.onTimeout();
     } else if (this.#socket.bytesWritten - this.#socket.writableLength > this.#sentBytes) this.#noteSending();
     else this.destroy();
@@ -376,7 +365,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
 
   /** From now on the client has so long to take something of what is sent to it. */
   #noteSending(): void {
-    if (this.#bodyState === 'read') return;
+    if (this.#body.state === 'claimed') return;
     this.#sentBytes = this.#socket.bytesWritten - this.#socket.writableLength;
     this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.sendTimeoutMs;
   }
@@ -384,7 +373,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   /** The response was handed to the system whole. */
   #endExchange(isKept: boolean): void {
     if (this.#exchange === null) return;
-    const canGoOn = isKept && this.#bodyState === 'done' && this.#context.phase !== 'ending';
+    const canGoOn = isKept && this.#body.state === 'done' && this.#context.phase !== 'ending';
     this.#finish('sent');
     if (this.#state !== 'exchange') return;
     if (!canGoOn) {
@@ -423,7 +412,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   /** Answers where there is no request to answer to, and closes. */
   #refuse(refusal: Refusal): void {
     this.#finish('malformed');
-    this.#bodyState = 'stopped';
+    this.#body.stop();
     this.#socket.write(toRefusalText(refusal), 'latin1');
     this.#linger();
   }
@@ -431,7 +420,7 @@ export class ClientConnection implements ExchangeConnection, Timed, BodySink {
   #finish(end: ExchangeEnd): void {
     const exchange = this.#exchange;
     this.#exchange = null;
-    this.#sink = null;
+    this.#body.forgetSink();
     exchange?.finish(end, this.#context.clock.nowMs());
   }
 

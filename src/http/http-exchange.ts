@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import type { BodySink } from './body-reader.ts';
 import type { Fields } from './fields.ts';
 import type { RequestHead } from './head.ts';
+import type { RequestBodySink } from './request-body.ts';
 import { sizeOf } from './write-message.ts';
 
 /**
@@ -9,14 +9,6 @@ import { sizeOf } from './write-message.ts';
  * of its request was no valid HTTP and the connection answered so.
  */
 export type ExchangeEnd = 'sent' | 'closed' | 'malformed';
-
-/** Who reads the body of a request. */
-export interface RequestBodySink extends BodySink {
-  /** The body is complete. */
-  onEnd(): void;
-  /** It did not come in time. Nothing more of it is read. */
-  onTimeout(): void;
-}
 
 /** The head of a response as it is to be sent. */
 export interface OutgoingHead {

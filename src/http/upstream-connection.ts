@@ -214,7 +214,7 @@ export class UpstreamConnection implements Timed {
     // Whoever handles the head may have closed the connection.
     if (this.#state !== 'body' || this.#handler !== handler) return;
     this.#noteHeard(nowMs);
-    if (!this.#body.isDone) at = this.#body.readTogether(bytes, at, handler);
+    if (!this.#body.isDone) at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);
     else handler.onReadEnd();

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Fields } from '../../src/http/fields.ts';
 import type { ResponseHead } from '../../src/http/head.ts';
-import type { HttpExchange, RequestBodySink } from '../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../src/http/http-exchange.ts';
+import type { RequestBodySink } from '../../src/http/request-body.ts';
 import type {
   ResponseHandler,
   UpstreamConnection,

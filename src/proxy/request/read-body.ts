@@ -1,4 +1,5 @@
-import type { HttpExchange, RequestBodySink } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { RequestBodySink } from '../../http/request-body.ts';
 import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
