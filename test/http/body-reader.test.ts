@@ -101,7 +101,7 @@ describe('a chunked body', () => {
     ['several extensions', '5;a=b;c;d="e";f=g\r\nhello\r\n0\r\n\r\n', ['hello']],
   ] as const)('may have %s, and ends behind its trailer section', ([, text, views]) => {
     expect(readBody(CHUNKED, [`${text}GET`])).toEqual({
-      views: [views.join('')],
+      views: views.length === 0 ? [] : [views.join('')],
       restBytes: 3,
       isDone: true,
       trailers: [],
