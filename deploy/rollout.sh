@@ -3,21 +3,21 @@
 #
 #   rollout.sh [--admin URL]... [--timeout 10m] [--force] REPLICA... -- COMMAND [ARG...]
 #
-# For each replica, in this order: the gateway drains it and waits until nothing is in flight on it, COMMAND ARG...
-# REPLICA restarts it, the gateway undrains it and asks it until it answers. COMMAND must not end before the replica
-# serves again, and fail if it does not come to that. The first failure ends the rollout; the replica concerned stays
-# drained. A replica is not restarted while no other one of some model of it answers.
+# For each replica, in this order: the gateway drains it and waits until nothing is in flight on it; COMMAND ARG...
+# REPLICA restarts it; the gateway undrains it and asks it until it answers. COMMAND must not end before the replica
+# serves again, and must fail if it never does. The first failure ends the rollout, and that replica stays drained.
+# A replica is not restarted if, for one of its models, no other replica answers.
 #
-# --admin     address of a gateway's admin API; once for each gateway that does not share drains with the others.
-#             Without it, the gateway of the configuration file in SVC_CONFIG.
-# --timeout   how long one replica may take to become idle (default 10m): longer than your longest answer.
-# --force     restart a replica although no other one of some model of it answers: requests for it will fail.
+# --admin     address of a gateway's admin API. Repeat it for each gateway that does not share drains with the others.
+#             Default: the gateway of the configuration file in SVC_CONFIG.
+# --timeout   how long one replica may take to become idle (default 10m): longer than your longest response.
+# --force     restart a replica even if no other replica of one of its models answers: requests for it will fail.
 #
 # SVC_ADMIN_TOKEN is the token of the admin API. GATEWAY is the command to call (default: gateway).
 set -euo pipefail
 
 timeout=10m
-back=2m # for the gateway to answer, and to find a replica behind a name again
+back=2m # time for the gateway to answer, and to find a replica behind a DNS name again
 unless_last=(--unless-last)
 admins=()
 replicas=()
