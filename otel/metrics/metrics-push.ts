@@ -12,9 +12,9 @@ import {
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { Clock } from '../clock.ts';
+import { toErrorCode } from '../errors.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
-import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
 /** Series in one call, or a piece more: serializing them takes a millisecond or two, and nothing else runs meanwhile. */

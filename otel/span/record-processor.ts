@@ -1,23 +1,23 @@
 import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
-import { encodeRecord } from '../encode/encode-span.ts';
-import type { RecordOutlet } from '../queue/record-outlet.ts';
+import { encodeRecord, recordOf } from '../encode/encode-span.ts';
+import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
 /**
  * Where a request's span leaves the SDK: encoded at once, so that no batch ever stalls the event loop, and handed to
- * the outlet. Never throws: the SDK would pass it on to the request.
+ * the consumer. Never throws: the SDK would pass it on to the request.
  */
 export class RecordProcessor implements SpanProcessor {
-  readonly #outlet: RecordOutlet;
+  readonly #consumer: RecordConsumer;
   readonly #log: TelemetryLog;
 
   /** By the request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
 
-  constructor(outlet: RecordOutlet, log: TelemetryLog) {
-    this.#outlet = outlet;
+  constructor(consumer: RecordConsumer, log: TelemetryLog) {
+    this.#consumer = consumer;
     this.#log = log;
   }
 
@@ -32,27 +32,27 @@ export class RecordProcessor implements SpanProcessor {
 
   onEnd(span: ReadableSpan): void {
     if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
-    const line = this.#encode(span);
-    if (line !== undefined) this.#outlet.put(line);
-    else {
-      this.#outlet.refuse();
+    const record = recordOf(span);
+    if (record === undefined) return;
+    const encodedSpan = this.#encode(span);
+    this.#consumer.consume({ record, encodedSpan });
+    if (encodedSpan === null)
       this.#log.error({ trace_id: span.spanContext().traceId }, 'record could not be encoded');
-    }
   }
 
-  #encode(span: ReadableSpan): Uint8Array | undefined {
+  #encode(span: ReadableSpan): Uint8Array | null {
     try {
       const attempts = this.#attempts.get(span)?.filter(({ ended }) => ended) ?? [];
       return encodeRecord(span, attempts);
     } catch {
-      return undefined;
+      return null;
     }
   }
 
-  /** The drain loop alone decides when a batch leaves; only shutdown hurries it. */
+  /** The export loop alone decides when a batch is sent; only shutdown hurries it. */
   async forceFlush(): Promise<void> {}
 
-  /** The drain loop is stopped before the SDK is: nothing is left to do here. */
+  /** The export loop is stopped before the SDK is: nothing is left to do here. */
   async shutdown(): Promise<void> {}
 }
 

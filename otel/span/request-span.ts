@@ -9,7 +9,7 @@ import {
 import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
-import { setEncodedAttributes } from '../encode/encode-span.ts';
+import { setEncodedRecord } from '../encode/encode-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
@@ -136,7 +136,7 @@ class NotedRequestSpan implements RequestSpan {
     );
     for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#with, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    setEncodedAttributes(span, encodeAttributes(record, http));
+    setEncodedRecord(span, { record, attributesJson: encodeAttributes(record, http) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedEpochMs + record.e2e_ms);
   }

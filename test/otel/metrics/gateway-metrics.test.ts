@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const COLLECTOR = new URL('http://collector.example:4318/v1/traces');
@@ -15,8 +15,8 @@ const PROCESSOR = {
   'otel.component.name': 'spangate.RecordProcessor/0',
 };
 
-const toState = (counts: Partial<ReturnType<typeof createExportCounters>>, queued = 0, inflight = 0) => ({
-  stats: { ...createExportCounters(), ...counts, queued },
+const toState = (counts: Partial<ExportCounters['values']>, queued = 0, inflight = 0) => ({
+  stats: { ...new ExportCounters().values, ...counts, queued },
   queueCapacity: 16_384,
   inflight,
 });

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type Metrics, type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';
@@ -19,7 +19,7 @@ async function start(push: MetricsSettings['push']) {
       waiting: () => 0,
       workerEnds: () => ({ ended: 0, hung: 0 }),
       exportState: () => ({
-        stats: { ...createExportCounters(), recorded: 3, queued: 1 },
+        stats: { ...new ExportCounters().values, recorded: 3, queued: 1 },
         queueCapacity: 16_384,
         inflight: 0,
       }),
