@@ -15,7 +15,7 @@ const CLIENT_SPAN = '00f067aa0ba902b7';
 
 let collector: FakeCollector;
 let directory: string;
-/** The queue and the export, and the recorder of a thread that serves requests. */
+/** Telemetry, and the recorder of a thread that serves requests. */
 type Started = Telemetry & Omit<Recorder, 'shutdown'>;
 
 const running: Telemetry[] = [];
@@ -30,7 +30,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Telemetry that sends each record at once, but for what the test says. */
+/** Telemetry that sends each record at once, unless the test sets something else. */
 async function start(
   settings: Partial<TelemetrySettings & RecorderSettings> = {},
   log = createQuietLog(),
@@ -165,7 +165,7 @@ describe('a caller’s traceparent', () => {
   });
 });
 
-test('requests without a record get a traceparent that asks nobody to record', async () => {
+test('a request without a record gets a traceparent that is not sampled', async () => {
   const telemetry = await start();
   const traceparents = [telemetry.createUnsampledTraceparent(), telemetry.createUnsampledTraceparent()];
   expect(new Set(traceparents).size).toBe(2);
@@ -218,13 +218,13 @@ describe('the resource', () => {
     return collector.spans[0]?.resource;
   }
 
-  test('is that of a service called spangate, and tells nothing of the machine', async () => {
+  test('is that of a service called spangate, without facts about the machine', async () => {
     const resource = await receive({});
     expect(resource?.['service.name']).toBe('spangate');
     expect(Object.keys(resource ?? {}).filter((name) => /^(process|host|os)\./.test(name))).toEqual([]);
   });
 
-  test('takes what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say, the latter over the former', async () => {
+  test('has OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME; the latter takes precedence', async () => {
     expect(
       await receive({
         OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,deployment.environment.name=pr%2Dod',
@@ -233,7 +233,7 @@ describe('the resource', () => {
     ).toMatchObject({ 'service.name': 'edge', 'deployment.environment.name': 'pr-od' });
   });
 
-  test('takes a name set in code over every variable', async () => {
+  test('has the name that is set in code rather than that of a variable', async () => {
     expect(await receive({ OTEL_SERVICE_NAME: 'edge' }, { serviceName: 'mine' })).toMatchObject({
       'service.name': 'mine',
     });

@@ -73,17 +73,17 @@ test('what was encoded is decoded as it was, for any record', () => {
   );
 });
 
-test('bytes and text of a line are the same record', () => {
-  const line = encode(FULL_RECORD);
-  expect(decodeRecord(line)).toEqual(FULL_RECORD);
-  expect(decodeRecord(Buffer.from(line).toString())).toEqual(FULL_RECORD);
+test('the bytes and the text of an encoded span are the same record', () => {
+  const encodedSpan = encode(FULL_RECORD);
+  expect(decodeRecord(encodedSpan)).toEqual(FULL_RECORD);
+  expect(decodeRecord(Buffer.from(encodedSpan).toString())).toEqual(FULL_RECORD);
 });
 
-test('a line with the spans of its attempts is one record, that of the request', () => {
+test('an encoded span with those of its attempts is one record, that of the request', () => {
   const [request, ...attempts] = endSpans(toAttributes(FULL_RECORD, { scheme: 'http' }), 2);
-  const line = encodeRecord(request, attempts);
-  expect(decodeRecord(line)).toEqual(FULL_RECORD);
-  expect(decodeRecords(exportLine([line, encode(LEAST_RECORD)]))).toEqual([FULL_RECORD, LEAST_RECORD]);
+  const encodedSpan = encodeRecord(request, attempts);
+  expect(decodeRecord(encodedSpan)).toEqual(FULL_RECORD);
+  expect(decodeRecords(exportLine([encodedSpan, encode(LEAST_RECORD)]))).toEqual([FULL_RECORD, LEAST_RECORD]);
 });
 
 test('a batch in a file is its records in their order', () => {
@@ -114,27 +114,29 @@ test("an engine's own names of timings stay members, whatever they are", () => {
 
 test.each([
   ['nothing', ''],
-  ['a line that was cut', Buffer.from(encode(LEAST_RECORD)).subarray(0, -1)],
+  ['an encoded span that was cut', Buffer.from(encode(LEAST_RECORD)).subarray(0, -1)],
   ['no JSON', '\u0000'],
   ['another span', encodeSpan(endSpans({ 'gateway.replica': 'a', 'gateway.was_drained': true })[0])],
   ['a span without attributes', '{"name":"POST"}'],
   ['attributes that are no list', '{"attributes":{"key":"gateway.status"}}'],
   ['a value that is none', '{"attributes":[{"key":"gateway.status","value":200},null,7]}'],
   ['a number', '7'],
-])('%s is no record', (_what, line) => {
-  expect(decodeRecord(line)).toBeNull();
+])('%s is no record', (_what, encodedSpan) => {
+  expect(decodeRecord(encodedSpan)).toBeNull();
 });
 
 test('a record whose required field has another type is none', () => {
-  const line = Buffer.from(encode(LEAST_RECORD)).toString();
-  expect(decodeRecord(line.replace('{"intValue":"200"}', '{"stringValue":"200"}'))).toBeNull();
-  expect(decodeRecord(line.replace('{"intValue":"200"}', '{"intValue":"2e99"}'))).toBeNull();
+  const encodedSpan = Buffer.from(encode(LEAST_RECORD)).toString();
+  expect(decodeRecord(encodedSpan.replace('{"intValue":"200"}', '{"stringValue":"200"}'))).toBeNull();
+  expect(decodeRecord(encodedSpan.replace('{"intValue":"200"}', '{"intValue":"2e99"}'))).toBeNull();
 });
 
 test('an optional field of another type is left out', () => {
-  const line = Buffer.from(encode(FULL_RECORD)).toString();
+  const encodedSpan = Buffer.from(encode(FULL_RECORD)).toString();
   const { model: _model, ...others } = FULL_RECORD;
-  expect(decodeRecord(line.replace('{"stringValue":"llama-3.3-70b"}', '{"intValue":"3"}'))).toEqual(others);
+  expect(decodeRecord(encodedSpan.replace('{"stringValue":"llama-3.3-70b"}', '{"intValue":"3"}'))).toEqual(
+    others,
+  );
 });
 
 test('a line of a file that is no TracesData is told from one without records', () => {

@@ -75,11 +75,11 @@ test('headers, time-out and compression come from the variables, the signal’s 
   });
 });
 
-test('a header that HTTP does not allow is an error that keeps the value to itself', async () => {
+test('a header that HTTP does not allow is an error without its value', async () => {
   await expect(read({ HEADERS: 'x-secret=top%0Asecret' })).rejects.toThrow(/^[^\n]*"x-secret" is not valid$/);
 });
 
-test('a time-out and a compression that cannot be are warned of, and the defaults hold', async () => {
+test('an invalid time-out or compression is logged, and the default holds', async () => {
   const { timeoutMs, compression, lines } = await read({ TIMEOUT: '-5', COMPRESSION: 'brotli' });
   expect({ timeoutMs, compression }).toEqual({ timeoutMs: 10_000, compression: 'none' });
   expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
@@ -112,7 +112,7 @@ describe('certificates', () => {
     },
   );
 
-  test('that are none are an error at the start', async () => {
+  test('that are invalid are an error at the start', async () => {
     const variables = { ENDPOINT: 'https://c', CERTIFICATE: join(directory, 'garbage.pem') };
     await expect(read(variables)).rejects.toThrow(
       'the certificates or the key for the export cannot be used',

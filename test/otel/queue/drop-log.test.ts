@@ -10,7 +10,7 @@ function createFullQueue() {
   return { queue, log, dropLog: new DropLog(queue, log) };
 }
 
-test('dropping is one line when it begins, and one with the number when the queue is half empty', () => {
+test('dropping is logged once when it begins, and once with the number when the queue is half empty', () => {
   const { queue, log, dropLog } = createFullQueue();
   for (let index = 0; index < 3; index += 1) dropLog.dropped(1);
   queue.remove(1);
@@ -22,7 +22,7 @@ test('dropping is one line when it begins, and one with the number when the queu
   expect(log.lines.slice(1)).toMatchObject([{ level: 'warn', fields: { dropped: 3 } }]);
 });
 
-test('dropping that goes on to the end is told of at the end', () => {
+test('dropping that goes on until the end is logged at the end', () => {
   const { log, dropLog } = createFullQueue();
   dropLog.dropped(1);
   dropLog.end();

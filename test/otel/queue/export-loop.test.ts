@@ -16,7 +16,7 @@ const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxM
 
 const EMPTY_SPOOL: Spool = { next: async () => undefined, put: async () => 0 };
 
-/** A loop over a scripted collector that notes what it was sent, each record being a number. */
+/** A loop with a scripted collector, which keeps the batches it gets. Each record is a number. */
 function startLoop({ settings = SETTINGS, capacity = 100, random = (): number => 0.5 } = {}) {
   const clock = new VirtualClock();
   const queue = createRecordQueue({ capacity, capacityBytes: 100_000_000 });
@@ -54,7 +54,7 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     answerWith(next: typeof answer) {
       answer = next;
     },
-    /** Queues records whose encoded spans are `sizeBytes` long, if the number is shorter. */
+    /** Queues records whose encoded spans are `sizeBytes` long, or longer if the number is. */
     offer(count: number, sizeBytes = 0) {
       for (let index = 0; index < count; index += 1) {
         counters.add('recorded');
@@ -67,7 +67,7 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
   };
 }
 
-describe('a batch leaves', () => {
+describe('a batch is sent', () => {
   test('when its first record has waited for the interval, and not before', async () => {
     const { clock, batches, offer } = startLoop();
     await settle();
@@ -95,7 +95,7 @@ describe('a batch leaves', () => {
     expect(batches[2]).toEqual([6]);
   });
 
-  test('at once when the record that fills it comes while the others wait', async () => {
+  test('at once when a record fills it while the others wait', async () => {
     const { batches, offer } = startLoop();
     offer(2);
     await settle();
@@ -119,8 +119,8 @@ describe('a batch leaves', () => {
   });
 });
 
-describe('a batch the collector could not take', () => {
-  test('is sent again, the same records, at growing distances, until it is taken', async () => {
+describe('a batch that the collector cannot accept', () => {
+  test('is sent again with the same records, at growing intervals, until it is accepted', async () => {
     const { clock, batches, offer, answerWith, counters, queue } = startLoop();
     answerWith(() => UNAVAILABLE);
     offer(3);
@@ -139,7 +139,7 @@ describe('a batch the collector could not take', () => {
     expect(counters.values).toMatchObject({ failedCalls: 7, exported: 3, rejected: 0 });
   });
 
-  test('waits as long as Retry-After says, though the back-off would be shorter', async () => {
+  test('waits as long as Retry-After says, even if the back-off would be shorter', async () => {
     const { clock, offer, answerWith } = startLoop({ random: () => 0 });
     answerWith(() => ({ kind: 'answered', status: 429, retryAfterMs: 30_000 }));
     offer(3);
@@ -147,7 +147,7 @@ describe('a batch the collector could not take', () => {
     expect(clock.sleepsMs).toEqual([30_000]);
   });
 
-  test('makes one warning of an outage, and one line when it is over', async () => {
+  test('logs one warning for an outage, and one line when it is over', async () => {
     const { clock, offer, answerWith, log } = startLoop();
     answerWith(() => UNAVAILABLE);
     offer(3);
@@ -164,7 +164,7 @@ describe('a batch that is too large', () => {
   const takeUpTo = (count: number) => (encodedSpans: readonly Uint8Array[]) =>
     encodedSpans.length > count ? TOO_LARGE : TAKEN;
 
-  test('is halved until the collector takes it, and what follows is sent as small', async () => {
+  test('is halved until the collector accepts it, and later batches are as small', async () => {
     const { batches, offer, answerWith, counters, clock } = startLoop({ settings });
     answerWith(takeUpTo(2));
     offer(8, 100);
@@ -174,7 +174,7 @@ describe('a batch that is too large', () => {
     expect(counters.values).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
   });
 
-  test('is rejected once it is a single record, alone', async () => {
+  test('is rejected once it is a single record; no other record is', async () => {
     const { offer, answerWith, counters, queue, clock } = startLoop({ settings });
     answerWith((encodedSpans) => (encodedSpans.some(({ length }) => length > 500) ? TOO_LARGE : TAKEN));
     offer(3, 100);
@@ -185,7 +185,7 @@ describe('a batch that is too large', () => {
     expect(queue.size).toBe(0);
   });
 
-  test('makes later batches small only for a while', async () => {
+  test('keeps later batches small only for a while', async () => {
     const { batches, offer, answerWith, clock } = startLoop({ settings });
     answerWith(takeUpTo(4));
     offer(8, 100);
@@ -198,7 +198,7 @@ describe('a batch that is too large', () => {
     expect(batches.at(-1)).toHaveLength(8);
   });
 
-  test('makes one line in the log for each size found to be too large', async () => {
+  test('logs one line for each size that proved too large', async () => {
     const { offer, answerWith, clock, log } = startLoop({ settings });
     answerWith(takeUpTo(2));
     for (let round = 0; round < 30; round += 1) {
@@ -211,7 +211,7 @@ describe('a batch that is too large', () => {
     ]);
   });
 
-  test('is found out even if the collector cuts the connection without an answer', async () => {
+  test('is detected even if the collector cuts the connection without an answer', async () => {
     const { batches, offer, answerWith, counters, clock } = startLoop({ settings });
     answerWith((encodedSpans) => (encodedSpans.length > 4 ? { kind: 'unanswered', code: 'EPIPE' } : TAKEN));
     offer(8, 100);
@@ -220,7 +220,7 @@ describe('a batch that is too large', () => {
     expect(counters.values).toMatchObject({ exported: 8, rejected: 0, failedCalls: 2 });
   });
 
-  test('is not what a proxy says that cuts connections while its collector is away: afterwards they are full', async () => {
+  test('is not assumed for long of a proxy that cuts connections while its collector is away: later batches are full', async () => {
     const { batches, offer, answerWith, clock } = startLoop({ settings });
     answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
     offer(40, 100);
@@ -232,7 +232,7 @@ describe('a batch that is too large', () => {
     expect(batches.map((batch) => batch.length)).toEqual([1, 8, 8, 8, 8, 7]);
   });
 
-  test('is not assumed of a single record: connections that are cut are tried again for ever', async () => {
+  test('is not assumed of a single record: it is retried for ever after cut connections', async () => {
     const { batches, offer, answerWith, counters, clock, queue } = startLoop({ settings });
     answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
     offer(1);
@@ -243,7 +243,7 @@ describe('a batch that is too large', () => {
   });
 });
 
-test('records so large that fewer than a batch fill 4 MiB leave at once, and in calls no larger', async () => {
+test('large records are sent as soon as they fill 4 MiB, and no call is larger', async () => {
   const { batches, offer } = startLoop({ settings: { ...SETTINGS, batchSize: 100 } });
   await settle();
   offer(4, 1024 * 1024 - 1);
@@ -254,7 +254,7 @@ test('records so large that fewer than a batch fill 4 MiB leave at once, and in 
   expect(batches).toEqual([[0, 1, 2, 3]]);
 });
 
-test('a refusal for good is one failed call, its records are rejected, and the next batch goes on', async () => {
+test('a final rejection is one failed call, its records are rejected, and the next batch follows', async () => {
   const { offer, answerWith, counters, batches } = startLoop();
   answerWith((encodedSpans) => (encodedSpans[0]?.[0] === 0x30 ? { kind: 'answered', status: 400 } : TAKEN));
   offer(6);
@@ -263,7 +263,7 @@ test('a refusal for good is one failed call, its records are rejected, and the n
   expect(batches).toHaveLength(2);
 });
 
-test('a partial success is no failed call and is never sent again', async () => {
+test('a partial success is no failed call, and is never sent again', async () => {
   const { offer, answerWith, counters, batches } = startLoop();
   answerWith(() => ({ kind: 'taken', rejectedCount: 2 }));
   offer(3);
@@ -291,7 +291,7 @@ describe('stopping', () => {
     expect(batches).toEqual([[0, 1]]);
   });
 
-  test('interrupts a back-off sleep, however long the collector asked for', async () => {
+  test('interrupts a back-off, however long the collector asked for', async () => {
     const { loop, offer, answerWith, counters } = startLoop();
     answerWith(() => ({ kind: 'answered', status: 503, retryAfterMs: 60_000 }));
     offer(5);
@@ -301,7 +301,7 @@ describe('stopping', () => {
     expect(counters.values).toMatchObject({ exported: 5, failedCalls: 1 });
   });
 
-  test('goes on trying until the deadline and leaves the rest in the queue', async () => {
+  test('retries until the deadline, and leaves the rest in the queue', async () => {
     const { clock, loop, offer, answerWith, counters, queue, batches } = startLoop();
     answerWith(() => UNAVAILABLE);
     offer(5);
@@ -314,7 +314,7 @@ describe('stopping', () => {
     expect(counters.values.failedCalls).toBe(batches.length);
   });
 
-  test('cuts the call under way at the deadline', async () => {
+  test('cuts the current call at the deadline', async () => {
     const { clock, loop, offer, answerWith, queue } = startLoop();
     answerWith(
       (_encodedSpans, signal) =>
@@ -329,7 +329,7 @@ describe('stopping', () => {
     expect(queue.size).toBe(3);
   });
 
-  test('ends at the deadline even if the exporter heeds no signal', async () => {
+  test('ends at the deadline even if the exporter ignores the signal', async () => {
     const { clock, loop, offer, answerWith, queue } = startLoop();
     answerWith(() => new Promise(() => undefined));
     offer(3);
@@ -339,7 +339,7 @@ describe('stopping', () => {
     expect(queue.size).toBe(3);
   });
 
-  test('happens once, however often it is asked for', async () => {
+  test('happens once, however often it is called', async () => {
     const { loop, offer, batches } = startLoop();
     offer(1);
     await Promise.all([loop.stop(5000), loop.stop(0)]);
@@ -347,7 +347,7 @@ describe('stopping', () => {
   });
 });
 
-test('an outage of a day costs a bounded queue, one timer and one line in the log', async () => {
+test('an outage of a day costs a bounded queue, one timer and one log line', async () => {
   const { clock, offer, answerWith, counters, queue, log } = startLoop({ capacity: 50 });
   answerWith(() => UNAVAILABLE);
   for (let minute = 0; minute < 24 * 60; minute += 1) {
@@ -367,7 +367,7 @@ test('an outage of a day costs a bounded queue, one timer and one line in the lo
   ]);
 });
 
-test('a collector that comes and goes makes no more than a line for each ten seconds', async () => {
+test('a collector that comes and goes is logged at most every ten seconds', async () => {
   const { clock, offer, answerWith, log, counters } = startLoop({ random: () => 0.5 });
   let calls = 0;
   answerWith(() => {
@@ -382,7 +382,7 @@ test('a collector that comes and goes makes no more than a line for each ten sec
   expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(6);
 });
 
-test('a collector that refuses everything makes a line a minute, and each record is told of once', async () => {
+test('a collector that rejects everything is logged once per minute, and the counts cover each record once', async () => {
   const { clock, offer, answerWith, log, loop } = startLoop();
   answerWith(() => ({ kind: 'answered', status: 401, message: 'no token' }));
   for (let second = 0; second < 90; second += 1) {
@@ -397,7 +397,7 @@ test('a collector that refuses everything makes a line a minute, and each record
   ]);
 });
 
-test('whatever the collector does, each record ends in exactly one counter, and none is sent after its end', async () => {
+test('each record ends in exactly one counter, and none is sent after that, whatever the collector does', async () => {
   const outcome: fc.Arbitrary<ExportOutcome> = fc.oneof(
     fc.record({ kind: fc.constant('taken' as const), rejectedCount: fc.integer({ min: -1, max: 9 }) }),
     fc.record({
@@ -408,7 +408,7 @@ test('whatever the collector does, each record ends in exactly one counter, and 
     fc.constantFrom('ECONNRESET', 'ETIMEDOUT').map((code) => ({ kind: 'unanswered' as const, code })),
     fc.constant({ kind: 'oversized' as const }),
   );
-  /** A call: what the collector answers, after how long, and how many records end meanwhile. */
+  /** A call: the collector's answer, its latency, and how many records end meanwhile. */
   const call = fc.record({ outcome, latencyMs: fc.nat(2000), endingMeanwhile: fc.nat(8) });
   const burst = fc.record({ records: fc.nat(9), pauseMs: fc.nat(3000) });
 
@@ -445,7 +445,7 @@ test('whatever the collector does, each record ends in exactly one counter, and 
         await clock.advance(deadlineMs);
         await stopped;
         expect(accountFor()).toBe(counters.values.recorded + counters.values.restored);
-        // A batch is repeated whole, or in parts, before anything else: its first record never goes back.
+        // A batch is repeated, whole or in parts, before anything else: the first records are in ascending order.
         const firsts = batches.map(([first = 0]) => first);
         expect(firsts).toEqual(firsts.toSorted((a, b) => a - b));
       },

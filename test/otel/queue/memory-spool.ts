@@ -1,6 +1,6 @@
 import type { Spool } from '#otel/disk/spool.ts';
 
-/** A directory of spool files, in memory, and who reads and writes it: one spool for each run of a gateway. */
+/** A directory of spool files in memory. Each run of a gateway opens its own spool. */
 export interface MemoryDisk {
   /** The records of each file, oldest file first. */
   readonly files: readonly (readonly string[])[];

@@ -26,7 +26,7 @@ const statusesOf = (...given: Parameters<RecentRecords['latest']>) => ({
 });
 
 describe('recent records', () => {
-  test('come newest first, at most as many as asked for', () => {
+  test('come newest first, at most the given number', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 200, 404);
     expect(statusesOf(10).in(records)).toEqual([404, 200]);
@@ -34,20 +34,20 @@ describe('recent records', () => {
     expect(statusesOf(0).in(records)).toEqual([]);
   });
 
-  test('are none before the first', () => {
+  test('are empty before the first record', () => {
     const records = new RecentRecords(BOUNDS);
     expect(records.latest(10)).toEqual([]);
     expect(records.lastNumber).toBe(0);
   });
 
-  test('give up the oldest beyond the capacity', () => {
+  test('lose the oldest beyond the capacity', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 200, 201, 202, 203, 204);
     expect(statusesOf(10).in(records)).toEqual([204, 203, 202]);
     expect(records.lastNumber).toBe(5);
   });
 
-  test('give up the oldest beyond the bytes, however large one is', () => {
+  test('lose the oldest beyond the bound in bytes, however large a record is', () => {
     const records = new RecentRecords({ capacity: 100, capacityBytes: 4000 });
     records.add(encodedSpanOf(200, 1500));
     records.add(encodedSpanOf(201, 1500));
@@ -59,7 +59,7 @@ describe('recent records', () => {
     expect(statusesOf(10).in(records)).toEqual([204]);
   });
 
-  test('can be asked for from a number on, so that none comes twice', () => {
+  test('can be read from a number on, so that none is returned twice', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 200, 201);
     const seen = records.lastNumber;

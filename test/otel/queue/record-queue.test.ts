@@ -4,7 +4,7 @@ import { createRecordQueue } from './create-queue.ts';
 
 const toRecord = (word: string) => ({ encodedSpan: Buffer.from(word), queuedAtMs: 0 });
 
-/** A queue of words, each as heavy as it is long. */
+/** A queue of words; each byte is one character. */
 function createQueue(capacity: number, capacityBytes = 100) {
   const queue = createRecordQueue({ capacity, capacityBytes });
   return {
@@ -19,13 +19,13 @@ function createQueue(capacity: number, capacityBytes = 100) {
   };
 }
 
-test('a full queue refuses the newcomer and keeps what it has', () => {
+test('a full queue refuses a new record and keeps the others', () => {
   const queue = createQueue(2);
   expect([queue.offer('a'), queue.offer('b'), queue.offer('c')]).toEqual([true, true, false]);
   expect(queue.peek(9)).toEqual(['a', 'b']);
 });
 
-test('items that were read keep their places until they are removed', () => {
+test('records that were read keep their reservations until they are removed', () => {
   const queue = createQueue(2);
   queue.offer('a');
   queue.offer('b');
@@ -36,21 +36,21 @@ test('items that were read keep their places until they are removed', () => {
   expect(queue.peek(9)).toEqual(['b', 'c']);
 });
 
-test('an item too heavy for what is left is refused, a lighter one is not', () => {
+test('a record that is too large for the remaining capacity is refused, a smaller one is not', () => {
   const queue = createQueue(9, 5);
   expect([queue.offer('abc'), queue.offer('abc'), queue.offer('ab')]).toEqual([true, false, true]);
   expect(queue.bytes()).toBe(5);
   expect(queue.fill()).toBe(1);
 });
 
-test('what is read weighs no more than asked for, but one item is always read', () => {
+test('at most the given number of bytes is read, but at least one record', () => {
   const queue = createQueue(9);
   for (const word of ['abc', 'de', 'f']) queue.offer(word);
   expect(queue.peek(9, 5)).toEqual(['abc', 'de']);
   expect(queue.peek(9, 1)).toEqual(['abc']);
 });
 
-test('items put before the others keep their order, as many as there is room for', () => {
+test('records are inserted before the others in their order, as many as there is room for', () => {
   const queue = createQueue(4, 6);
   queue.offer('z');
   expect(queue.prepend(['a', 'bb', 'ccc'])).toBe(2);
@@ -60,7 +60,7 @@ test('items put before the others keep their order, as many as there is room for
   expect(queue.peek(9)).toEqual(['d', 'a', 'bb', 'z']);
 });
 
-test('it behaves as a list that is cut at its bounds, however often it goes round', () => {
+test('the queue behaves like a list with bounds, however much passes through it', () => {
   const word = fc.stringMatching(/^[a-z]{0,4}$/);
   const operation = fc.oneof(
     fc.record({ kind: fc.constant('offer' as const), word }),

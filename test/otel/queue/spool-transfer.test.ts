@@ -16,7 +16,7 @@ const UNAVAILABLE: ExportOutcome = { kind: 'answered', status: 503 };
 
 type Answer = (records: readonly string[]) => ExportOutcome | Promise<ExportOutcome>;
 
-/** One run of a gateway's export over a disk that stays. */
+/** One run of a gateway's export. The disk outlives it. */
 function startRun(
   disk: MemoryDisk,
   { capacity = 100, batchSize = 3, answer = (): ExportOutcome => TAKEN } = {},
@@ -82,8 +82,8 @@ async function diskWith(...records: readonly string[]): Promise<MemoryDisk> {
   return disk;
 }
 
-describe('what an earlier run left', () => {
-  test('is sent before new records, file by file, and gone when it is taken', async () => {
+describe('the records of an earlier run', () => {
+  test('are sent before new records, file by file, and removed when they are accepted', async () => {
     const disk = await diskWith('a', 'b', 'c', 'd');
     const run = startRun(disk);
     run.offer('x', 'y');
@@ -93,7 +93,7 @@ describe('what an earlier run left', () => {
     expect(run.counters.values).toMatchObject({ recorded: 2, restored: 4, exported: 6 });
   });
 
-  test('stays on disk until it is taken or refused', async () => {
+  test('stay on disk until they are accepted or rejected', async () => {
     const disk = await diskWith('a', 'b', 'c', 'd');
     const run = startRun(disk, { answer: () => UNAVAILABLE });
     await run.clock.advance(60_000);
@@ -105,7 +105,7 @@ describe('what an earlier run left', () => {
     expect(run.counters.values).toMatchObject({ restored: 4, rejected: 4 });
   });
 
-  test('is repeated by no more than a batch if the process is killed in the middle', async () => {
+  test('are repeated by at most one batch if the process is killed meanwhile', async () => {
     const disk = await diskWith('a', 'b', 'c', 'd', 'e', 'f');
     const held = Promise.withResolvers<ExportOutcome>();
     const killed = startRun(disk, { batchSize: 2 });
@@ -117,7 +117,7 @@ describe('what an earlier run left', () => {
     expect(next.batches).toEqual([['d', 'e', 'f']]);
   });
 
-  test('comes in as there is room: a full queue makes some by itself', async () => {
+  test('are restored when a full queue has room again', async () => {
     const disk = await diskWith('a', 'b', 'c');
     const run = startRun(disk, { capacity: 4, answer: () => UNAVAILABLE });
     run.offer('w', 'x', 'y', 'z');
@@ -128,7 +128,7 @@ describe('what an earlier run left', () => {
     expect(run.counters.values).toMatchObject({ restored: 3, exported: 7, dropped: 0 });
   });
 
-  test('that is more than the queue may hold comes in parts', async () => {
+  test('are restored in parts if the queue cannot hold them all', async () => {
     const disk = await diskWith('a', 'b', 'c');
     const run = startRun(disk, { capacity: 2 });
     await run.clock.advance(1000);
@@ -136,7 +136,7 @@ describe('what an earlier run left', () => {
     expect(disk.files).toEqual([]);
   });
 
-  test('is left alone once a shutdown begins', async () => {
+  test('stay in their files once a shutdown begins', async () => {
     const disk = await diskWith('a', 'b', 'c', 'd');
     const run = startRun(disk, { answer: () => UNAVAILABLE });
     await settle();
@@ -148,7 +148,7 @@ describe('what an earlier run left', () => {
   });
 });
 
-test('what cannot be stored stays counted as queued', async () => {
+test('records that cannot be stored still count as queued', async () => {
   const disk = createMemoryDisk();
   disk.freeFiles = 1;
   const run = startRun(disk, { answer: () => UNAVAILABLE });
@@ -159,7 +159,7 @@ test('what cannot be stored stays counted as queued', async () => {
   expect(run.counters.values.spooled).toBe(3);
 });
 
-test('over any number of restarts each record ends in exactly one counter', async () => {
+test('each record ends in exactly one counter, over any number of restarts', async () => {
   const outcome = fc.oneof(
     { weight: 3, arbitrary: fc.constant<ExportOutcome>(UNAVAILABLE) },
     fc.integer({ min: 0, max: 3 }).map((rejectedCount): ExportOutcome => ({ kind: 'taken', rejectedCount })),
@@ -169,7 +169,7 @@ test('over any number of restarts each record ends in exactly one counter', asyn
   const runOf = fc.record({
     bursts: fc.array(fc.record({ count: fc.nat(7), pauseMs: fc.nat(2000) }), { maxLength: 4 }),
     outcomes: fc.array(outcome, { maxLength: 8 }),
-    /** What the collector answers after those. */
+    /** The collector's answer after those. */
     rest: fc.constantFrom(TAKEN, UNAVAILABLE),
     capacity: fc.integer({ min: 2, max: 12 }),
     deadlineMs: fc.nat(2000),
