@@ -27,16 +27,19 @@ export const systemClock: Clock = {
     }),
 };
 
-/** What `work` resolves to, or undefined after `ms`; the work then goes on. Rejects if the work rejects in time. */
-export async function withDeadline<Result>(
+/**
+ * Waits for the work, at most `ms`; the work itself goes on. Resolves with its result, or with null if it takes longer.
+ * Rejects as the work does.
+ */
+export async function waitAtMost<T>(
   ms: number,
-  work: Promise<Result>,
-  clock: Clock,
-): Promise<Result | undefined> {
-  const finished = new AbortController();
+  work: Promise<T>,
+  clock: Clock = systemClock,
+): Promise<T | null> {
+  const isOver = new AbortController();
   try {
-    return await Promise.race([work, clock.sleep(ms, finished.signal).then(() => undefined)]);
+    return await Promise.race([work, clock.sleep(ms, isOver.signal).then(() => null)]);
   } finally {
-    finished.abort();
+    isOver.abort();
   }
 }

@@ -1,5 +1,5 @@
 import type { Resource } from '@opentelemetry/resources';
-import { systemClock, withDeadline } from './clock.ts';
+import { systemClock, waitAtMost } from './clock.ts';
 import { openFileExporter } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
@@ -118,7 +118,7 @@ export async function startTelemetry(
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([exportLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
     exporter.close();
-    await withDeadline(SPOOL_MS, spoolTransfer.storeQueue(), clock);
+    await waitAtMost(SPOOL_MS, spoolTransfer.storeQueue(), clock);
     const { spooled } = counters.values;
     if (spooled > 0) log.info({ spooled }, 'records written to the spool for the next start');
     return { undelivered: queue.size };

@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
 
 /** Records are about tenants: other users of this machine may not read them. */
 export const FILE_MODE = 0o600;
@@ -60,26 +59,6 @@ export async function readRegularFile(path: string, maxBytes: number): Promise<B
     readCount += bytesRead;
   }
   return bytes.subarray(0, readCount);
-}
-
-/**
- * Writes a file whole or not at all, so that it survives a power cut: first under another name, `${path}${suffix}`, then
- * synced and renamed. Rejects with the system's error; half a file may then be left under the other name.
- */
-export async function writeDurably(
-  path: string,
-  content: string | Uint8Array,
-  suffix: string,
-): Promise<void> {
-  const temporary = `${path}${suffix}`;
-  {
-    await using file = await openRegularFile(temporary, 'replace', FILE_MODE);
-    await file.writeFile(content);
-    await file.sync();
-  }
-  await rename(temporary, path);
-  await using directory = await open(dirname(path), 'r');
-  await directory.sync();
 }
 
 /** Whether an error is a system error with this code. */

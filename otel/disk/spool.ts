@@ -4,7 +4,8 @@ import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { toErrorCode } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { DIRECTORY_MODE, readRegularFile, writeDurably } from './regular-file.ts';
+import { DIRECTORY_MODE, readRegularFile } from './regular-file.ts';
+import { writeDurably } from './write-durably.ts';
 
 /** One file holds what one export carries at the next start. */
 const MAX_RECORDS = 512;

@@ -1,5 +1,6 @@
 import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
-import { MAX_TIMINGS, type RequestRecord } from './request-record.ts';
+import { MAX_TIMINGS } from './record-bounds.ts';
+import type { RequestRecord } from './request-record.ts';
 
 /** How a value goes over the wire. */
 type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];

@@ -1,7 +1,6 @@
 import type { Attributes, AttributeValue, HrTime, Link, Span } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
-import type { RequestRecord } from './request-record.ts';
 
 /** Bits 8 and 9 of OTLP's span flags: it is known whether the other side is remote; it is. */
 const HAS_IS_REMOTE = 0x100;
@@ -12,29 +11,19 @@ const scratch = Buffer.allocUnsafeSlow(64 * 1024);
 /** A UTF-16 unit is at most three bytes of UTF-8. */
 const MAX_UNIT_BYTES = 3;
 
-const ENCODED_RECORD = Symbol('the record of a span, and its attributes as OTLP JSON');
+const ENCODED_ATTRIBUTES = Symbol('attributes as OTLP JSON');
 
-interface EncodedRecord {
-  readonly record: Readonly<RequestRecord>;
-  readonly attributesJson: string;
+interface EncodedSpan {
+  [ENCODED_ATTRIBUTES]?: string;
 }
 
-interface RecordSpan {
-  [ENCODED_RECORD]?: EncodedRecord;
+/** Gives a span its attributes in OTLP's JSON; they go out in place of those it has. */
+export function setEncodedAttributes(span: Span & EncodedSpan, json: string): void {
+  span[ENCODED_ATTRIBUTES] = json;
 }
 
-/** Gives a span its record, and its attributes in OTLP's JSON; they go out in place of those it has. */
-export function setEncodedRecord(span: Span & RecordSpan, encoded: EncodedRecord): void {
-  span[ENCODED_RECORD] = encoded;
-}
-
-/** The record of a request's span; undefined for any other span. */
-export function recordOf(span: ReadableSpan & RecordSpan): Readonly<RequestRecord> | undefined {
-  return span[ENCODED_RECORD]?.record;
-}
-
-function encodedAttributesOf(span: ReadableSpan & RecordSpan): string | undefined {
-  return span[ENCODED_RECORD]?.attributesJson;
+function encodedAttributesOf(span: ReadableSpan & EncodedSpan): string | undefined {
+  return span[ENCODED_ATTRIBUTES];
 }
 
 type TimedEvent = ReadableSpan['events'][number];

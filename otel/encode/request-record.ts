@@ -58,8 +58,5 @@ export interface RequestRecord {
   timings?: Readonly<Record<string, number>>;
 }
 
-/** So many timings are in a record, at most: an engine reports about a dozen, and each is an attribute. */
-export const MAX_TIMINGS = 32;
-
 /** The endpoints whose requests are recorded. */
 export type RecordedEndpoint = '/v1/chat/completions' | '/v1/completions' | '/v1/embeddings';

@@ -1,5 +1,4 @@
-/** A name from outside is cut to so many UTF-16 units. */
-const MAX_NAME_CHARS = 256;
+import { MAX_NAME_CHARS } from './record-bounds.ts';
 
 /**
  * What in a text could do more than be read: control characters, which move a terminal's cursor (U+009B begins a

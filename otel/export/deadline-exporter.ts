@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
-import { systemClock, withDeadline } from '../clock.ts';
+import { waitAtMost } from '../clock.ts';
 import type { OtlpOptions } from './otlp-options.ts';
 
 /** What the SDK's exporters have in common. */
@@ -52,7 +52,7 @@ export class DeadlineExporter<Items> implements Exporter<Items> {
   async #export(items: Items): Promise<ExportResult> {
     const { promise, resolve } = Promise.withResolvers<ExportResult>();
     this.#current.exporter.export(items, resolve);
-    const result = (await withDeadline(this.#options.timeoutMs, promise, systemClock)) ?? TIMED_OUT;
+    const result = (await waitAtMost(this.#options.timeoutMs, promise)) ?? TIMED_OUT;
     if (result.code !== ExportResultCode.SUCCESS) this.#replace();
     return result;
   }

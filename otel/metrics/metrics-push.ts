@@ -11,7 +11,7 @@ import {
 } from '@opentelemetry/exporter-metrics-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
-import { type Clock, withDeadline } from '../clock.ts';
+import { type Clock, waitAtMost } from '../clock.ts';
 import { toErrorCode } from '../errors.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
@@ -75,7 +75,7 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
         .then(push)
         .then(() => exporter.shutdown())
         .catch(() => undefined);
-      await withDeadline(deadlineMs, flushed, clock);
+      await waitAtMost(deadlineMs, flushed, clock);
     },
   };
 }

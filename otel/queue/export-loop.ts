@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { withDeadline } from '../clock.ts';
+import { waitAtMost } from '../clock.ts';
 import { decideExport, type ExportDecision } from '../export/decide-export.ts';
 import { ExportLog } from '../export/export-log.ts';
 import type { ExportBatch, ExportOutcome } from '../export/record-exporter.ts';
@@ -88,7 +88,7 @@ export class ExportLoop {
     this.#stopping.abort();
     this.#notified.abort();
     // The deadline holds even for a write that ignores the signal, for example on a file system that hangs.
-    await withDeadline(deadlineMs, this.#running, this.#collaborators.clock);
+    await waitAtMost(deadlineMs, this.#running, this.#collaborators.clock);
     this.#cut.abort();
     this.#isOver = true;
     this.#exportLog.end();

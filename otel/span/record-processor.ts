@@ -1,9 +1,25 @@
 import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
-import { encodeRecord, recordOf } from '../encode/encode-span.ts';
+import { encodeRecord } from '../encode/encode-span.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
 import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+
+const RECORD = Symbol('the record of a request’s span');
+
+interface RecordSpan {
+  [RECORD]?: Readonly<RequestRecord>;
+}
+
+/** Gives the span of a request its record, which goes to the consumer with the encoded span. */
+export function setRecord(span: RecordSpan & object, record: Readonly<RequestRecord>): void {
+  span[RECORD] = record;
+}
+
+function recordOf(span: ReadableSpan & RecordSpan): Readonly<RequestRecord> | undefined {
+  return span[RECORD];
+}
 
 /**
  * Where a request's span leaves the SDK: encoded at once, so that no batch ever stalls the event loop, and handed to

@@ -9,9 +9,10 @@ import {
 import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
-import { setEncodedRecord } from '../encode/encode-span.ts';
+import { setEncodedAttributes } from '../encode/encode-span.ts';
 import type { RecordedEndpoint, RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
+import { setRecord } from './record-processor.ts';
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
 
 /** The span of one proxied request: its ids from the beginning, all else noted until it ends. */
@@ -136,8 +137,9 @@ class NotedRequestSpan implements RequestSpan {
     );
     for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#with, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    setEncodedRecord(span, { record, attributesJson: encodeAttributes(record, http) });
+    setEncodedAttributes(span, encodeAttributes(record, http));
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+    setRecord(span, record);
     span.end(startedEpochMs + record.e2e_ms);
   }
 }

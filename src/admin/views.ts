@@ -121,7 +121,7 @@ export const statsSchema = z
     recorded: count().describe('Records whose request has ended.'),
     rejected: count().describe('Records the collector refused for good.'),
     restored: count().describe('Records of an earlier run that were read back into the queue.'),
-    spooled: count().describe('Records written to the spool at shutdown, for the next start.'),
+    spooled: count().describe('Records put aside at shutdown, for the next start.'),
     unreadable: count().describe('Lines of the spool that were no record any more; not in the sum.'),
     lost: count().describe('Records of a worker that died before they ended.'),
   })

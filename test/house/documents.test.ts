@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { MAX_TIMINGS } from '#otel/encode/request-record.ts';
+import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
 import { parseConfig } from '../../src/config/load.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,4 +1,4 @@
-import { MAX_TIMINGS } from '#otel/encode/request-record.ts';
+import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
 import type { JsonCursor } from '../../json/cursor.ts';
 
 const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;

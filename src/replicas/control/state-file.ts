@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isErrno, OddFileError, readRegularFile, writeDurably } from '#otel/disk/regular-file.ts';
+import { isErrno, OddFileError, openRegularFile, readRegularFile } from '#otel/disk/regular-file.ts';
 
 /** Where it is said that a file is damaged. A pino logger fits. */
 export interface DamageLog {
@@ -107,5 +107,13 @@ async function setAside(path: string): Promise<string> {
 
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeDurably(path, text, '.tmp');
+  const temporary = `${path}.tmp`;
+  {
+    await using file = await openRegularFile(temporary, 'replace', 0o600);
+    await file.writeFile(text);
+    await file.sync();
+  }
+  await rename(temporary, path);
+  await using directory = await open(dirname(path), 'r');
+  await directory.sync();
 }

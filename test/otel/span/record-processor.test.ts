@@ -1,10 +1,8 @@
-import type { Span } from '@opentelemetry/api';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
-import { setEncodedRecord } from '#otel/encode/encode-span.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
-import { RecordProcessor } from '#otel/span/record-processor.ts';
+import { RecordProcessor, setRecord } from '#otel/span/record-processor.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';
 
@@ -20,7 +18,7 @@ function createProcessor() {
     ...{ consumed, log, processor },
     endSpan(scope = SCOPE_NAME) {
       const span = provider.getTracer(scope).startSpan('POST /v1/embeddings');
-      setEncodedRecord(span, { record: LEAST_RECORD, attributesJson: '[]' });
+      setRecord(span, LEAST_RECORD);
       span.end();
     },
   };
@@ -49,8 +47,8 @@ test('a span that cannot be encoded is passed on as such, logged without its con
     get status(): never {
       throw new Error('broken');
     },
-  } as unknown as Span & ReadableSpan;
-  setEncodedRecord(broken, { record: LEAST_RECORD, attributesJson: '[]' });
+  } as unknown as ReadableSpan;
+  setRecord(broken, LEAST_RECORD);
   processor.onEnd(broken);
   expect(consumed).toEqual([{ record: LEAST_RECORD, encodedSpan: null }]);
   expect(log.lines.map(({ level }) => level)).toEqual(['error']);
