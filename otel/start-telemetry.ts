@@ -26,7 +26,7 @@ import { type AdminAction, startAdminSpans } from './span/admin-spans.ts';
 import { createResource } from './span/tracer.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
-/** To write a full queue takes a second; a disk that hangs must not keep the process from ending. */
+/** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
 
 /** The settings of the export, which are fixed before the first request. Times are in milliseconds. */

@@ -145,7 +145,7 @@ export async function openRecordFiles(
   return { append: (lines) => oneAtATime(() => append(lines)), close: () => closing.abort() };
 }
 
-/** How old the first line is, as far as the file system knows: some have no time of birth. */
+/** The age of the first line, as far as the file system knows: some do not store the time of creation. */
 async function ageOf(path: string): Promise<number> {
   const { birthtimeMs, mtimeMs } = await stat(path);
   const begunEpochMs = birthtimeMs > 0 ? Math.min(birthtimeMs, mtimeMs) : mtimeMs;

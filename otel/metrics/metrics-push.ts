@@ -17,7 +17,7 @@ import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
-/** Series in one call, up to one piece more. To serialize them blocks the event loop for one or two milliseconds. */
+/** Series in one call, up to one piece more. Serializing them blocks the event loop for one or two milliseconds. */
 const SERIES_PER_CALL = 128;
 
 const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';
@@ -44,7 +44,7 @@ export interface MetricsPush {
 /**
  * Pushes the metrics in intervals with the SDK's exporter. Each push is several calls, and the metrics of each call are
  * collected just before it: the SDK's reader would copy all metrics at once. If a call fails, the rest of the push is
- * dropped, because the next push carries the same sums. The log tells the first failure, and the end of failures.
+ * dropped, because the next push carries the same sums. The first failure is logged, and the first success after it.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const { collector, intervalMs, clock, log } = options;

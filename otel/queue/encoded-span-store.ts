@@ -22,8 +22,8 @@ interface Block {
 
 /**
  * Encoded spans, first in, first out, in memory that is reused. Thousands of spans wait for the collector at a time. As
- * one Buffer each, V8 moved them to its old generation one by one, and to mark and sweep them there took as long as to
- * encode them.
+ * one Buffer each, V8 moved them to its old generation one by one, and marking and sweeping them there took as long as
+ * encoding them.
  */
 export class EncodedSpanStore {
   /** In the order of their spans; no block is empty. */

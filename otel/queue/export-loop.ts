@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.ts';
-import { waitAtMost } from '../clock.ts';
+import { type Clock, waitAtMost } from '../clock.ts';
 import { decideExport, type ExportDecision } from '../export/decide-export.ts';
 import { ExportLog } from '../export/export-log.ts';
 import type { ExportBatch, ExportOutcome } from '../export/record-exporter.ts';
@@ -73,7 +72,7 @@ export class ExportLoop {
 
   /** Tells the loop that a record was queued. Cheap: it is called for every record. */
   notify(): void {
-    // While a full batch waits, every record calls this. To abort costs an exception, even the second time.
+    // While a full batch waits, every record calls this. An abort creates an exception, even the second time.
     if (this.#notified.signal.aborted) return;
     if (this.#collaborators.queue.size === 1 || this.#isBatchFull()) this.#notified.abort();
   }
@@ -179,7 +178,7 @@ export class ExportLoop {
       retryAfterMs,
       random: random(),
     });
-    // The begin of a shutdown interrupts a sleep, and its deadline interrupts the sleeps after that.
+    // The start of a shutdown interrupts the first sleep, and its deadline interrupts later ones.
     const interruption = this.#stopping.signal.aborted ? this.#cut : this.#stopping;
     await clock.sleep(delayMs, interruption.signal);
   }

@@ -56,7 +56,7 @@ export class RecordReceiver implements RecordConsumer {
     this.#addUnqueuedCounts();
   }
 
-  /** A worker has ended: its requests that have not ended, and its records that have not arrived, are lost. Returns how many. */
+  /** A worker has ended. The records of its open requests, and those that have not arrived, are lost. Returns how many. */
   workerEnded(worker: number): number {
     const { queueState, counters } = this.#collaborators;
     this.#addUnqueuedCounts();
