@@ -1,136 +1,143 @@
 import type { Resource } from '@opentelemetry/resources';
-import { type Clock, systemClock } from './clock.ts';
-import { openFileSink } from './disk/file-exporter.ts';
+import { systemClock, waitAtMost } from './clock.ts';
+import { openFileExporter } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
-import { createEnvelope, type Envelope } from './encode/envelope.ts';
-import { createOtlpSink } from './export/otlp-exporter.ts';
+import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resource-spans.ts';
+import { createOtlpExporter } from './export/otlp-exporter.ts';
 import { readOtlpOptions } from './export/otlp-options.ts';
-import type { Sink } from './export/sink.ts';
+import type { RecordExporter } from './export/record-exporter.ts';
 import type { ExportState } from './metrics/gateway-metrics.ts';
-import { Backlog } from './queue/backlog.ts';
-import { DrainLoop } from './queue/drain-loop.ts';
 import { DropLog } from './queue/drop-log.ts';
-import { createExportCounters, type ExportStats } from './queue/export-stats.ts';
-import { RecordIntake, type WorkerRecords } from './queue/record-intake.ts';
-import { allocateLedger, type LedgerMemory, type QueueBounds, RecordLedger } from './queue/record-ledger.ts';
-import type { RecordOutlet } from './queue/record-outlet.ts';
+import { ExportLoop } from './queue/export-loop.ts';
+import { ExportCounters, type ExportStats } from './queue/export-stats.ts';
+import type { EndedRecord, RecordConsumer } from './queue/record-consumer.ts';
 import { RecordQueue } from './queue/record-queue.ts';
+import { RecordReceiver } from './queue/record-receiver.ts';
+import {
+  allocateSharedQueue,
+  type QueueBounds,
+  type SharedQueueMemory,
+  SharedQueueState,
+} from './queue/shared-queue-state.ts';
+import { SpoolTransfer } from './queue/spool-transfer.ts';
+import type { PackedRecords } from './queue/worker-record-sender.ts';
 import { type AdminAction, startAdminSpans } from './span/admin-spans.ts';
 import { createResource } from './span/tracer.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
-/** Writing a full queue takes a second; a disk that hangs must not keep the process. */
+/** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
 
-/** Everything about the export that is decided before the first request. Times are in milliseconds. */
+/** The settings of the export, which are fixed before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
   /**
-   * Where records go. `endpoint` is a base URL (`v1/traces` is appended) and wins over the OTEL_EXPORTER_OTLP_*
-   * variables.
+   * Where records go. `endpoint` is a base URL (`v1/traces` is appended) and takes precedence over the
+   * OTEL_EXPORTER_OTLP_* variables.
    */
-  readonly sink:
+  readonly exporter:
     | { readonly to: 'otlp'; readonly endpoint?: string | undefined }
     | { readonly to: 'file'; readonly files: RecordFileSettings };
-  /** Where records wait from one run to the next; made when it is needed. */
+  /** Where records are stored between a shutdown and the next start. Created when it is needed. */
   readonly spoolDirectory: string;
-  /** How many records wait at most, and how many bytes their spans are: those of the batch under way included. */
+  /** The bounds of the queue. The current batch counts. */
   readonly queue: QueueBounds;
-  /** How many workers, in threads of their own, send records to the queue. Default: none, all are of this thread. */
+  /** How many workers, each in its own thread, send records to the queue. Default: 0, all records are of this thread. */
   readonly workerCount?: number | undefined;
   /** How many records one export carries at most. */
   readonly batchSize: number;
-  /** How long a batch that is not full waits, from its first record. */
+  /** How long a batch that is not full waits, counted from its first record. */
   readonly intervalMs: number;
   readonly retry: { readonly initialMs: number; readonly maxMs: number };
   /** Default: OTEL_SERVICE_NAME, else `spangate`. */
   readonly serviceName?: string | undefined;
 }
 
-/** What telemetry gets from outside; `random` is 0 ≤ n < 1, by default Math.random. */
+/** What telemetry works with. `random` returns 0 ≤ n < 1; default: Math.random. */
 export interface TelemetryCollaborators {
   readonly log: TelemetryLog;
-  /** Called with the encoded spans of every record, whatever becomes of its export. */
-  readonly onLine?: ((line: Uint8Array) => void) | undefined;
+  /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
+  readonly onRecord?: ((ended: EndedRecord) => void) | undefined;
   readonly random?: (() => number) | undefined;
 }
 
-/** The telemetry of the whole gateway, in its main thread: the queue and the export of all records. */
+/** The telemetry of the gateway, in its main thread: the queue and the export of all records. */
 export interface Telemetry {
-  /** Where the recorder of this thread puts its records. */
-  readonly outlet: RecordOutlet;
-  /** For the outlets of workers. */
-  readonly ledger: LedgerMemory;
-  /** Takes in what a worker has sent. */
-  receive(worker: number, records: WorkerRecords): void;
-  /** A worker has ended, and nothing of it will come any more; returns how many records are lost with it. */
+  /** Takes the records of this thread. */
+  readonly consumer: RecordConsumer;
+  /** What workers share with the queue. */
+  readonly queueMemory: SharedQueueMemory;
+  /** Receives what a worker has sent. */
+  receive(worker: number, records: PackedRecords): void;
+  /** A worker has ended, and no more of its records will arrive. Returns how many records are lost. */
   workerEnded(worker: number): number;
-  /** Makes a span of an admin action, outside of the queue and the counters; none with records in files. */
+  /** Records an admin action as a span, apart from the queue and the counters. Does nothing when records go to files. */
   recordAdminAction(action: AdminAction): void;
   /** The counters now. */
   stats(): ExportStats;
-  /** The counters, and how full the queue and the call under way are. */
+  /** The counters, the queue's capacity and the size of the current batch. */
   exportState(): ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
-  /** What describes this process on every span. */
+  /** The resource of every span. */
   readonly resource: Resource;
   /**
-   * Sends what is queued until the deadline, interrupting a back-off sleep, and puts the rest into the spool;
-   * idempotent. `undelivered` records could not be stored and stay in `queued`.
+   * Sends what is queued until the deadline, without waiting for a back-off, and stores the rest in the spool. Idempotent.
+   * `undelivered` records could not be stored; they still count as `queued`.
    */
   shutdown(deadlineMs: number): Promise<{ readonly undelivered: number }>;
 }
 
 /**
- * Starts the queue and the loop that empties it. Throws a TelemetryError with one clear line on an
- * address that is no URL, a certificate that cannot be read, a directory that cannot be written.
+ * Starts the queue and the loop that empties it. Throws a TelemetryError with a one-line message for an address that is
+ * no URL, a certificate that cannot be read, or a directory that cannot be written.
  */
 export async function startTelemetry(
   settings: TelemetrySettings,
-  { log, onLine = () => undefined, random = Math.random }: TelemetryCollaborators,
+  { log, onRecord = () => undefined, random = Math.random }: TelemetryCollaborators,
 ): Promise<Telemetry> {
   const resource = createResource(settings.serviceName);
-  const sink = await openSink(settings.sink, createEnvelope(resource), log);
-  const ledger = new RecordLedger(allocateLedger(settings.workerCount ?? 0, settings.queue));
-  const queue = new RecordQueue(ledger);
-  const counters = createExportCounters();
+  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource), log);
+  const queueState = new SharedQueueState(allocateSharedQueue(settings.workerCount ?? 0, settings.queue));
+  const queue = new RecordQueue(queueState);
+  const counters = new ExportCounters();
   const clock = systemClock;
-  const { exportBatch } = sink;
+  const { exportBatch } = exporter;
   const spool = await openSpool(settings.spoolDirectory, log);
-  const backlog = new Backlog({ spool, queue, counters });
+  const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
   const dropLog = new DropLog(queue, log);
-  const drainLoop = new DrainLoop(settings, {
-    ...{ queue, backlog, counters, exportBatch, clock, log, dropLog, random },
+  const exportLoop = new ExportLoop(settings, {
+    ...{ queue, spoolTransfer, counters, exportBatch, clock, log, dropLog, random },
   });
-  const onQueued = (): void => drainLoop.notify();
-  const intake = new RecordIntake({ ledger, queue, counters, clock, dropLog, onLine, onQueued });
+  const onQueued = (): void => exportLoop.notify();
+  const receiver = new RecordReceiver({ queueState, queue, counters, clock, dropLog, onRecord, onQueued });
 
   const { intervalMs } = settings;
-  const adminSpans = startAdminSpans(sink.collector, { resource, intervalMs, clock });
+  const adminSpans = startAdminSpans(exporter.collector, { resource, intervalMs, clock });
 
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
-    await Promise.all([drainLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
-    sink.close();
-    await within(SPOOL_MS, clock, backlog.putAside());
-    if (counters.spooled > 0) log.info({ spooled: counters.spooled }, 'records put aside for the next start');
+    await Promise.all([exportLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
+    exporter.close();
+    await waitAtMost(SPOOL_MS, spoolTransfer.storeQueue(), clock);
+    const { spooled } = counters.values;
+    if (spooled > 0) log.info({ spooled }, 'records written to the spool for the next start');
     return { undelivered: queue.size };
   }
 
   let finished: ReturnType<typeof finish> | undefined;
   return {
-    outlet: intake,
-    ledger: ledger.memory,
-    receive: (worker, records) => intake.receive(worker, records),
-    workerEnded: (worker) => intake.workerEnded(worker),
+    consumer: receiver,
+    queueMemory: queueState.memory,
+    receive: (worker, records) => receiver.receive(worker, records),
+    workerEnded: (worker) => receiver.workerEnded(worker),
     recordAdminAction: (action) => adminSpans.record(action),
-    stats: () => intake.stats(),
+    stats: () => receiver.stats(),
     exportState: () => ({
-      stats: intake.stats(),
+      stats: receiver.stats(),
       queueCapacity: settings.queue.capacity,
-      inflight: drainLoop.exportingCount,
+      inflight: exportLoop.exportingCount,
     }),
-    collector: sink.collector?.url,
+    collector: exporter.collector?.url,
     resource,
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);
@@ -139,15 +146,13 @@ export async function startTelemetry(
   };
 }
 
-/** Waits for a promise that never rejects, but not for ever. */
-async function within(ms: number, clock: Clock, promise: Promise<void>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([promise, clock.sleep(ms, done.signal)]);
-  done.abort();
-}
-
-function openSink(settings: TelemetrySettings['sink'], envelope: Envelope, log: TelemetryLog): Promise<Sink> {
-  return settings.to === 'file'
-    ? openFileSink(settings.files, envelope, { log, clock: systemClock })
-    : readOtlpOptions(settings.endpoint, log).then((options) => createOtlpSink(options, envelope));
+async function openExporter(
+  settings: TelemetrySettings['exporter'],
+  resourceSpans: EncodedResourceSpans,
+  log: TelemetryLog,
+): Promise<RecordExporter> {
+  if (settings.to === 'file') {
+    return await openFileExporter(settings.files, resourceSpans, { log, clock: systemClock });
+  }
+  return createOtlpExporter(await readOtlpOptions(settings.endpoint, log), resourceSpans);
 }

@@ -1,4 +1,4 @@
-/** Where telemetry reports its own troubles. A pino logger fits. */
+/** Where telemetry logs its own problems. A pino logger fits. */
 export interface TelemetryLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

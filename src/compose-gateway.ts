@@ -102,7 +102,13 @@ export async function composeGateway(
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
     'telemetry',
-    startTelemetry(toTelemetrySettings(config), { log, onLine: (line) => recentRecords.add(line) }),
+    startTelemetry(toTelemetrySettings(config), {
+      log,
+      onRecord({ record, encodedSpan }) {
+        if (encodedSpan !== null) recentRecords.add(encodedSpan);
+        observeRecord(record);
+      },
+    }),
   );
   const workerEnds = { ended: 0, hung: 0 };
   const onWorkerEnd = (end: WorkerEnd) => {
@@ -124,12 +130,12 @@ export async function composeGateway(
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
-  const onRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
+  const observeRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
   const plane = { config, salt, memory };
   const serving =
     workerCount === 1
-      ? createServing({ ...plane, worker: 0 }, { outlet: telemetry.outlet, log, onRecord })
-      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onRecord, onWorkerEnd });
+      ? createServing({ ...plane, worker: 0 }, { consumer: telemetry.consumer, log })
+      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onWorkerEnd });
   const roster = new Roster(config, {
     ...{ registry, resolver, log },
     async publish() {

@@ -77,13 +77,8 @@ function createRelay(): EventRelay {
   return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, remembered: { text: null }, tap });
 }
 
-const outlet = {
-  begin: () => undefined,
-  discard: () => undefined,
-  put: () => undefined,
-  refuse: () => undefined,
-};
-const spanProcessor = new RecordProcessor(outlet, { info() {}, warn() {}, error() {} });
+const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };
+const spanProcessor = new RecordProcessor(consumer, { info() {}, warn() {}, error() {} });
 const ids = new SpanIdSource();
 const { tracer } = startRequestTracer({
   resource: createResource('bench'),

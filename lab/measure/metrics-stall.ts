@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { type Metrics, startMetrics } from '../../otel/metrics/start-metrics.ts';
-import { createExportCounters } from '../../otel/queue/export-stats.ts';
+import { ExportCounters } from '../../otel/queue/export-stats.ts';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
 
 /**
@@ -66,7 +66,11 @@ async function start(endpoint?: string): Promise<Metrics> {
       replicas: () => REPLICAS.map((name) => ({ name, inflight: 0, drained: false, failing: false })),
       waiting: () => 0,
       workerEnds: () => ({ ended: 0, hung: 0 }),
-      exportState: () => ({ stats: { ...createExportCounters(), queued: 0 }, queueCapacity: 1, inflight: 0 }),
+      exportState: () => ({
+        stats: { ...new ExportCounters().values, queued: 0 },
+        queueCapacity: 1,
+        inflight: 0,
+      }),
       collector: undefined,
       resource: resourceFromAttributes({ 'service.name': 'spangate' }),
       log: { info() {}, warn() {}, error() {} },

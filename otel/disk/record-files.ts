@@ -1,31 +1,28 @@
 import { type FileHandle, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
-import { toErrorCode } from '../system-error.ts';
+import { toErrorCode } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { openRegularFile } from './regular-file.ts';
+import { DIRECTORY_MODE, FILE_MODE, openRegularFile } from './regular-file.ts';
 
-/** Where records are written and how much of them is kept. */
+/** Where records are written, and how much is kept. */
 export interface RecordFileSettings {
   readonly directory: string;
-  /** The file is closed before it grows beyond this, unless a single batch is larger. */
+  /** The file is closed before it grows beyond this, unless one batch is larger. */
   readonly maxBytes: number;
   /** The file is closed this long after its first line. */
   readonly maxAgeMs: number;
-  /** All files together; the oldest closed ones are deleted beyond it. */
+  /** The bound of all files together. Beyond it, the oldest closed files are deleted. */
   readonly maxTotalBytes: number;
 }
 
 const NAME = 'records.jsonl';
-/** `records-20261121T091530.123Z-0001.jsonl`: in the order of time, and no two alike. */
+/** `records-20261121T091530.123Z-0001.jsonl`: sorts by time, and is unique. */
 const CLOSED_NAME = /^records-\d{8}T\d{6}\.\d{3}Z-\d{4}\.jsonl$/;
-/** Records are about tenants: nobody else's business on this machine. */
-const FILE_MODE = 0o600;
-const DIRECTORY_MODE = 0o700;
 const LINE_FEED = 0x0a;
 const BLOCK_BYTES = 64 * 1024;
 
-/** A file that grows by whole lines, and is closed under a name of its own when it is large or old enough. */
+/** A file that grows by whole lines. When it is large or old enough, it is closed and renamed. */
 export interface RecordFiles {
   /** Appends lines, all or none. Rejects with the system's error. */
   append(lines: Uint8Array): Promise<void>;
@@ -33,8 +30,8 @@ export interface RecordFiles {
 }
 
 /**
- * Opens `records.jsonl` in the directory, making both if need be. A closed file never changes any more, because
- * a Collector's otlpjsonfile receiver reads a file that did from its start. Rejects with the system's error.
+ * Opens `records.jsonl` in the directory, and creates both if they do not exist. A closed file never changes: a
+ * Collector's otlpjsonfile receiver would read it again from its start. Rejects with the system's error.
  */
 export async function openRecordFiles(
   settings: RecordFileSettings,
@@ -43,16 +40,16 @@ export async function openRecordFiles(
   const { directory, maxBytes, maxAgeMs, maxTotalBytes } = settings;
   const path = join(directory, NAME);
   const closing = new AbortController();
-  /** When the first line came, by the clock; undefined while there is none. */
+  /** When the first line was written, by the clock; undefined while there is none. */
   let begunAtMs: number | undefined;
-  /** Whether half a line may be at the end: the next one must not be glued to it. */
+  /** Whether the file may end with half a line, to which the next line must not be appended. */
   let mayEndMidLine = true;
-  /** Tells files apart that are closed within one millisecond. */
+  /** Distinguishes files that are closed within the same millisecond. */
   let closedCount = 0;
   let lastStep: Promise<void> = Promise.resolve();
 
-  /** One step at a time: the end of a file's time may come while a batch is being written. */
-  function inTurn(step: () => Promise<void>): Promise<void> {
+  /** Runs one step at a time: a file may reach its age while a batch is being written. */
+  function oneAtATime(step: () => Promise<void>): Promise<void> {
     const done = lastStep.then(step);
     lastStep = done.catch(() => undefined);
     return done;
@@ -73,7 +70,7 @@ export async function openRecordFiles(
     if (size === 0 || begunAtMs === undefined) begin(0);
   }
 
-  /** Sees to it that the file ends with a whole line; tells how long it is. */
+  /** Makes the file end with a whole line, and returns its length. */
   async function makeReady(): Promise<number> {
     await using file = await openRegularFile(path, 'append', FILE_MODE);
     const { size } = await file.stat();
@@ -89,13 +86,13 @@ export async function openRecordFiles(
 
   const isOld = (): boolean => begunAtMs !== undefined && clock.nowMs() - begunAtMs >= maxAgeMs;
 
-  /** The file has had lines for `ageMs`: it is closed when its time has come, traffic or not. */
+  /** The first line of the file is `ageMs` old. The file is closed at its age, with or without traffic. */
   function begin(ageMs: number): void {
     const at = clock.nowMs() - ageMs;
     begunAtMs = at;
     void clock.sleep(Math.max(0, maxAgeMs - ageMs), closing.signal).then(() => {
       if (closing.signal.aborted || begunAtMs !== at) return;
-      inTurn(rotate).catch((error: unknown) => {
+      oneAtATime(rotate).catch((error: unknown) => {
         log.warn({ reason: toErrorCode(error) }, 'file of records cannot be closed');
       });
     });
@@ -115,7 +112,7 @@ export async function openRecordFiles(
     await prune();
   }
 
-  /** Deletes the oldest closed files, so that the rest and a full open one are within the bound. */
+  /** Deletes the oldest closed files, so that the others and a full open file are within the bound. */
   async function prune(): Promise<void> {
     try {
       const names = (await readdir(directory)).filter((name) => CLOSED_NAME.test(name)).sort();
@@ -137,7 +134,7 @@ export async function openRecordFiles(
       if (deletedBytes > 0)
         log.info({ bytes: deletedBytes }, 'oldest files of records deleted, to stay within the bound');
     } catch (error) {
-      // Whoever takes files away while we look at them is welcome to; the next time is soon enough.
+      // Another program may remove files at the same time. The next call deletes what is left.
       log.warn({ reason: toErrorCode(error) }, 'old files of records cannot be deleted');
     }
   }
@@ -145,17 +142,17 @@ export async function openRecordFiles(
   await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
   if ((await makeReady()) > 0) begin(await ageOf(path));
   await prune();
-  return { append: (lines) => inTurn(() => append(lines)), close: () => closing.abort() };
+  return { append: (lines) => oneAtATime(() => append(lines)), close: () => closing.abort() };
 }
 
-/** Since when the file has lines, as far as the file system knows: some know no time of birth. */
+/** The age of the first line, as far as the file system knows: some do not store the time of creation. */
 async function ageOf(path: string): Promise<number> {
   const { birthtimeMs, mtimeMs } = await stat(path);
   const begunEpochMs = birthtimeMs > 0 ? Math.min(birthtimeMs, mtimeMs) : mtimeMs;
   return Math.max(0, Date.now() - begunEpochMs);
 }
 
-/** How many bytes of the file are whole lines. */
+/** How many bytes of the file are whole lines, counted from its start. */
 async function endOfLastLine(file: FileHandle, sizeBytes: number): Promise<number> {
   const block = Buffer.alloc(BLOCK_BYTES);
   for (let end = sizeBytes; end > 0; ) {

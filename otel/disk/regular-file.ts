@@ -1,7 +1,11 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** A path that should be that of a file of ours is that of something else. The message names the path. */
+/** Records are about tenants: other users of this machine may not read them. */
+export const FILE_MODE = 0o600;
+export const DIRECTORY_MODE = 0o700;
+
+/** A path that should name one of our files names something else. The message names the path. */
 export class OddFileError extends Error {
   override readonly name = 'OddFileError';
   readonly code: 'not_a_file' | 'too_large';
@@ -12,7 +16,7 @@ export class OddFileError extends Error {
   }
 }
 
-/** How a file is opened: for reading; to be written anew; to be appended to, and read. */
+/** How a file is opened: to be read; to be replaced; to be appended to and read. */
 const FLAGS = {
   read: constants.O_RDONLY,
   replace: constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
@@ -20,8 +24,8 @@ const FLAGS = {
 } as const;
 
 /**
- * Opens a file if it is one. To open a FIFO waits for its other side, which takes one of the four threads that do
- * everything with files; to read a device may never end. Rejects with an OddFileError or the system's error.
+ * Opens a path only if it names a regular file. Opening a FIFO would wait for its other side and block one of the four
+ * threads for file operations; reading a device may never end. Rejects with an OddFileError or the system's error.
  */
 export async function openRegularFile(
   path: string,
@@ -29,7 +33,7 @@ export async function openRegularFile(
   mode?: number,
 ): Promise<FileHandle> {
   const file = await open(path, FLAGS[purpose] | constants.O_NONBLOCK, mode).catch((error: unknown) => {
-    // A FIFO that nobody reads, a socket.
+    // A FIFO without a reader, or a socket.
     throw isErrno(error, 'ENXIO') ? new OddFileError(path, 'not_a_file') : error;
   });
   try {
@@ -41,14 +45,14 @@ export async function openRegularFile(
   }
 }
 
-/** Reads a file of ours, which has no more than `maxBytes`. Rejects with an OddFileError or the system's error. */
+/** Reads one of our files, of at most `maxBytes`. Rejects with an OddFileError or the system's error. */
 export async function readRegularFile(path: string, maxBytes: number): Promise<Buffer> {
   await using file = await openRegularFile(path, 'read');
   const { size } = await file.stat();
   if (size > maxBytes) throw new OddFileError(path, 'too_large');
   const bytes = Buffer.alloc(size);
   let readCount = 0;
-  // One that grows meanwhile is read as far as it was.
+  // What is appended meanwhile is not read.
   while (readCount < size) {
     const { bytesRead } = await file.read(bytes, readCount, size - readCount, readCount);
     if (bytesRead === 0) break;
@@ -57,7 +61,7 @@ export async function readRegularFile(path: string, maxBytes: number): Promise<B
   return bytes.subarray(0, readCount);
 }
 
-/** Whether it is a system error with this code. */
+/** Whether an error is a system error with this code. */
 export function isErrno(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,47 +1,46 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { toErrorCode } from '../system-error.ts';
+import { crc32 } from 'node:zlib';
+import { toErrorCode } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { readRegularFile } from './regular-file.ts';
-import { parseSpoolLines, toSpoolLines } from './spool-line.ts';
+import { DIRECTORY_MODE, readRegularFile } from './regular-file.ts';
 import { writeDurably } from './write-durably.ts';
 
-const DIRECTORY_MODE = 0o700;
-/** A file is what one export carries at the next start. */
+/** One file holds what one export carries at the next start. */
 const MAX_RECORDS = 512;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** What is larger was not written by us: a span that has a file to itself is well below. */
+/** A larger file is not ours: even a span that has a file to itself is well below. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
 /** Gateways that are restarted again and again while the collector is away must not fill the disk. */
 const MAX_TOTAL_BYTES = 1024 ** 3;
 const EXTENSION = '.spool';
-/** A file under this name was being written when the process was killed: its whole lines are records. */
+/** The name of a file that is being written. If the process was killed meanwhile, its whole lines are records. */
 const UNFINISHED = '.new';
-/** This one only repeats what is in the file it was to replace. */
+/** The name of a file that replaces another while it is being written. It repeats what is in the other. */
 const REPLACEMENT = '.rest';
 
-/** The records of one spool file that are still to be delivered. */
+/** The records of one spool file that are not delivered yet. */
 export interface SpooledBatch {
-  /** Encoded spans, oldest first. */
-  readonly spans: readonly Uint8Array[];
-  /** How many lines of the file were no record any more. */
-  readonly brokenCount: number;
-  /** Forgets the first `count` of the records: removes the file, or rewrites it without them. Never rejects. */
+  /** Oldest first. */
+  readonly encodedSpans: readonly Uint8Array[];
+  /** How many lines of the file are damaged. */
+  readonly damagedCount: number;
+  /** Removes the first `count` records: deletes the file, or rewrites it without them. Never rejects. */
   settle(count: number): Promise<void>;
 }
 
-/** Records put aside at shutdown, for the next start. */
+/** Records on disk, from a shutdown to the next start. */
 export interface Spool {
-  /** The oldest file that was not asked for yet, or undefined. Files without a record are removed on the way. */
+  /** The oldest file that was not returned yet, or undefined. Deletes files without records on the way. */
   next(): Promise<SpooledBatch | undefined>;
-  /** Stores encoded spans; tells how many, counted from the first, are safely on disk. Never rejects. */
-  put(spans: readonly Uint8Array[]): Promise<number>;
+  /** Stores encoded spans. Returns how many, counted from the first, are safely on disk. Never rejects. */
+  put(encodedSpans: readonly Uint8Array[]): Promise<number>;
 }
 
 /**
- * Opens the spool, which need not exist: the directory is made when there is something to put into it. What
- * cannot be read stays where it is, and is said in the log: records never stop a gateway from serving.
+ * Opens the spool. Its directory need not exist: it is created when something is stored. Files that cannot be read stay
+ * there and are logged, because the records of an earlier run must never stop a gateway from serving.
  */
 export async function openSpool(
   directory: string,
@@ -62,14 +61,14 @@ export async function openSpool(
       }
     },
 
-    async put(spans) {
+    async put(encodedSpans) {
       let storedCount = 0;
       try {
         await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
         let totalBytes = await sizeOf(directory);
-        while (storedCount < spans.length) {
-          const batch = takeFile(spans, storedCount);
-          const lines = toSpoolLines(batch);
+        while (storedCount < encodedSpans.length) {
+          const batch = takeBatch(encodedSpans, storedCount);
+          const lines = toLines(batch);
           totalBytes += lines.length;
           if (totalBytes > maxTotalBytes) throw new SpoolFullError();
           fileCount += 1;
@@ -79,7 +78,7 @@ export async function openSpool(
           storedCount += batch.length;
         }
       } catch (error) {
-        const fields = { reason: toErrorCode(error), undelivered: spans.length - storedCount };
+        const fields = { reason: toErrorCode(error), undelivered: encodedSpans.length - storedCount };
         log.error(fields, 'spool cannot be written: records are lost');
       }
       return storedCount;
@@ -98,16 +97,16 @@ async function sizeOf(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** The spans from `start` on that one file holds: one at least. */
-function takeFile(spans: readonly Uint8Array[], start: number): readonly Uint8Array[] {
+/** The spans from `start` that fit in one file: at least one. */
+function takeBatch(encodedSpans: readonly Uint8Array[], start: number): readonly Uint8Array[] {
   let end = start;
   let bytes = 0;
-  for (const span of spans.slice(start, start + MAX_RECORDS)) {
-    bytes += span.length;
+  for (const { length } of encodedSpans.slice(start, start + MAX_RECORDS)) {
+    bytes += length;
     if (bytes > MAX_BYTES && end > start) break;
     end += 1;
   }
-  return spans.slice(start, end);
+  return encodedSpans.slice(start, end);
 }
 
 /** The names of the files to read, oldest first. */
@@ -126,7 +125,7 @@ async function list(directory: string, log: TelemetryLog): Promise<string[]> {
   return files.sort();
 }
 
-/** Undefined if there is nothing in the file to deliver. */
+/** Undefined if the file has no records to deliver. */
 async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | undefined> {
   let file: Buffer;
   try {
@@ -138,21 +137,21 @@ async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | und
     );
     return undefined;
   }
-  const { spans, brokenCount } = parseSpoolLines(file);
-  if (brokenCount > 0) {
+  const { encodedSpans, damagedCount } = parseLines(file);
+  if (damagedCount > 0) {
     log.error(
-      { unreadable: brokenCount, readable: spans.length },
+      { unreadable: damagedCount, readable: encodedSpans.length },
       'spool file damaged: its broken lines are lost',
     );
   }
-  if (spans.length === 0 && brokenCount === 0) {
+  if (encodedSpans.length === 0 && damagedCount === 0) {
     await remove(path, log);
     return undefined;
   }
-  let remaining = spans;
+  let remaining = encodedSpans;
   return {
-    spans,
-    brokenCount,
+    encodedSpans,
+    damagedCount,
     async settle(count) {
       remaining = remaining.slice(count);
       await (remaining.length === 0 ? remove(path, log) : rewrite(path, remaining, log));
@@ -171,10 +170,53 @@ async function remove(path: string, log: TelemetryLog): Promise<void> {
   }
 }
 
-async function rewrite(path: string, spans: readonly Uint8Array[], log: TelemetryLog): Promise<void> {
+async function rewrite(path: string, encodedSpans: readonly Uint8Array[], log: TelemetryLog): Promise<void> {
   try {
-    await writeDurably(path, toSpoolLines(spans), REPLACEMENT);
+    await writeDurably(path, toLines(encodedSpans), REPLACEMENT);
   } catch (error) {
     log.error({ reason: toErrorCode(error) }, 'spool file cannot be shortened: it may be sent again');
   }
+}
+
+const LINE_FEED = 0x0a;
+const CHECKSUM_CHARS = 8;
+const SPACE = Buffer.from(' ');
+const LINE_END = Buffer.from('\n');
+
+/**
+ * The lines of a spool file, one for each encoded span: its CRC-32 in 8 hex digits, a space, its JSON. Without a checksum,
+ * a damaged line that is still JSON could make a Collector reject the whole batch that it is sent with.
+ */
+function toLines(encodedSpans: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(
+    encodedSpans.flatMap((encodedSpan) => [
+      Buffer.from(toChecksum(encodedSpan)),
+      SPACE,
+      encodedSpan,
+      LINE_END,
+    ]),
+  );
+}
+
+/** The encoded spans of the lines that are intact, and how many lines are damaged. */
+function parseLines(file: Buffer): {
+  readonly encodedSpans: readonly Uint8Array[];
+  readonly damagedCount: number;
+} {
+  const encodedSpans: Uint8Array[] = [];
+  let damagedCount = 0;
+  for (let start = 0; start < file.length; ) {
+    const lineFeed = file.indexOf(LINE_FEED, start);
+    const end = lineFeed === -1 ? file.length : lineFeed;
+    const encodedSpan = file.subarray(start + CHECKSUM_CHARS + SPACE.length, end);
+    const checksum = file.toString('latin1', start, start + CHECKSUM_CHARS);
+    if (encodedSpan.length > 0 && toChecksum(encodedSpan) === checksum) encodedSpans.push(encodedSpan);
+    else damagedCount += 1;
+    start = end + 1;
+  }
+  return { encodedSpans, damagedCount };
+}
+
+function toChecksum(encodedSpan: Uint8Array): string {
+  return crc32(encodedSpan).toString(16).padStart(CHECKSUM_CHARS, '0');
 }

@@ -1,13 +1,10 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { openRegularFile } from './regular-file.ts';
-
-/** Records are about tenants: nobody else's business on this machine. */
-const FILE_MODE = 0o600;
+import { FILE_MODE, openRegularFile } from './regular-file.ts';
 
 /**
- * Writes a file whole or not at all: under another name first, `${path}${suffix}`, synced, then renamed. Rejects
- * with the system's error; half a file may then be left under that other name.
+ * Writes a file whole or not at all, so that it survives a power cut: first under another name, `${path}${suffix}`, then
+ * synced and renamed. Rejects with the system's error; half a file may then be left under the other name.
  */
 export async function writeDurably(path: string, content: Uint8Array, suffix: string): Promise<void> {
   const temporary = `${path}${suffix}`;

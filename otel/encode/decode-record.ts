@@ -14,11 +14,11 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * The record in a line as it is queued (one span in OTLP JSON, and after commas those of its attempts): what was
+ * The record of an encoded span as it is queued (one span in OTLP JSON, and after commas those of its attempts): what was
  * encoded, cuts included. Null for anything else, also for broken JSON.
  */
-export function decodeRecord(line: Uint8Array | string): RequestRecord | null {
-  const spans = parseJson(`[${toText(line)}]`);
+export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | null {
+  const spans = parseJson(`[${toText(encodedSpan)}]`);
   return Array.isArray(spans) ? toRecord(spans[0]) : null;
 }
 

@@ -1,7 +1,7 @@
 import type { Attributes, AttributeValue, HrTime, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
-import { encodedJsonOf } from './encoded-attributes.ts';
+import { encodedJsonOf } from './record-attributes.ts';
 
 /** Bits 8 and 9 of OTLP's span flags: it is known whether the other side is remote; it is. */
 const HAS_IS_REMOTE = 0x100;

@@ -1,5 +1,6 @@
 import type { Agent } from 'node:http';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import { waitAtMost } from '../clock.ts';
 import type { OtlpOptions } from './otlp-options.ts';
 
 /** What the SDK's exporters have in common. */
@@ -9,70 +10,67 @@ interface Exporter<Items> {
   shutdown(): Promise<void>;
 }
 
-/** Makes an exporter whose connections are those of the agent that it is given. */
+/** Creates an exporter that uses the connections of the given agent. */
 type CreateExporter<Items> = (httpAgentOptions: () => Promise<Agent>) => Exporter<Items>;
 
-/** An exporter, and where its connections are. */
-interface Life<Items> {
+/** An exporter and the agent that has its connections. */
+interface ConnectedExporter<Items> {
   readonly exporter: Exporter<Items>;
   readonly agent: Promise<Agent>;
 }
 
 /**
- * One of the SDK's OTLP exporters, whose every call ends by the deadline. The exporter's own time-out is that of an
- * idle socket: a call whose connection was upgraded, or whose answer never ends, stays open for ever, and with 30 of
- * them it sends nothing more. After a call that failed, or was not answered in time, it is given up with its
- * connections: the next call goes to a new one.
+ * One of the SDK's OTLP exporters, whose every call ends by a deadline. The SDK's own time-out is that of an idle socket:
+ * a call whose connection was upgraded, or whose answer never ends, stays open for ever, and after 30 of them the
+ * exporter sends nothing more. After a call that failed or timed out, the exporter and its connections are replaced.
  */
 export class DeadlineExporter<Items> implements Exporter<Items> {
   readonly #options: Pick<OtlpOptions, 'timeoutMs' | 'createAgent'>;
   readonly #create: CreateExporter<Items>;
-  #life: Life<Items>;
+  #current: ConnectedExporter<Items>;
 
   constructor(options: Pick<OtlpOptions, 'timeoutMs' | 'createAgent'>, create: CreateExporter<Items>) {
     this.#options = options;
     this.#create = create;
-    this.#life = this.#begin();
+    this.#current = this.#connect();
   }
 
   export(items: Items, onResult: (result: ExportResult) => void): void {
-    let isOver = false;
-    const finish = (result: ExportResult): void => {
-      if (isOver) return;
-      isOver = true;
-      clearTimeout(deadline);
-      if (result.code !== ExportResultCode.SUCCESS) this.#giveUp();
-      onResult(result);
-    };
-    const deadline = setTimeout(
-      () => finish({ code: ExportResultCode.FAILED, error: new DeadlineError() }),
-      this.#options.timeoutMs,
-    );
-    this.#life.exporter.export(items, finish);
+    void this.#export(items).then(onResult);
   }
 
   async forceFlush(): Promise<void> {
-    await this.#life.exporter.forceFlush?.();
+    await this.#current.exporter.forceFlush?.();
   }
 
   async shutdown(): Promise<void> {
-    const { exporter, agent } = this.#life;
+    const { exporter, agent } = this.#current;
     await exporter.shutdown();
     (await agent).destroy();
   }
 
-  #begin(): Life<Items> {
+  async #export(items: Items): Promise<ExportResult> {
+    const { promise, resolve } = Promise.withResolvers<ExportResult>();
+    this.#current.exporter.export(items, resolve);
+    const result = (await waitAtMost(this.#options.timeoutMs, promise)) ?? TIMED_OUT;
+    if (result.code !== ExportResultCode.SUCCESS) this.#replace();
+    return result;
+  }
+
+  #connect(): ConnectedExporter<Items> {
     const agent = this.#options.createAgent();
     return { agent, exporter: this.#create(() => agent) };
   }
 
-  #giveUp(): void {
-    const { agent } = this.#life;
-    this.#life = this.#begin();
-    void agent.then((given) => given.destroy());
+  #replace(): void {
+    const { agent } = this.#current;
+    this.#current = this.#connect();
+    void agent.then((replaced) => replaced.destroy());
   }
 }
 
 class DeadlineError extends Error {
   readonly code = 'timeout';
 }
+
+const TIMED_OUT: ExportResult = { code: ExportResultCode.FAILED, error: new DeadlineError() };

@@ -1,14 +1,13 @@
 import type { Clock } from '../clock.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
-/** A collector that comes and goes makes a line for each change, but not more often than this. */
-const OUTAGE_LINES_MS = 10_000;
-/** A collector that refuses every batch makes one line in this time, with the sum of what it refused. */
-const REFUSAL_LINES_MS = 60_000;
+/** A collector that comes and goes is logged at each change, but at most once in this time. */
+const OUTAGE_LOG_MS = 10_000;
+/** A collector that rejects every batch is logged once in this time, with the sum of rejected records. */
+const REJECTION_LOG_MS = 60_000;
 
-/** What the collector refused: a batch for good, or part of one. */
-export interface Refusal {
-  /** Of records. */
+/** What the collector rejected: a whole batch, or part of one. */
+export interface Rejection {
   readonly rejectedCount: number;
   /** `http_400` …, or `partial_success`. */
   readonly reason: string;
@@ -17,19 +16,19 @@ export interface Refusal {
 }
 
 /**
- * Says how the export is doing: one line when the collector is lost and one when it is back, not one a call.
- * The counters count each.
+ * Logs how the export is doing: one line when the collector is lost and one when it is back, not one for each call. The
+ * counters count each call.
  */
 export class ExportLog {
   readonly #log: TelemetryLog;
   readonly #clock: Clock;
-  /** Failed calls since the last line that told of one, or of the end of the outage. */
+  /** Failed calls since the last line about one, or about the end of an outage. */
   #failedCalls = 0;
-  #isOutageTold = false;
-  #outageToldAtMs = Number.NEGATIVE_INFINITY;
-  /** Records rejected that no line has told of. */
+  #isOutageLogged = false;
+  #outageLoggedAtMs = Number.NEGATIVE_INFINITY;
+  /** Rejected records that are not logged yet. */
   #rejected = 0;
-  #refusalToldAtMs = Number.NEGATIVE_INFINITY;
+  #rejectionLoggedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(log: TelemetryLog, clock: Clock) {
     this.#log = log;
@@ -39,25 +38,25 @@ export class ExportLog {
   /** A call failed and will be repeated. */
   failed(reason: string, queued: number): void {
     this.#failedCalls += 1;
-    if (this.#isOutageTold || this.#clock.nowMs() - this.#outageToldAtMs < OUTAGE_LINES_MS) return;
-    this.#isOutageTold = true;
-    this.#outageToldAtMs = this.#clock.nowMs();
+    if (this.#isOutageLogged || this.#clock.nowMs() - this.#outageLoggedAtMs < OUTAGE_LOG_MS) return;
+    this.#isOutageLogged = true;
+    this.#outageLoggedAtMs = this.#clock.nowMs();
     this.#log.warn({ reason, queued }, 'collector lost: the export is repeated until it is back');
   }
 
-  /** A call was answered: the collector took the batch, or refused it for good. */
+  /** A call was answered: the collector accepted the batch, or rejected it for good. */
   answered(queued: number): void {
-    if (!this.#isOutageTold) return;
+    if (!this.#isOutageLogged) return;
     this.#log.info({ failed_calls: this.#failedCalls, queued }, 'collector back');
-    this.#isOutageTold = false;
+    this.#isOutageLogged = false;
     this.#failedCalls = 0;
   }
 
-  /** Records were rejected, or (a count of 0) taken with a warning. */
-  refused({ rejectedCount, reason, message }: Refusal): void {
+  /** Records were rejected, or (with a count of 0) accepted with a warning. */
+  rejected({ rejectedCount, reason, message }: Rejection): void {
     this.#rejected += rejectedCount;
-    if (this.#clock.nowMs() - this.#refusalToldAtMs < REFUSAL_LINES_MS) return;
-    this.#refusalToldAtMs = this.#clock.nowMs();
+    if (this.#clock.nowMs() - this.#rejectionLoggedAtMs < REJECTION_LOG_MS) return;
+    this.#rejectionLoggedAtMs = this.#clock.nowMs();
     const fields = { reason, rejected: this.#rejected, collector_message: message };
     if (rejectedCount > 0) this.#log.error(fields, 'collector rejected records');
     else this.#log.warn(fields, 'collector took a batch with a warning');
@@ -72,7 +71,7 @@ export class ExportLog {
     );
   }
 
-  /** The export ends: tells what no line has told of yet. */
+  /** The export ends: logs the rejected records that are not logged yet. */
   end(): void {
     if (this.#rejected > 0) this.#log.error({ rejected: this.#rejected }, 'collector rejected records');
     this.#rejected = 0;

@@ -2,18 +2,23 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp 
 import { request as requestHttps } from 'node:https';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { type Envelope, joinBatch } from '../encode/envelope.ts';
-import { toErrorCode } from '../system-error.ts';
-import type { ExportOutcome } from './export-outcome.ts';
+import { type EncodedResourceSpans, joinBatch } from '../encode/resource-spans.ts';
+import { toShownName } from '../encode/shown-name.ts';
+import { toErrorCode } from '../errors.ts';
 import type { OtlpOptions } from './otlp-options.ts';
-import { toCollectorMessage, toPartialSuccess } from './otlp-response.ts';
+import type { ExportOutcome, RecordExporter } from './record-exporter.ts';
 import { parseRetryAfterMs } from './retry.ts';
-import type { Sink } from './sink.ts';
 
 const compress = promisify(gzip);
 
-/** OTLP/HTTP, "OTLP/HTTP Response": a client may refuse to read more. */
+/** OTLP/HTTP, "OTLP/HTTP Response": a client may stop reading here. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+
+/** A server that sends nothing but informational responses would keep the call open until the deadline. */
+const MAX_INFORMATIONAL = 16;
+
+/** The collector's message is logged, but not all of a long one. */
+const MAX_MESSAGE_CHARS = 256;
 
 interface Answer {
   readonly status: number;
@@ -22,10 +27,7 @@ interface Answer {
   readonly body: Buffer | null;
 }
 
-/** A collector that only ever announces an answer would keep us reading until the deadline. */
-const MAX_INFORMATIONAL = 16;
-
-/** A call that ended without an answer and without an error of the system. */
+/** A call that ended without an answer and without a system error. */
 class UnansweredError extends Error {
   readonly code: 'aborted' | 'timeout' | 'upgraded' | 'closed' | 'informational_only';
 
@@ -36,22 +38,24 @@ class UnansweredError extends Error {
 }
 
 /**
- * Sends a batch as one POST (OTLP/HTTP, JSON), and tells exactly what came back. The stock exporter repeats
- * calls unseen, swallows partial success, and its time-out is that of an idle socket; here the deadline is over
- * the whole call, whatever the connection tells or does not tell. Redirects are not followed: an answer like any
- * other.
+ * Sends each batch as one POST (OTLP/HTTP, JSON), and reports exactly what came back. The stock exporter repeats calls
+ * on its own, ignores partial success, and its time-out is that of an idle socket. Here the deadline covers the whole
+ * call, whatever happens on the connection. Redirects are not followed: they count as an answer like any other.
  */
-export function createOtlpSink(options: OtlpOptions, envelope: Envelope): Sink {
+export function createOtlpExporter(
+  options: OtlpOptions,
+  resourceSpans: EncodedResourceSpans,
+): RecordExporter {
   return {
     collector: options,
-    async exportBatch(lines, signal) {
+    async exportBatch(encodedSpans, signal) {
       const end = new AbortController();
       const deadline = setTimeout(() => end.abort(new UnansweredError('timeout')), options.timeoutMs);
       const onAbort = () => end.abort(new UnansweredError('aborted'));
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
-        const body = await toBody(options.compression, joinBatch(envelope, lines));
+        const body = await toBody(options.compression, joinBatch(resourceSpans, encodedSpans));
         return toOutcome(await post(options, body, end.signal));
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'network') };
@@ -64,14 +68,14 @@ export function createOtlpSink(options: OtlpOptions, envelope: Envelope): Sink {
   };
 }
 
-/** Level 1: a quarter of the time of the default, for a fifth more bytes. */
+/** Level 1 takes a quarter of the default's time, for a fifth more bytes. */
 async function toBody(compression: OtlpOptions['compression'], json: Buffer): Promise<Buffer> {
   return compression === 'gzip' ? compress(json, { level: constants.Z_BEST_SPEED }) : json;
 }
 
 /**
- * Rejects if no complete answer came: with the system's error, or the reason of the signal. Either way nothing of the
- * call is left, but for a connection that can be used again.
+ * Rejects if no complete answer came: with the system's error, or the reason of the signal. In all cases nothing of the
+ * call remains, except a connection that can be reused.
  */
 function post(options: OtlpOptions, body: Buffer, signal: AbortSignal): Promise<Answer> {
   const request = options.url.protocol === 'https:' ? requestHttps : requestHttp;
@@ -88,11 +92,11 @@ function post(options: OtlpOptions, body: Buffer, signal: AbortSignal): Promise<
 
     function fail(error: unknown): void {
       call.destroy();
-      // A status that says no says it without its body; a yes without one may be a partial no.
+      // The status of a failure is enough without its body; a success without its body may be a partial one.
       if (head !== undefined && !isTaken(head.status)) resolve({ ...head, body: null });
       else reject(error);
     }
-    // Not the request's own option: one whose socket was taken away by an upgrade does not heed it.
+    // Not the `signal` option of the request: after an upgrade has taken its socket, it ignores that.
     signal.addEventListener('abort', () => fail(signal.reason), { once: true });
 
     call
@@ -106,11 +110,11 @@ function post(options: OtlpOptions, body: Buffer, signal: AbortSignal): Promise<
       })
       .on('response', (response) => {
         const { statusCode: status = 0, headers } = response;
-        // A 101 that does not say what it upgrades to comes this way.
+        // A 101 without an Upgrade field arrives here.
         if (status < 200) return fail(new UnansweredError('upgraded'));
         head = { status, headers };
         readBody(response).then((bytes) => {
-          // One that answers before it has read everything may never read the rest.
+          // A server that answers before it has read the whole body may never read the rest.
           if (!call.writableFinished) call.destroy();
           resolve({ status, headers, body: bytes });
         }, fail);
@@ -143,3 +147,42 @@ function toOutcome({ status, headers, body }: Answer): ExportOutcome {
 }
 
 const isTaken = (status: number): boolean => status >= 200 && status <= 299;
+
+/**
+ * Parses an ExportTraceServiceResponse in JSON (opentelemetry-proto, trace_service.proto): how many spans were rejected,
+ * and why. Any other body means that all spans were accepted.
+ */
+export function toPartialSuccess(body: Buffer): {
+  readonly rejectedCount: number;
+  readonly message: string | undefined;
+} {
+  const partialSuccess = member(parseJson(body), 'partialSuccess');
+  // An int64 is a string in JSON, but decoders must also accept a number.
+  const rejectedCount = Math.trunc(Number(member(partialSuccess, 'rejectedSpans') ?? 0));
+  return {
+    rejectedCount: Number.isSafeInteger(rejectedCount) ? rejectedCount : 0,
+    message: toMessage(member(partialSuccess, 'errorMessage')),
+  };
+}
+
+/** The message of a google.rpc.Status, which is the body of a collector's failure. */
+export function toCollectorMessage(body: Buffer | null): string | undefined {
+  return body === null ? undefined : toMessage(member(parseJson(body), 'message'));
+}
+
+function toMessage(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? toShownName(value, MAX_MESSAGE_CHARS) : undefined;
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  return Object.entries(value).find(([key]) => key === name)?.[1];
+}

@@ -6,33 +6,33 @@ import { createSecureContext } from 'node:tls';
 import { diag } from '@opentelemetry/api';
 import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
-import { TelemetryError } from '../telemetry-error.ts';
+import { TelemetryError } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
 /** How to reach the collector. */
 export interface OtlpOptions {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** The deadline of one whole call. */
+  /** The deadline of a whole call. */
   readonly timeoutMs: number;
   readonly compression: 'none' | 'gzip';
-  /** Keeps connections alive, and has the certificates. */
+  /** Keeps connections alive, and holds the certificates. */
   readonly agent: Agent;
-  /** Makes another agent of the same kind. */
+  /** Creates another agent with the same options. */
   readonly createAgent: () => Promise<Agent>;
 }
 
-/** What is sent: each has an address and variables of its own. */
+/** What is sent. Each signal has its own address and variables. */
 export type Signal = 'traces' | 'metrics';
 
 const WIRE_PROTOCOL = 'http/json';
 const REQUIRED_HEADERS = { 'Content-Type': 'application/json', 'User-Agent': 'spangate' };
 
 /**
- * Reads the OTEL_EXPORTER_OTLP_* variables with the OTLP exporter's own reader (OpenTelemetry specification,
- * "OTLP Exporter Configuration"); `endpoint`, a base address, wins over theirs. The reader falls back to a
- * default with a warning where it cannot use a value. Where that would send records to the wrong place or
- * without a certificate, this throws a TelemetryError instead.
+ * Reads the OTEL_EXPORTER_OTLP_* variables with the OTLP exporter's own reader (OpenTelemetry specification, "OTLP
+ * Exporter Configuration"). `endpoint`, a base URL, takes precedence over their address. For a value that it cannot use,
+ * the reader logs a warning and uses a default. Where that would send records to the wrong place or without a
+ * certificate, this throws a TelemetryError instead.
  */
 export async function readOtlpOptions(
   endpoint: string | undefined,
@@ -57,7 +57,7 @@ export async function readOtlpOptions(
   return { url: signalUrl, headers, timeoutMs: options.timeoutMillis, compression, agent, createAgent };
 }
 
-/** The signal's own variable and the general one, in the order in which they count. */
+/** The signal's own variable and the general one, in order of precedence. */
 function variables(signal: Signal, suffix: string): readonly string[] {
   return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`];
 }
@@ -108,7 +108,7 @@ function checkFiles(signal: Signal): void {
   }
 }
 
-/** A header that node:http refuses would fail every call; its value may be a secret, so only the name is told. */
+/** A header that node:http refuses would fail every call. Its value may be secret: only its name is in the message. */
 function checkHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     try {
@@ -120,12 +120,12 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Readable is not usable: a file that holds no certificate would fail every call. */
+/** A file without a certificate is readable, but would fail every call. */
 function checkCertificates(agent: Agent): void {
   if (!(agent instanceof HttpsAgent)) return;
   const { ca } = agent.options;
   try {
-    // createSecureContext passes over a ca that is none.
+    // createSecureContext ignores a `ca` that is no certificate.
     for (const certificate of [ca].flat()) if (certificate !== undefined) new X509Certificate(certificate);
     createSecureContext(agent.options);
   } catch (error) {
@@ -133,7 +133,7 @@ function checkCertificates(agent: Agent): void {
   }
 }
 
-/** Runs the reader with its warnings (a time-out that is no number, say) in our log, which it does not know. */
+/** Runs the reader, and writes its warnings (for example about a time-out that is no number) to our log. */
 function withWarnings<Result>(log: TelemetryLog, read: () => Result): Result {
   const ignore = (): void => undefined;
   const warn = (message: string): void => log.warn({}, message);

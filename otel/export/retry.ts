@@ -1,11 +1,11 @@
-/** A collector that asks for an hour would make us drop what it could have had: we ask again after a minute. */
+/** The longest Retry-After that is obeyed: after an hour, records would be dropped that the collector could have taken. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * How long to wait before the next try: exponential back-off with full jitter, from 0 up to
- * `initialMs` × 2^(failures − 1), at most `maxMs`. A collector's Retry-After is kept, but never below
- * `initialMs` (Collectors send 0 for anything under a second), with up to `initialMs` of jitter on top so that
- * several gateways do not come back in the same instant.
+ * How long to wait before the next attempt: exponential back-off with full jitter, from 0 to
+ * `initialMs` × 2^(failures − 1), at most `maxMs`. A collector's Retry-After is obeyed, but is at least `initialMs`
+ * (Collectors send 0 for anything below a second), plus up to `initialMs` of jitter, so that several gateways do not
+ * come back at the same moment.
  * `failures` counts from 1; `random` is in [0, 1).
  */
 export function nextDelayMs(attempt: {
@@ -21,8 +21,8 @@ export function nextDelayMs(attempt: {
 }
 
 /**
- * Reads a Retry-After header (RFC 9110 §10.2.3): whole seconds or an HTTP date, given in milliseconds from now,
- * at most one minute. A date in the past is 0; what is neither is undefined.
+ * Parses a Retry-After header (RFC 9110 §10.2.3), seconds or an HTTP date, to milliseconds from now, at most one minute.
+ * A date in the past gives 0; anything else gives undefined.
  */
 export function parseRetryAfterMs(header: string | undefined, nowEpochMs: number): number | undefined {
   if (header === undefined) return undefined;
@@ -32,7 +32,7 @@ export function parseRetryAfterMs(header: string | undefined, nowEpochMs: number
   return Math.min(Math.max(delayMs, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** Date.parse alone would take `-1` and `1.5` for dates; an HTTP date begins with the name of a day. */
+/** Date.parse alone would accept `-1` and `1.5`; an HTTP date begins with the name of a day. */
 function parseHttpDate(text: string): number {
   return /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -5,35 +5,35 @@ import type { ExportStats } from '../queue/export-stats.ts';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
-/** What is to be told of one replica. */
+/** What the metrics show of one replica. */
 export interface ReplicaState {
   readonly name: string;
   readonly inflight: number;
   readonly drained: boolean;
-  /** False also while nobody judges. */
+  /** Also false while health is not checked. */
   readonly failing: boolean;
 }
 
-/** How often workers ended that were not asked to. */
+/** How many workers ended unexpectedly. */
 export interface WorkerEnds {
   /** All of them. */
   readonly ended: number;
-  /** Those that hung, and were ended for it. */
+  /** Those that were ended because they hung. */
   readonly hung: number;
 }
 
-/** What is to be told of the export. */
+/** What the metrics show of the export. */
 export interface ExportState {
   readonly stats: ExportStats;
-  /** How many records may wait. */
+  /** How many records the queue holds at most. */
   readonly queueCapacity: number;
-  /** Records of the batch under way; they are among those queued. */
+  /** Records of the current batch; they count as queued. */
   readonly inflight: number;
 }
 
 const DEFAULT_PORTS = { http: 80, https: 443 };
 
-/** The replicas, and how many requests wait for one, as metrics. A replica that is gone has no series any more. */
+/** The replicas, and how many requests wait for one, as metrics. A replica that was removed has no series. */
 export function toReplicaMetrics(
   replicas: readonly ReplicaState[],
   waiting: number,
@@ -73,13 +73,14 @@ export function toWorkerMetrics({ ended, hung }: WorkerEnds, interval: Interval)
 }
 
 /**
- * Tells of the queue and the export as the semantic conventions of SDK metrics have it for span processors and
- * exporters (1.41 to 1.44), records being the spans: a record's attempt spans are not counted.
+ * The queue and the export as metrics, by the semantic conventions for span processors and exporters (SDK metrics, 1.41
+ * to 1.44). Records count as the spans; attempt spans do not count.
  */
 export class ExportMetrics {
   readonly #processor = toComponent('spangate.RecordProcessor');
   readonly #exporter: Attributes;
-  #handedOver = 0;
+  /** Records that were passed to the exporter at least once. */
+  #processedCount = 0;
 
   /** `collector`: where records are posted; undefined for files. */
   constructor(collector: URL | undefined) {
@@ -88,8 +89,8 @@ export class ExportMetrics {
   }
 
   collect({ stats, queueCapacity, inflight }: ExportState, interval: Interval): readonly MetricData[] {
-    // A batch that is to be sent in parts is handed over once more, part by part: it must not be taken back.
-    this.#handedOver = Math.max(this.#handedOver, stats.exported + stats.rejected + inflight);
+    // A batch that is split is passed to the exporter again, part by part. The counter must not shrink meanwhile.
+    this.#processedCount = Math.max(this.#processedCount, stats.exported + stats.rejected + inflight);
     const one = (value: number, attributes: Attributes = {}, errorType?: string): Series<number> => ({
       attributes: errorType === undefined ? attributes : { ...attributes, [SEMCONV.errorType]: errorType },
       value,
@@ -99,7 +100,7 @@ export class ExportMetrics {
       toSumData(METRICS.otelSdkProcessorSpanQueueCapacity, [one(queueCapacity, this.#processor)], interval),
       toSumData(
         METRICS.otelSdkProcessorSpanProcessed,
-        [one(this.#handedOver, this.#processor), one(stats.dropped, this.#processor, 'queue_full')],
+        [one(this.#processedCount, this.#processor), one(stats.dropped, this.#processor, 'queue_full')],
         interval,
       ),
       toSumData(METRICS.otelSdkExporterSpanInflight, [one(inflight, this.#exporter)], interval),

@@ -1,8 +1,7 @@
 import { type Attributes, type HrTime, ValueType } from '@opentelemetry/api';
 import { AggregationTemporality, DataPointType, type MetricData } from '@opentelemetry/sdk-metrics';
-import type { Distribution } from './cells.ts';
 
-/** What a metric is called and in what it is measured: a row of METRICS. */
+/** The name and unit of a metric: a row of METRICS. */
 export interface MetricDefinition<Instrument extends string> {
   readonly name: string;
   readonly instrument: Instrument;
@@ -10,19 +9,26 @@ export interface MetricDefinition<Instrument extends string> {
   readonly description: string;
 }
 
-/** The attributes of one series, and what it has come to. */
+/** A distribution like the SDK's HistogramMetricData, but without extremes, which would be those of all time. */
+export interface Distribution {
+  readonly buckets: { readonly boundaries: number[]; readonly counts: number[] };
+  readonly sum: number;
+  readonly count: number;
+}
+
+/** The attributes of one series, and its value. */
 export interface Series<Value> {
   readonly attributes: Attributes;
   readonly value: Value;
 }
 
-/** When a metric began to count, and when it was read. */
+/** When counting began, and when the metric was read. */
 export interface Interval {
   readonly startTime: HrTime;
   readonly endTime: HrTime;
 }
 
-/** A sum of whole things as the SDK has it: a counter's only grows, an up-down counter's need not. */
+/** A sum of integers in the SDK's form. The sum of a counter only grows; that of an up-down counter may shrink. */
 export function toSumData(
   definition: MetricDefinition<'counter' | 'updowncounter'>,
   series: readonly Series<number>[],
@@ -36,7 +42,7 @@ export function toSumData(
   };
 }
 
-/** A histogram as the SDK has it. */
+/** A histogram in the SDK's form. */
 export function toHistogramData(
   definition: MetricDefinition<'histogram'>,
   series: readonly Series<Distribution>[],

@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { type Cell, HistogramCell, SumCell } from './cells.ts';
 import {
+  type Distribution,
   type Interval,
   type MetricDefinition,
   type Series,
@@ -9,89 +9,140 @@ import {
   toSumData,
 } from './metric-data.ts';
 
-/** The SDK's own limit of one metric, and the series of what is beyond it (metrics SDK, "Cardinality limits"). */
+/** The SDK's limit for one metric, and the series for all that exceeds it (metrics SDK, "Cardinality limits"). */
 const MAX_SERIES = 2000;
 const OVERFLOW: Attributes = { 'otel.metric.overflow': true };
+
+/** Adds up the recorded values of one series. */
+interface Aggregation<Value> {
+  /** Adds a finite value, not negative, in the metric's unit. */
+  record(value: number): void;
+  /** The value now. It is a copy, so that a slow exporter sends consistent data. */
+  toValue(): Value;
+}
+
+/** The sum of the values. */
+class SumAggregation implements Aggregation<number> {
+  #sum = 0;
+
+  record(value: number): void {
+    this.#sum += value;
+  }
+
+  toValue(): number {
+    return this.#sum;
+  }
+}
+
+/** The values counted in buckets, with their sum. */
+class HistogramAggregation implements Aggregation<Distribution> {
+  readonly #boundaries: readonly number[];
+  readonly #counts: number[];
+  #count = 0;
+  #sum = 0;
+
+  /** `boundaries`: the inclusive upper bounds of all buckets except the last, ascending. */
+  constructor(boundaries: readonly number[]) {
+    this.#boundaries = boundaries;
+    this.#counts = new Array<number>(boundaries.length + 1).fill(0);
+  }
+
+  record(value: number): void {
+    const found = this.#boundaries.findIndex((boundary) => value <= boundary);
+    const bucket = found === -1 ? this.#boundaries.length : found;
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+    this.#count += 1;
+    this.#sum += value;
+  }
+
+  toValue(): Distribution {
+    const buckets = { boundaries: [...this.#boundaries], counts: [...this.#counts] };
+    return { buckets, sum: this.#sum, count: this.#count };
+  }
+}
 
 /** A metric that only grows. */
 export function createCounter(definition: MetricDefinition<'counter'>): Metric<number> {
   return new Metric(
-    () => new SumCell(),
+    () => new SumAggregation(),
     (series, interval) => toSumData(definition, series, interval),
   );
 }
 
-/** A metric whose values are counted by size. */
+/** A metric that counts its values in buckets. */
 export function createHistogram(
   definition: MetricDefinition<'histogram'> & { readonly buckets: readonly number[] },
 ) {
   return new Metric(
-    () => new HistogramCell(definition.buckets),
+    () => new HistogramAggregation(definition.buckets),
     (series, interval) => toHistogramData(definition, series, interval),
   );
 }
 
-/** The series of one metric by their attributes; beyond 2,000 of them the newcomers share one. */
+/** The series of one metric by their attributes. Beyond 2,000 series, new ones share one. */
 export class Metric<Value> {
-  readonly #createCell: () => Cell<Value>;
+  readonly #createAggregation: () => Aggregation<Value>;
   readonly #toData: (series: readonly Series<Value>[], interval: Interval) => MetricData;
-  readonly #rows = new Map<string, { readonly attributes: Attributes; readonly cell: Cell<Value> }>();
+  readonly #rows = new Map<
+    string,
+    { readonly attributes: Attributes; readonly aggregation: Aggregation<Value> }
+  >();
 
   constructor(
-    createCell: () => Cell<Value>,
+    createAggregation: () => Aggregation<Value>,
     toData: (series: readonly Series<Value>[], interval: Interval) => MetricData,
   ) {
-    this.#createCell = createCell;
+    this.#createAggregation = createAggregation;
     this.#toData = toData;
   }
 
   /**
-   * The series of these attributes, which must always come in the same order. Its first value hashes them: keep
-   * what is bound.
+   * The series of these attributes, which must always have the same order. Keep the result: its first value hashes the
+   * attributes.
    */
   bind(attributes: Attributes): BoundMetric {
-    return new BoundMetric(() => this.#cellOf(attributes));
+    return new BoundMetric(() => this.#aggregationOf(attributes));
   }
 
   /**
-   * Every series that has a value, in pieces of so many. Each is made when it is asked for: thousands of them at once
-   * would hold up everything else.
+   * Every series that has a value, in pieces. Each piece is made when the caller asks for it: thousands of series at
+   * once would block the event loop.
    */
-  *collect(interval: Interval, seriesAPiece: number): Generator<MetricData> {
+  *collect(interval: Interval, seriesPerPiece: number): Generator<MetricData> {
     let series: Series<Value>[] = [];
-    for (const { attributes, cell } of this.#rows.values()) {
-      series.push({ attributes, value: cell.toValue() });
-      if (series.length < seriesAPiece) continue;
+    for (const { attributes, aggregation } of this.#rows.values()) {
+      series.push({ attributes, value: aggregation.toValue() });
+      if (series.length < seriesPerPiece) continue;
       yield this.#toData(series, interval);
       series = [];
     }
     if (series.length > 0) yield this.#toData(series, interval);
   }
 
-  #cellOf(attributes: Attributes): Cell<Value> {
+  #aggregationOf(attributes: Attributes): Aggregation<Value> {
     const key = JSON.stringify(attributes);
     const row = this.#rows.get(key);
-    if (row !== undefined) return row.cell;
-    if (attributes !== OVERFLOW && this.#rows.size >= MAX_SERIES - 1) return this.#cellOf(OVERFLOW);
-    const cell = this.#createCell();
-    this.#rows.set(key, { attributes, cell });
-    return cell;
+    if (row !== undefined) return row.aggregation;
+    if (attributes !== OVERFLOW && this.#rows.size >= MAX_SERIES - 1) return this.#aggregationOf(OVERFLOW);
+    const aggregation = this.#createAggregation();
+    this.#rows.set(key, { attributes, aggregation });
+    return aggregation;
   }
 }
 
-/** One series of a metric. It begins with its first value. */
+/** One series of a metric. It exists from its first value on. */
 export class BoundMetric {
-  readonly #findCell: () => Pick<Cell<unknown>, 'record'>;
-  #cell: Pick<Cell<unknown>, 'record'> | undefined;
+  readonly #findAggregation: () => Pick<Aggregation<unknown>, 'record'>;
+  #aggregation: Pick<Aggregation<unknown>, 'record'> | undefined;
 
-  constructor(findCell: () => Pick<Cell<unknown>, 'record'>) {
-    this.#findCell = findCell;
+  constructor(findAggregation: () => Pick<Aggregation<unknown>, 'record'>) {
+    this.#findAggregation = findAggregation;
   }
 
-  /** Takes a value. One that is unknown, or that cannot be (an engine's negative token count), is left out. */
+  /** Adds a value. Ignores an unknown or impossible one, for example a negative token count of an engine. */
   record(value: number | undefined): void {
     if (value === undefined || !(value >= 0 && Number.isFinite(value))) return;
-    this.#cell ??= this.#findCell();
-    this.#cell.record(value);
+    this.#aggregation ??= this.#findAggregation();
+    this.#aggregation.record(value);
   }
 }

@@ -11,40 +11,40 @@ import {
 } from '@opentelemetry/exporter-metrics-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
-import type { Clock } from '../clock.ts';
+import { type Clock, waitAtMost } from '../clock.ts';
+import { toErrorCode } from '../errors.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
-import { toErrorCode } from '../system-error.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
-/** Series in one call, or a piece more: serializing them takes a millisecond or two, and nothing else runs meanwhile. */
-const SERIES_A_CALL = 128;
+/** Series in one call, up to one piece more. Serializing them blocks the event loop for one or two milliseconds. */
+const SERIES_PER_CALL = 128;
 
 const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';
 
-/** What is pushed, where to, and who hears of trouble. */
+/** What is pushed, and where to. */
 export interface MetricsPushOptions {
-  /** Where to; the other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
+  /** Where metrics are pushed. The other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
   readonly collector: OtlpOptions;
   readonly intervalMs: number;
   readonly resource: Resource;
   readonly scope: InstrumentationScope;
-  /** All metrics, made while they are read; none of the pieces has more series than fit in a call. */
+  /** All metrics, collected while they are iterated. No piece has more series than fit in one call. */
   readonly collect: () => Iterable<MetricData>;
   readonly clock: Clock;
   readonly log: TelemetryLog;
 }
 
-/** The push of metrics while it runs. */
+/** A running push of metrics. */
 export interface MetricsPush {
-  /** Pushes a last time, at most until the deadline. Never rejects. */
+  /** Pushes once more, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }
 
 /**
- * Pushes the metrics in intervals by the SDK's own exporter, in calls of which each is collected when its turn comes:
- * the SDK's reader would copy all of them at once. A push that fails is dropped, and the rest of its calls with it: the
- * next one carries the same sums. The first failure is logged, and the end of failures.
+ * Pushes the metrics in intervals with the SDK's exporter. Each push is several calls, and the metrics of each call are
+ * collected just before it: the SDK's reader would copy all metrics at once. If a call fails, the rest of the push is
+ * dropped, because the next push carries the same sums. The first failure is logged, and the first success after it.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const { collector, intervalMs, clock, log } = options;
@@ -71,13 +71,11 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   return {
     async shutdown(deadlineMs) {
       clearInterval(timer);
-      const isDone = new AbortController();
       const flushed = Promise.resolve(underWay)
         .then(push)
         .then(() => exporter.shutdown())
         .catch(() => undefined);
-      await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
-      isDone.abort();
+      await waitAtMost(deadlineMs, flushed, clock);
     },
   };
 }
@@ -104,7 +102,7 @@ function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]
   for (const piece of pieces) {
     call.push(piece);
     seriesCount += piece.dataPoints.length;
-    if (seriesCount < SERIES_A_CALL) continue;
+    if (seriesCount < SERIES_PER_CALL) continue;
     yield call;
     call = [];
     seriesCount = 0;
@@ -112,7 +110,7 @@ function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]
   if (call.length > 0) yield call;
 }
 
-/** Sums since the start are what we have; the difference between two pushes is for the Collector to make. */
+/** We push sums since the start. A Collector can turn them into differences between two pushes. */
 function warnOfTemporality(log: TelemetryLog): void {
   const temporality = getStringFromEnv(TEMPORALITY_VARIABLE)?.trim().toLowerCase();
   if (temporality === undefined || temporality === 'cumulative') return;
@@ -122,7 +120,7 @@ function warnOfTemporality(log: TelemetryLog): void {
   );
 }
 
-/** Says when pushes begin and cease to fail. */
+/** Logs when pushes begin to fail, and when they work again. */
 class OutcomeLog {
   readonly #log: TelemetryLog;
   #isFailing = false;
@@ -140,7 +138,7 @@ class OutcomeLog {
   }
 }
 
-/** The status of an answer or the system's code: never a message, which could quote an address. */
+/** The status of the answer, or the code of the system error: never a message, which could quote an address. */
 function toReason(error: Error | undefined): string {
   const status = error !== undefined && 'code' in error ? error.code : undefined;
   return typeof status === 'number' ? `http_${status}` : toErrorCode(error, 'unanswered');

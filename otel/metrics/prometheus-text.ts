@@ -4,13 +4,13 @@ import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import type { Resource } from '@opentelemetry/resources';
 import { DataPointType, type MetricData } from '@opentelemetry/sdk-metrics';
 
-/** What Prometheus calls the units of our metrics; those in braces have no name there. */
+/** Prometheus' names for the units of our metrics. Units in braces have none. */
 const UNIT_NAMES: ReadonlyMap<string, string> = new Map([['s', 'seconds']]);
 
-/** Series that are written at a time, which takes 2 ms or so: a histogram is a line a bucket. */
-const SERIES_A_PIECE = { histogram: 16, sum: 256 };
+/** How many series are written at a time, which takes about 2 ms. A histogram has one line per bucket. */
+const SERIES_PER_PIECE = { histogram: 16, sum: 256 };
 
-/** Metrics that are made while they are read. Pieces of one metric follow each other. */
+/** Metrics that are collected while they are iterated. Pieces of one metric follow each other. */
 export interface MetricPieces {
   readonly resource: Resource;
   readonly scope: InstrumentationScope;
@@ -18,8 +18,8 @@ export interface MetricPieces {
 }
 
 /**
- * Metrics as Prometheus reads them, in pieces, with turns of the event loop between them: the serializer writes 30 MB
- * per second, and a large fleet has some. The one scope is no label: it would be the same on every line.
+ * Metrics in Prometheus' text format, in pieces, with a turn of the event loop after each: the serializer writes 30 MB
+ * per second, and the metrics of a large fleet are several MB. There is one scope, so it is not a label.
  */
 export async function* toPrometheusText({ resource, scope, pieces }: MetricPieces): AsyncGenerator<string> {
   yield dropRemark(createSerializer({ withTarget: true }).serialize({ resource, scopeMetrics: [] }));
@@ -41,14 +41,14 @@ function createSerializer({ withTarget }: { readonly withTarget: boolean }): Pro
   return new PrometheusSerializer(undefined, false, undefined, !withTarget, true);
 }
 
-/** What the serializer says where there are no metrics. */
+/** Removes the comment that the serializer writes when there are no metrics. */
 function dropRemark(text: string): string {
   return text.replace(/^# no registered metrics$/m, '');
 }
 
 function toPieces(metric: MetricData): readonly MetricData[] {
   const isHistogram = metric.dataPointType === DataPointType.HISTOGRAM;
-  const size = isHistogram ? SERIES_A_PIECE.histogram : SERIES_A_PIECE.sum;
+  const size = isHistogram ? SERIES_PER_PIECE.histogram : SERIES_PER_PIECE.sum;
   const starts = Array.from(
     { length: Math.ceil(metric.dataPoints.length / size) },
     (_, piece) => piece * size,
@@ -61,8 +61,8 @@ function takePoints(metric: MetricData, start: number, end: number): MetricData 
 }
 
 /**
- * The unit belongs into the name (OpenTelemetry, "Prometheus and OpenMetrics Compatibility", Metric Metadata). The
- * serializer does not put it there; the Collector does, and both ways must give the same names.
+ * The unit is part of the name (OpenTelemetry, "Prometheus and OpenMetrics Compatibility", Metric Metadata). The
+ * Collector appends it and the serializer does not, but both must give the same names.
  */
 function toPrometheusNames(metric: MetricData): MetricData {
   const { descriptor } = metric;

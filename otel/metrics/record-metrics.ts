@@ -4,22 +4,21 @@ import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
 import { PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
 import { toOperation } from '../encode/recorded-endpoint.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import { BoundedNames } from './bounded-names.ts';
 import { createCounter, createHistogram } from './metric.ts';
 import type { Interval } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
-/** What decides how many series there can be, and what every request has in common. */
+/** The bounds of the series, and what all requests have in common. */
 export interface RecordMetricsSettings {
-  /** How many tenants, and how many models that `isKnownModel` does not know, get series of their own. */
+  /** How many tenants, and how many models that `isKnownModel` does not know, get their own series. */
   readonly maxNames: number;
-  /** The scheme by which clients reach the gateway. */
+  /** The scheme of the clients' URLs. */
   readonly urlScheme: 'http' | 'https';
-  /** Whether some replica is known to serve a model of this name. Asked for every record. */
+  /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
 }
 
-/** What the attributes of a request's series are made of: who asked what of whom, and how it ended. */
+/** The source of the attributes of a request's series. */
 interface Labels {
   readonly endpoint: string;
   readonly status: number;
@@ -30,22 +29,25 @@ interface Labels {
   readonly model: string | undefined;
 }
 
-/** Series of one metric that are copied at a time: a fraction of a millisecond. */
-const SERIES_A_PIECE = 64;
+/** How many series of one metric are copied at a time, which takes a fraction of a millisecond. */
+const SERIES_PER_PIECE = 64;
 
-/** So many combinations of labels have their series at hand. */
-const MAX_SHORTCUTS = 4096;
+/** How many combinations of labels are cached with their series. */
+const MAX_CACHED_SERIES = 4096;
+
+/** The name for all names without their own series (semantic conventions, `error.type` and others). */
+const OTHER = '_OTHER';
 
 /**
- * Counts records. It keeps the sums itself: the SDK's instruments hash the attributes of every measurement, which
- * is many times the cost (docs/metrics.md). Readers take the sums over as from any MetricProducer.
+ * Counts records. It keeps the sums itself: the SDK's instruments hash the attributes of every measurement, which costs
+ * many times as much (docs/metrics.md). Readers collect the sums like those of any MetricProducer.
  */
 export class RecordMetrics {
   readonly #settings: RecordMetricsSettings;
   readonly #models: BoundedNames;
   readonly #tenants: BoundedNames;
   readonly #metrics = createMetrics();
-  readonly #shortcuts = new Map<string, RequestSeries>();
+  readonly #seriesByLabels = new Map<string, RequestSeries>();
 
   constructor(settings: RecordMetricsSettings) {
     this.#settings = settings;
@@ -53,7 +55,7 @@ export class RecordMetrics {
     this.#tenants = new BoundedNames(settings.maxNames);
   }
 
-  /** Counts one record. Cheap, and never throws: it is called for every request. */
+  /** Counts one record. Called for every request: it is cheap and never throws. */
   record(record: Readonly<RequestRecord>): void {
     const hasSucceeded = record.status >= 200 && record.status <= 299;
     const series = this.#seriesOf({
@@ -68,21 +70,21 @@ export class RecordMetrics {
     addTo(series, record);
   }
 
-  /** Every metric that has a value, as it is when its turn comes; one of many series comes in several pieces. */
+  /** Every metric that has a value, read when the caller asks for it. A metric with many series comes in several pieces. */
   *collect(interval: Interval): Generator<MetricData> {
-    for (const metric of Object.values(this.#metrics)) yield* metric.collect(interval, SERIES_A_PIECE);
+    for (const metric of Object.values(this.#metrics)) yield* metric.collect(interval, SERIES_PER_PIECE);
   }
 
   #seriesOf(labels: Labels): RequestSeries {
     const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
-    // The model comes last: of all of them, only it can hold the separator.
+    // The model comes last: only a model can contain the separator.
     const key = `${endpoint}\n${status}\n${errorType}\n${failureCode}\n${replica}\n${tenant}\n${model}`;
-    const known = this.#shortcuts.get(key);
+    const known = this.#seriesByLabels.get(key);
     if (known !== undefined) return known;
-    // Only the short way to the series is forgotten.
-    if (this.#shortcuts.size >= MAX_SHORTCUTS) this.#shortcuts.clear();
+    // This empties only the cache. The series stay.
+    if (this.#seriesByLabels.size >= MAX_CACHED_SERIES) this.#seriesByLabels.clear();
     const series = bindAll(this.#metrics, labels, this.#settings.urlScheme);
-    this.#shortcuts.set(key, series);
+    this.#seriesByLabels.set(key, series);
     return series;
   }
 }
@@ -110,7 +112,7 @@ function createMetrics() {
 
 type RequestSeries = ReturnType<typeof bindAll>;
 
-/** The series of the requests that have all labels in common. */
+/** The series of all requests with these labels. */
 function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlScheme: string) {
   const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
   const served = withoutUnknown({
@@ -123,7 +125,7 @@ function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlS
     [SEMCONV.genAiRequestModel]: model,
     [RECORD_FIELDS.replica.name]: replica,
   });
-  // Not by replica as well: tenants times replicas are more series than anybody wants to pay for.
+  // Not by replica: tenants times replicas would be too many series.
   const tenantUsage = withoutUnknown({
     [RECORD_FIELDS.tenant.name]: tenant,
     [SEMCONV.genAiRequestModel]: model,
@@ -181,7 +183,7 @@ function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
   series.tenantPromptTokens.record(prompt_tokens);
   series.tenantCachedTokens.record(cached_tokens);
   series.tenantCompletionTokens.record(completion_tokens);
-  // The conventions want these two of successful responses only.
+  // The conventions define these two for successful responses only.
   if (!series.isSuccess || ttft_ms === undefined) return;
   series.timeToFirstToken.record(toSeconds(ttft_ms));
   if (completion_tokens === undefined || completion_tokens < 2) return;
@@ -196,4 +198,27 @@ function toSeconds(ms: number | undefined): number | undefined {
 
 function withoutUnknown(attributes: Readonly<Record<string, AttributeValue | undefined>>): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Bounds the names that clients choose. A name is kept if it is known, or if it is one of the first `maxCount` other
+ * names with which a request succeeded. Any other name becomes `_OTHER`.
+ */
+class BoundedNames {
+  readonly #isKnown: (name: string) => boolean;
+  readonly #maxCount: number;
+  readonly #admitted = new Set<string>();
+
+  constructor(maxCount: number, isKnown: (name: string) => boolean = () => false) {
+    this.#isKnown = isKnown;
+    this.#maxCount = maxCount;
+  }
+
+  /** The name, or `_OTHER`; undefined stays undefined. Only a request that succeeded admits a new name. */
+  toLabel(name: string | undefined, hasSucceeded: boolean): string | undefined {
+    if (name === undefined || this.#admitted.has(name) || this.#isKnown(name)) return name;
+    if (!hasSucceeded || this.#admitted.size >= this.#maxCount) return OTHER;
+    this.#admitted.add(name);
+    return name;
+  }
 }

@@ -24,10 +24,10 @@ const DEFAULT_INTERVAL_MS = 60_000;
 
 const SCOPE = { name: SCOPE_NAME, schemaUrl: SCHEMA_URL };
 
-/** Everything about metrics that is decided before the first request. */
+/** The settings of metrics, which are fixed before the first request. */
 export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
   /**
-   * Whether metrics are pushed. `endpoint` is a base URL (`v1/metrics` is appended) and wins over the
+   * Undefined: metrics are not pushed. `endpoint` is a base URL (`v1/metrics` is appended) and takes precedence over the
    * OTEL_EXPORTER_OTLP_* variables, `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
    */
   readonly push:
@@ -35,12 +35,12 @@ export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownMod
     | undefined;
 }
 
-/** Where metrics that are no sums of records come from, and what telemetry has in common. */
+/** The sources of the metrics that are not sums of records, and what metrics share with records. */
 export interface MetricsCollaborators {
-  /** Whether some replica is known to serve a model of this name. Asked for every record. */
+  /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
   readonly replicas: () => readonly ReplicaState[];
-  /** Requests that wait for a replica. */
+  /** How many requests wait for a replica. */
   readonly waiting: () => number;
   readonly workerEnds: () => WorkerEnds;
   readonly exportState: () => ExportState;
@@ -53,15 +53,15 @@ export interface MetricsCollaborators {
 
 /** The metrics of a gateway. */
 export interface Metrics {
-  /** Counts a record. Cheap, never throws. */
+  /** Counts a record. It is cheap and never throws. */
   record(record: Readonly<RequestRecord>): void;
-  /** All metrics as they are now, in Prometheus' text format, in pieces. */
+  /** All metrics now, in Prometheus' text format, in pieces. */
   toPrometheusText(): AsyncIterable<string>;
-  /** Pushes a last time if there is a push, at most until the deadline. Never rejects. */
+  /** Pushes once more if metrics are pushed, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }
 
-/** Starts counting, and the push if there is to be one. Throws a TelemetryError on an address that is no URL. */
+/** Starts counting, and the push if there is one. Throws a TelemetryError for an address that is no URL. */
 export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
@@ -71,7 +71,7 @@ export async function startMetrics(
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
 
-  /** Each metric is as it is when its turn comes. */
+  /** Each metric is read when the caller asks for it. */
   function* collect(): Generator<MetricData> {
     const interval = { startTime, endTime: hrTime() };
     yield* records.collect(interval);
@@ -87,7 +87,7 @@ export async function startMetrics(
   };
 }
 
-/** OTEL_SDK_DISABLED and OTEL_METRICS_EXPORTER turn the push off, not the counting: that is for GET /metrics. */
+/** OTEL_SDK_DISABLED and OTEL_METRICS_EXPORTER turn off the push, but not the counting, which GET /metrics needs. */
 async function startPush(
   push: MetricsSettings['push'],
   collect: () => Iterable<MetricData>,
@@ -103,7 +103,7 @@ async function startPush(
   });
 }
 
-/** The reader throws on an interval that is not positive; the specification wants the default for such values. */
+/** The SDK's reader throws for an interval that is not positive. The specification asks for the default. */
 function readIntervalMs(): number {
   const intervalMs = getNumberFromEnv(INTERVAL_VARIABLE) ?? 0;
   return intervalMs > 0 ? intervalMs : DEFAULT_INTERVAL_MS;

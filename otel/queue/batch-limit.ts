@@ -1,14 +1,15 @@
 /**
- * The most bytes of spans in one export. A Collector takes bodies of 20 MiB by default (confighttp,
- * `max_request_body_size`), proxies in front of it often less; a batch of 512 usual records is 1 MB.
+ * The most bytes of encoded spans in one export. A Collector accepts bodies of 20 MiB by default (confighttp,
+ * `max_request_body_size`), proxies in front of it often less. A batch of 512 typical records is 1 MB.
  */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** A limit that was halved is whole again after 45 batches: seldom enough to probe one that still holds. */
+/** A limit that was halved is restored after 45 batches: a limit that still holds is tested rarely. */
 const GROWTH = 1 / 64;
 
 /**
- * What is known of connections that were cut: nothing; that batches shrank because of them, from what limit; that
- * the limit was put back because a smaller batch was taken, and is now tried.
+ * Whether cut connections may mean that batches are too large. `none`: nothing is known. `shrinking`: batches shrank
+ * after cut connections, from a limit of `fromBytes`. `on_trial`: a smaller batch was accepted, the limit was restored,
+ * and is being tested.
  */
 type Suspicion =
   | { readonly state: 'none' }
@@ -16,11 +17,11 @@ type Suspicion =
   | { readonly state: 'on_trial' };
 
 /**
- * How many bytes one export carries: as many as the collector has shown to take. Halved when a batch was too
- * large, and grown a little with each batch taken, so that one bad hour of the collector is forgotten.
+ * How many bytes one export carries: as many as the collector has proved to accept. The limit is halved when a batch was
+ * too large, and grows a little with each accepted batch, so that a bad hour of the collector is forgotten.
  *
- * Connections that are cut may mean that, or a proxy whose collector is away. So the first batch taken after
- * them puts the limit back at once; only if connections are cut again it was the size.
+ * A cut connection can mean a batch that is too large, or a proxy whose collector is away. So the first batch accepted
+ * afterwards restores the limit at once. The size was the cause only if connections are cut again.
  */
 export class BatchLimit {
   #bytes = MAX_BATCH_BYTES;
@@ -31,29 +32,29 @@ export class BatchLimit {
     return this.#bytes;
   }
 
-  /** The collector said that a batch of these bytes is too large. Answers whether that is news: half of the least ever. */
-  shrink(refusedBytes: number): boolean {
+  /** The collector said that a batch is too large. Returns whether this is worth a log line: the lowest limit ever was halved. */
+  shrink(batchBytes: number): boolean {
     this.#suspicion = { state: 'none' };
-    this.#halve(refusedBytes);
+    this.#halve(batchBytes);
     if (this.#bytes > this.#lowestBytes / 2) return false;
     this.#lowestBytes = this.#bytes;
     return true;
   }
 
-  /** Connections were cut while a batch of these bytes was sent: it may be too large. */
-  suspect(cutBytes: number): void {
+  /** Connections were cut while a batch was being sent: it may be too large. */
+  suspect(batchBytes: number): void {
     if (this.#suspicion.state === 'none') this.#suspicion = { state: 'shrinking', fromBytes: this.#bytes };
-    this.#halve(cutBytes);
+    this.#halve(batchBytes);
   }
 
-  /** A batch of these bytes was taken. */
-  grow(takenBytes: number): void {
+  /** A batch was accepted. */
+  grow(batchBytes: number): void {
     if (this.#suspicion.state === 'shrinking') {
       this.#bytes = this.#suspicion.fromBytes;
       this.#suspicion = { state: 'on_trial' };
       return;
     }
-    if (this.#suspicion.state === 'on_trial' && takenBytes > this.#bytes / 2)
+    if (this.#suspicion.state === 'on_trial' && batchBytes > this.#bytes / 2)
       this.#suspicion = { state: 'none' };
     this.#bytes = Math.min(MAX_BATCH_BYTES, Math.ceil(this.#bytes * (1 + GROWTH)));
   }

@@ -1,36 +1,35 @@
 /**
  * Where the records went. Always: recorded + restored = exported + dropped + rejected + queued + spooled + lost.
- * All are counts of records but `failedCalls`, which counts export calls.
+ * All are counts of records, except `failedCalls` and `unreadable`.
  */
 export interface ExportStats {
-  /** Records that ended in this process. */
+  /** Records of requests that ended in this process. */
   readonly recorded: number;
-  /** Records the collector (or the file) has taken. */
+  /** Records that the collector (or the file) has accepted. */
   readonly exported: number;
   /** Records dropped because the queue was full. */
   readonly dropped: number;
-  /** Records refused for good, whole batches or by partial success. */
+  /** Records rejected for good: whole batches, or by partial success. */
   readonly rejected: number;
-  /** Records waiting, those of the batch under way included: at most the queue's capacity. */
+  /** Records in the queue, those of the current batch included: at most the queue's capacity. */
   readonly queued: number;
-  /** Export calls that failed: each attempt, and each refusal for good. */
+  /** Export calls that failed: each attempt, and each final rejection. */
   readonly failedCalls: number;
   /** Records of an earlier run that were read back into the queue. */
   readonly restored: number;
-  /** Records put aside at shutdown, for the next start. */
+  /** Records written to the spool at shutdown, for the next start. */
   readonly spooled: number;
-  /** Lines of the spool that were no record any more. Not in the sum: they were not read into the queue. */
+  /** Damaged lines of the spool. They are not in the sum, because they never entered the queue. */
   readonly unreadable: number;
-  /** Records of a worker that died before they ended. */
+  /** Records of requests whose worker died before they ended. */
   readonly lost: number;
 }
 
-/** The counters as they are kept; `queued` is not among them, the queue knows its size. */
-export type ExportCounters = { -readonly [Name in Exclude<keyof ExportStats, 'queued'>]: ExportStats[Name] };
+type CounterName = Exclude<keyof ExportStats, 'queued'>;
 
-/** All counters at zero. */
-export function createExportCounters(): ExportCounters {
-  return {
+/** All counters but `queued`, which the queue knows. They only grow. */
+export class ExportCounters {
+  readonly #values: Record<CounterName, number> = {
     recorded: 0,
     exported: 0,
     dropped: 0,
@@ -41,4 +40,13 @@ export function createExportCounters(): ExportCounters {
     unreadable: 0,
     lost: 0,
   };
+
+  /** The counters now. */
+  get values(): Readonly<Record<CounterName, number>> {
+    return { ...this.#values };
+  }
+
+  add(name: CounterName, count = 1): void {
+    this.#values[name] += count;
+  }
 }

@@ -1,46 +1,46 @@
 import { decodeRecord } from '../encode/decode-record.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import { LineStore } from './line-store.ts';
+import { EncodedSpanStore } from './encoded-span-store.ts';
 
-/** How much is kept: lines, and their bytes together. */
+/** How many records are kept, and how many bytes of encoded spans. */
 export interface RecentRecordsBounds {
   readonly capacity: number;
   readonly capacityBytes: number;
 }
 
 /**
- * The last records for people to look at, whatever became of their export. Kept as the bytes they are queued as,
- * which costs a request next to nothing, and decoded for whoever asks.
+ * The latest records, for the admin API and the dashboard, whether or not they were exported. They are kept as encoded
+ * spans, which costs a request next to nothing, and decoded when they are read.
  */
 export class RecentRecords {
   readonly #bounds: RecentRecordsBounds;
-  /** Stamped with their numbers. */
-  readonly #lines = new LineStore();
+  /** The tag of each span is the number of its record. */
+  readonly #spans = new EncodedSpanStore();
   #lastNumber = 0;
 
   constructor(bounds: RecentRecordsBounds) {
     this.#bounds = bounds;
   }
 
-  /** The number of the newest record: the first one is 1; 0 means that there is none yet. */
+  /** The number of the newest record. The first record is 1; 0 means that there is none. */
   get lastNumber(): number {
     return this.#lastNumber;
   }
 
-  /** Keeps a copy of a record's line, and gives up the oldest beyond the bounds. */
-  add(line: Uint8Array): void {
+  /** Keeps a copy of a record's encoded span, and removes the oldest records beyond the bounds. */
+  add(encodedSpan: Uint8Array): void {
     this.#lastNumber += 1;
-    this.#lines.append(line, this.#lastNumber);
+    this.#spans.append(encodedSpan, this.#lastNumber);
     const { capacity, capacityBytes } = this.#bounds;
-    while (this.#lines.size > capacity || this.#lines.bytes > capacityBytes) this.#lines.removeFirst();
+    while (this.#spans.size > capacity || this.#spans.bytes > capacityBytes) this.#spans.removeFirst();
   }
 
-  /** At most `limit` records, newest first; with `after` only those whose number is greater. */
+  /** At most `limit` records, newest first; only those with a number greater than `after`. */
   latest(limit: number, after = 0): readonly RequestRecord[] {
-    const newest = this.#lines.peek(this.#lines.size).filter(({ stamp }) => stamp > after);
+    const newest = this.#spans.peek(this.#spans.size).filter(({ tag }) => tag > after);
     return newest
       .slice(Math.max(0, newest.length - limit))
       .reverse()
-      .flatMap(({ line }) => decodeRecord(line) ?? []);
+      .flatMap(({ encodedSpan }) => decodeRecord(encodedSpan) ?? []);
   }
 }

@@ -1,72 +1,74 @@
-import { LineStore } from './line-store.ts';
-import type { RecordLedger } from './record-ledger.ts';
+import { EncodedSpanStore } from './encoded-span-store.ts';
+import type { SharedQueueState } from './shared-queue-state.ts';
 
-/** A record on its way to the collector: its encoded span, and when it came by the loop's clock. */
+/** A record that waits for the collector: its encoded span, and when it was queued, by the export loop's clock. */
 export interface QueuedRecord {
-  readonly line: Uint8Array;
+  readonly encodedSpan: Uint8Array;
   readonly queuedAtMs: number;
 }
 
 /**
- * The records that wait for the collector, first in, first out. Records are read from the head and keep their places
- * in the ledger until they are removed, so that what is being sent still counts. A full queue refuses the newcomer.
+ * The records that wait for the collector, first in, first out. A record that was read keeps its reservation until it is
+ * removed, so that records being sent still count. A full queue refuses new records.
  */
 export class RecordQueue {
-  readonly #ledger: RecordLedger;
-  /** Stamped with when they came. */
-  readonly #lines = new LineStore();
+  readonly #state: SharedQueueState;
+  /** The tag of each span is the time when it was queued. */
+  readonly #spans = new EncodedSpanStore();
 
-  constructor(ledger: RecordLedger) {
-    this.#ledger = ledger;
+  constructor(state: SharedQueueState) {
+    this.#state = state;
   }
 
-  /** How many records are in it; those on their way from workers have places, too. */
+  /** How many records are in the queue. Records in transit from workers are not. */
   get size(): number {
-    return this.#lines.size;
+    return this.#spans.size;
   }
 
-  /** What their lines are together, in bytes. */
+  /** The bytes of all encoded spans together. */
   get bytes(): number {
-    return this.#lines.bytes;
+    return this.#spans.bytes;
   }
 
-  /** How full it is, by number or by weight, whichever is more: from 0 to 1. What is on its way counts. */
+  /** How full the queue is, from 0 to 1: by records or by bytes, whichever is more. Records in transit count. */
   get fill(): number {
-    return this.#ledger.fill;
+    return this.#state.fill;
   }
 
-  /** Appends a copy of a record of this thread, or answers false if there is no place for it. */
-  offer({ line, queuedAtMs }: QueuedRecord): boolean {
-    if (!this.#ledger.takeQueuePlace(line.length)) return false;
-    this.#lines.append(line, queuedAtMs);
+  /** Appends a copy of a record of this thread. False if the queue is full. */
+  offer({ encodedSpan, queuedAtMs }: QueuedRecord): boolean {
+    if (!this.#state.reserveInQueue(encodedSpan.length)) return false;
+    this.#spans.append(encodedSpan, queuedAtMs);
     return true;
   }
 
-  /** Appends a copy of a record that has come from a worker, which has taken its place. */
-  admit(worker: number, { line, queuedAtMs }: QueuedRecord): void {
-    this.#ledger.arrive(worker, line.length);
-    this.#lines.append(line, queuedAtMs);
+  /** Appends a copy of a record that arrived from a worker with a reservation. */
+  admit(worker: number, { encodedSpan, queuedAtMs }: QueuedRecord): void {
+    this.#state.moveToQueue(worker, encodedSpan.length);
+    this.#spans.append(encodedSpan, queuedAtMs);
   }
 
-  /** Puts records before all others, in their order: the first ones, as many as there is room for. Tells how many. */
+  /** Inserts records before all others, in their order, as many as there is room for. Returns how many. */
   prepend(records: readonly QueuedRecord[]): number {
-    const refused = records.findIndex(({ line }) => !this.#ledger.takeQueuePlace(line.length));
+    const refused = records.findIndex(({ encodedSpan }) => !this.#state.reserveInQueue(encodedSpan.length));
     const admitted = refused === -1 ? records : records.slice(0, refused);
-    this.#lines.prepend(admitted.map(({ line, queuedAtMs }) => ({ line, stamp: queuedAtMs })));
+    this.#spans.prepend(admitted.map(({ encodedSpan, queuedAtMs }) => ({ encodedSpan, tag: queuedAtMs })));
     return admitted.length;
   }
 
   /**
-   * The oldest records, oldest first: at most `count`, and no more than weigh `maxBytes`, but one at least if there
-   * is any. They stay in the queue; their lines are good until they are removed.
+   * The oldest records, oldest first: at most `count`, and at most `maxBytes` together, but at least one if there is
+   * any. They stay in the queue, and their encoded spans are valid until they are removed.
    */
   peek(count: number, maxBytes?: number): QueuedRecord[] {
-    return this.#lines.peek(count, maxBytes).map(({ line, stamp }) => ({ line, queuedAtMs: stamp }));
+    return this.#spans
+      .peek(count, maxBytes)
+      .map(({ encodedSpan, tag }) => ({ encodedSpan, queuedAtMs: tag }));
   }
 
-  /** Gives up the places of the oldest records, at most `count`. */
+  /** Removes the oldest records, at most `count`, and releases their reservations. */
   remove(count: number): void {
-    const removed = Math.min(count, this.#lines.size);
-    for (let index = 0; index < removed; index++) this.#ledger.leave(this.#lines.removeFirst());
+    const removed = Math.min(count, this.#spans.size);
+    for (let index = 0; index < removed; index++) this.#state.release(this.#spans.removeFirst());
   }
 }

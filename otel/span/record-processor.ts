@@ -2,23 +2,24 @@ import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
 import { RecordEncoder } from '../encode/encode-span.ts';
-import type { RecordOutlet } from '../queue/record-outlet.ts';
+import { recordOf } from '../encode/record-attributes.ts';
+import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
 /**
- * Where a request's span leaves the SDK: encoded at once, so that no batch ever stalls the event loop, and handed to
- * the outlet. Never throws: the SDK would pass it on to the request.
+ * Takes the spans of requests from the SDK. It encodes each at once, so that no batch stalls the event loop, and gives
+ * it to the consumer with its record. Never throws: the SDK would pass the error on to the request.
  */
 export class RecordProcessor implements SpanProcessor {
-  readonly #outlet: RecordOutlet;
+  readonly #consumer: RecordConsumer;
   readonly #log: TelemetryLog;
   readonly #encoder = new RecordEncoder();
 
   /** By the request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
 
-  constructor(outlet: RecordOutlet, log: TelemetryLog) {
-    this.#outlet = outlet;
+  constructor(consumer: RecordConsumer, log: TelemetryLog) {
+    this.#consumer = consumer;
     this.#log = log;
   }
 
@@ -33,27 +34,27 @@ export class RecordProcessor implements SpanProcessor {
 
   onEnd(span: ReadableSpan): void {
     if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
-    const line = this.#encode(span);
-    if (line !== undefined) this.#outlet.put(line);
-    else {
-      this.#outlet.refuse();
+    const record = recordOf(span.attributes);
+    if (record === undefined) return;
+    const encodedSpan = this.#encode(span);
+    this.#consumer.consume({ record, encodedSpan });
+    if (encodedSpan === null)
       this.#log.error({ trace_id: span.spanContext().traceId }, 'record could not be encoded');
-    }
   }
 
-  #encode(span: ReadableSpan): Uint8Array | undefined {
+  #encode(span: ReadableSpan): Uint8Array | null {
     try {
       const attempts = this.#attempts.get(span)?.filter(({ ended }) => ended) ?? [];
       return this.#encoder.encode(span, attempts);
     } catch {
-      return undefined;
+      return null;
     }
   }
 
-  /** The drain loop alone decides when a batch leaves; only shutdown hurries it. */
+  /** The export loop alone decides when a batch is sent; only shutdown hurries it. */
   async forceFlush(): Promise<void> {}
 
-  /** The drain loop is stopped before the SDK is: nothing is left to do here. */
+  /** The export loop is stopped before the SDK is: nothing is left to do here. */
   async shutdown(): Promise<void> {}
 }
 

@@ -9,7 +9,7 @@ import {
 import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
-import { toLazyAttributes } from '../encode/encoded-attributes.ts';
+import { toRecordAttributes } from '../encode/record-attributes.ts';
 import type { RecordedEndpoint } from '../encode/recorded-endpoint.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
@@ -150,7 +150,7 @@ class NotedRequestSpan implements RequestSpan {
     );
     for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#shared, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    Object.assign(span, { attributes: toLazyAttributes(encodeAttributes(record, http)) });
+    Object.assign(span, { attributes: toRecordAttributes(record, encodeAttributes(record, http)) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedEpochMs + record.e2e_ms);
   }

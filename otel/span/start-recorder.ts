@@ -1,5 +1,5 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { RecordOutlet } from '../queue/record-outlet.ts';
+import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { RecordProcessor } from './record-processor.ts';
 import { createRequestSpans, type RequestSpan, type RequestSpanStart } from './request-span.ts';
@@ -16,7 +16,7 @@ export interface RecorderSettings {
 
 /** Whom the recorder hands records to, and complains to. */
 export interface RecorderCollaborators {
-  readonly outlet: RecordOutlet;
+  readonly consumer: RecordConsumer;
   readonly log: TelemetryLog;
 }
 
@@ -38,23 +38,23 @@ export interface Recorder {
 /** Starts the OpenTelemetry SDK of a thread that serves requests. */
 export function startRecorder(
   { incoming, attemptSpans = false }: RecorderSettings,
-  { outlet, log }: RecorderCollaborators,
+  { consumer, log }: RecorderCollaborators,
 ): Recorder {
   const ids = new SpanIdSource();
   const { tracer, shutdown } = startRequestTracer({
-    // The envelope of the export has the resource: no span is sent with its own.
+    // The batches of the export have the resource: no span is sent with its own.
     resource: resourceFromAttributes({}),
     idGenerator: ids,
-    spanProcessor: new RecordProcessor(outlet, log),
+    spanProcessor: new RecordProcessor(consumer, log),
   });
   const startRequestSpan = createRequestSpans({ tracer, ids }, { attemptSpans });
   return {
     startRequestSpan(start) {
-      outlet.begin();
+      consumer.begin();
       const known = incoming === 'link' ? start : { ...start, incomingTraceparent: undefined };
       return startRequestSpan(known);
     },
-    discardRequestSpan: () => outlet.discard(),
+    discardRequestSpan: () => consumer.discard(),
     createUnsampledTraceparent: () => toTraceparent(ids.drawIds(), '00'),
     shutdown,
   };

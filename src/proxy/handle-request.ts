@@ -42,7 +42,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   const { log } = collaborators;
   const inFlight = new InFlight();
   const outbox = new Outbox((error) => logDefect(error, log));
-  const pending = new PendingRecords(collaborators.onRecord, (error) => logDefect(error, log));
+  const pending = new PendingRecords((error) => logDefect(error, log));
 
   function begin(http: HttpExchange): Exchange {
     return new Exchange({ http, requestId: randomUUID(), outbox });

@@ -1,4 +1,3 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { Recorder } from '#otel/span/start-recorder.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
@@ -30,6 +29,4 @@ export interface ProxyCollaborators {
   readonly bodyBudget: SharedLimit;
   readonly log: ProxyLog;
   readonly replicaLog: ReplicaLog;
-  /** Called with every finished record, after it entered the queue. */
-  readonly onRecord: (record: Readonly<RequestRecord>) => void;
 }

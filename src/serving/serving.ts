@@ -1,4 +1,4 @@
-import type { RecordOutlet } from '#otel/queue/record-outlet.ts';
+import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
@@ -56,9 +56,8 @@ export type ServingLog = ProxyCollaborators['log'] & ReplicaLogTarget;
 
 /** Whom a data plane works with. */
 export interface ServingCollaborators {
-  readonly outlet: RecordOutlet;
+  readonly consumer: RecordConsumer;
   readonly log: ServingLog;
-  readonly onRecord: ProxyCollaborators['onRecord'];
 }
 
 /** Where clients connect. `reusePort`: together with others who say so. */
@@ -97,8 +96,8 @@ export const LAST_WORDS_MS = 500;
 /** Creates the data plane of the present thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { config, salt, worker, memory } = settings;
-  const { outlet, log, onRecord } = collaborators;
-  const recorder = startRecorder(toRecorderSettings(config), { outlet, log });
+  const { consumer, log } = collaborators;
+  const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
   const onDefect = (error: unknown) => logDefect(error, log);
@@ -110,7 +109,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
-    ...{ pool, telemetry: recorder, inspector, log, onRecord },
+    ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
   });

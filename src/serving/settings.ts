@@ -68,7 +68,7 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
   const { export: to, stateDir } = config;
   const workerCount = toWorkerCount(config);
   return {
-    sink:
+    exporter:
       to.to === 'file'
         ? { to: 'file', files: { directory: stateDir, ...to.file } }
         : { to: 'otlp', endpoint: to.endpoint },

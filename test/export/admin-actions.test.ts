@@ -22,7 +22,7 @@ async function act(gateway: StartedGateway, action: 'drain' | 'undrain'): Promis
   await response.arrayBuffer();
 }
 
-test('a drain and an undrain are spans of their own traces, in none of the counters of records', async () => {
+test('a drain and an undrain are spans with their own traces, and do not count as records', async () => {
   await using gateway = await startGateway({ replicas: [replica], collector });
   await act(gateway, 'drain');
   await act(gateway, 'undrain');
@@ -54,7 +54,7 @@ test('the reason of an action is in its span', async () => {
   expect(undrain?.attributes).not.toHaveProperty('gateway.reason');
 });
 
-test('an action just before the shutdown is sent by it', async () => {
+test('an action just before the shutdown is still sent', async () => {
   await using gateway = await startGateway({
     replicas: [replica],
     collector,
@@ -65,7 +65,7 @@ test('an action just before the shutdown is sent by it', async () => {
   expect(collector.spans.map(({ name }) => name)).toEqual(['drain']);
 });
 
-test('a collector that hangs holds neither the action nor the shutdown, and no record is missing for it', async () => {
+test('a collector that hangs delays neither the action nor the shutdown, and costs no record', async () => {
   await using gateway = await startGateway({
     replicas: [replica],
     collector,
@@ -76,7 +76,7 @@ test('a collector that hangs holds neither the action nor the shutdown, and no r
   expect(await gateway.close()).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
 });
 
-test('the headers and the switch of the environment hold for them too', async () => {
+test('the headers and OTEL_SDK_DISABLED of the environment apply to them', async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=k');
   {
     await using gateway = await startGateway({ replicas: [replica], collector });
@@ -91,7 +91,7 @@ test('the headers and the switch of the environment hold for them too', async ()
   expect(collector.calls).toHaveLength(1);
 });
 
-test('with records in files, actions are in the log alone', async () => {
+test('with records in files, actions are only logged', async () => {
   await using gateway = await startGateway({ replicas: [replica] });
   await act(gateway, 'drain');
   expect(gateway.logLines.join('\n')).toContain('"action":"drain"');

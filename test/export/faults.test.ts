@@ -8,7 +8,7 @@ import { type CollectorScript, type FakeCollector, startFakeCollector } from '..
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
-/** As many records as a batch holds; the interval never comes. */
+/** The size of a batch; the interval never ends. */
 const BATCH = 4;
 const EXPORT = { batch_size: BATCH, interval: '1h', retry: { initial: '1ms', max: '5ms' } };
 
@@ -43,7 +43,7 @@ async function serveBatch(gateway: StartedGateway, count = BATCH): Promise<void>
   await Promise.all(responses.map((response) => response.arrayBuffer()));
 }
 
-/** Resolves when the counters are as expected; at any moment they add up. */
+/** Resolves when the counters are as expected; until then, they always add up. */
 async function untilStats(gateway: StartedGateway, expected: object): Promise<void> {
   await expect
     .poll(async () => {
@@ -70,7 +70,7 @@ const retryAfter = (status: number, value: string): CollectorScript => ({
   headers: { 'retry-after': value },
 });
 
-describe('a collector that fails for a while costs failed calls and no record:', () => {
+describe('a collector that fails for a while causes failed calls but loses no record:', () => {
   test.each<{ fault: string; scripts: readonly CollectorScript[] }>([
     { fault: 'it hangs', scripts: [() => undefined] },
     { fault: 'it trickles', scripts: [trickle] },
@@ -89,7 +89,7 @@ describe('a collector that fails for a while costs failed calls and no record:',
     expect(collector.calls).toHaveLength(scripts.length + 1);
   });
 
-  test('nobody listens, until somebody does', async () => {
+  test('nothing listens for a while', async () => {
     const { port } = collector;
     await collector.close();
     await using gateway = await start();
@@ -109,7 +109,7 @@ describe('a collector that fails for a while costs failed calls and no record:',
   });
 });
 
-describe('a collector that says no for good costs the batch one call:', () => {
+describe('a collector that rejects a batch for good gets one call:', () => {
   test.each([400, 401, 404, 500])('status %i', async (status) => {
     await using gateway = await start();
     collector.answerNext({ status });
@@ -119,7 +119,7 @@ describe('a collector that says no for good costs the batch one call:', () => {
     await untilStats(gateway, { rejected: BATCH, exported: BATCH, queued: 0, failed_calls: 1 });
   });
 
-  test('to one record of it, by partial success, which is no failed call', async () => {
+  test('one record of it, by partial success, which is no failed call', async () => {
     await using gateway = await start();
     collector.answerNext({ body: '{"partialSuccess":{"rejectedSpans":1}}' });
     await serveBatch(gateway);
@@ -127,14 +127,14 @@ describe('a collector that says no for good costs the batch one call:', () => {
   });
 });
 
-test('an answer of 200 that is not OTLP means that the batch was taken', async () => {
+test('an answer of 200 that is not OTLP means that the batch was accepted', async () => {
   await using gateway = await start();
   collector.answerNext({ body: '<html>' });
   await serveBatch(gateway);
   await untilStats(gateway, { exported: BATCH, failed_calls: 0 });
 });
 
-test('a repeat after a lost answer carries the same spans', async () => {
+test('a repetition after a lost answer carries the same spans', async () => {
   await using gateway = await start();
   collector.answerNext(cutInTheMiddle);
   await serveBatch(gateway);
@@ -143,8 +143,8 @@ test('a repeat after a lost answer carries the same spans', async () => {
   expect(second).toEqual(first);
 });
 
-describe('a batch larger than the collector takes arrives in parts', () => {
-  /** Three records of this test are more than this, two are less. */
+describe('a batch larger than the collector accepts arrives in parts', () => {
+  /** Three records of this test are larger than this, two are smaller. */
   const LIMIT_BYTES = 5000;
   const isTooLarge = (length: string | undefined) => Number(length) > LIMIT_BYTES;
 
@@ -188,7 +188,7 @@ test('no request waits for a collector that hangs, with the queue full or not', 
   expect(collector.calls[0]?.status).toBeUndefined();
 });
 
-test('a shutdown does not sit out what a collector asks for, however absurd', async () => {
+test('a shutdown does not wait as long as a collector asks for', async () => {
   await using gateway = await start({ flush: '5s' });
   collector.answerNext(retryAfter(503, '99999999999'));
   await serveBatch(gateway);
@@ -197,7 +197,7 @@ test('a shutdown does not sit out what a collector asks for, however absurd', as
   expect(collector.spans).toHaveLength(BATCH);
 });
 
-test('batches go out as gzip when the variable says so', async () => {
+test('batches are compressed when the variable says so', async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_COMPRESSION', 'gzip');
   await using gateway = await start();
   await serveBatch(gateway);

@@ -32,7 +32,7 @@ async function fillSpool(count: number): Promise<void> {
   expect(await spool.put(spans)).toBe(count);
 }
 
-/** A gateway in a process of its own. */
+/** A gateway in its own process. */
 async function spawnGateway() {
   const config = join(stateDir, 'gateway.yaml');
   const settings = {
@@ -45,7 +45,7 @@ async function spawnGateway() {
   return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: {} });
 }
 
-test('a kill in the middle of sending again repeats one batch at most, and loses nothing', {
+test('a kill while restored records are sent repeats at most one batch, and loses nothing', {
   timeout: 30_000,
 }, async () => {
   await fillSpool(3 * FILE_RECORDS);

@@ -49,7 +49,7 @@ describe('a change of state is one line:', () => {
     expect(lines).toContainEqual(expect.objectContaining({ msg: 'collector back', failed_calls }));
   });
 
-  test('a replica unreachable and back, with the trace of the request that found out', async () => {
+  test('a replica unreachable and back, with the trace of the request that noticed', async () => {
     await using b = await startFakeReplica({ name: 'b' });
     const url = refusedUrlBeside(b);
     await using gateway = await startGateway({ replicas: [{ name: 'a', url }, b] });
@@ -69,7 +69,7 @@ describe('a change of state is one line:', () => {
   });
 });
 
-test('no line holds a text, a token, a key or an address’s credentials, whatever goes wrong', async () => {
+test('no log line holds a text, a token, a key or the credentials of an address, whatever fails', async () => {
   await using collector = await startFakeCollector();
   await using replica = await startFakeReplica({ name: 'b' });
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url.replace('://', `://user:${CANARY}@`));

@@ -16,7 +16,7 @@ async function makeHuge(path: string): Promise<void> {
   await file.truncate(300 * 1024 ** 2);
 }
 
-/** What may stand in place of a file of ours. */
+/** What may be in the place of one of our files. */
 const ODD: readonly (readonly [what: string, make: (path: string) => Promise<unknown>])[] = [
   ['a FIFO', makeFifo],
   ['a link to /dev/zero', (path) => symlink('/dev/zero', path)],
@@ -30,7 +30,7 @@ beforeEach(async () => {
   return () => rm(stateDir, { recursive: true });
 });
 
-test('what is no spool file among them stays there, is named once, and stalls nothing', async () => {
+test('what is no regular file in the spool stays there, is logged once, and blocks nothing', async () => {
   const directory = join(stateDir, 'spool');
   const spool = await openSpool(directory, createQuietLog());
   const span = Buffer.from('{"spanId":"0000000000000001","attributes":[],"events":[]}');
@@ -90,15 +90,18 @@ test.each(ODD.slice(0, 3))(
   },
 );
 
-test.each(ODD.slice(0, 3))('a drain that cannot be stored because of %s says so', async (_what, make) => {
-  await make(join(stateDir, 'drains.json.tmp'));
-  await using replica = await startFakeReplica({ name: 'a' });
-  await using gateway = await startGateway({ replicas: [replica], stateDir });
-  const drained = await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
-  expect(await drained.json()).toMatchObject({ replica: { drained: true }, warning: expect.any(String) });
-});
+test.each(ODD.slice(0, 3))(
+  'a drain that cannot be stored because of %s is in force, and its answer has a warning',
+  async (_what, make) => {
+    await make(join(stateDir, 'drains.json.tmp'));
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica], stateDir });
+    const drained = await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+    expect(await drained.json()).toMatchObject({ replica: { drained: true }, warning: expect.any(String) });
+  },
+);
 
-test('closed files of records that are none are not counted and not touched', async () => {
+test('paths named like closed files that are no regular files are neither counted nor touched', async () => {
   for (const [index, [, make]] of ODD.entries()) {
     await make(join(stateDir, `records-20200101T000000.00${index}Z-0001.jsonl`));
   }

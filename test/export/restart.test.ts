@@ -94,7 +94,7 @@ test('a start while the collector is still away serves requests and holds the qu
   expect(recorded + restored).toBe(dropped + queued);
 });
 
-test('what was meant for a collector goes to a file once the configuration says so', async () => {
+test('the spool goes to a file once the configuration exports to a file', async () => {
   collector.answerAlways(AWAY);
   const spooled = await (async () => {
     await using first = await start();
@@ -109,7 +109,7 @@ test('what was meant for a collector goes to a file once the configuration says 
   expect(await spoolFiles()).toEqual([]);
 });
 
-test('a spool that cannot be written is told of: the records count as not delivered', async () => {
+test('a spool that cannot be written is logged, and its records count as undelivered', async () => {
   collector.answerAlways(AWAY);
   await writeFile(join(stateDir, 'spool'), 'in the way');
   await using gateway = await start();

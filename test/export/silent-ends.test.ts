@@ -8,7 +8,7 @@ import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
 import { FAULTS, SAYS_NOTHING, startFaultyServer } from '../support/faulty-server.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
-/** A collector's own answer: it takes everything. Tells the path and the body of each call. */
+/** A collector that accepts everything. Passes on the path and the body of each call. */
 function takeAll(calls: EventLog<{ path: string; body: string }>) {
   return async (request: IncomingMessage, response: ServerResponse) => {
     let body = '';
@@ -33,7 +33,7 @@ async function withReplica(use: (replica: FakeReplica) => Promise<void>): Promis
   await use(replica);
 }
 
-describe.each(FAULTS)('what is exported arrives when the collector is well again that $name:', (fault) => {
+describe.each(FAULTS)('a collector that $name loses no export once it works again:', (fault) => {
   test('a record', () =>
     withReplica(async (replica) => {
       await using collector = await startFaultyServer(fault, takeAll(calls));
@@ -58,7 +58,7 @@ describe.each(FAULTS)('what is exported arrives when the collector is well again
       await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
       await collector.untilMet(1);
       collector.mend();
-      // One that went out on a connection of before may be lost with it.
+      // A span that was sent on an earlier connection may be lost with it.
       await expect
         .poll(async () => {
           await gateway.admin('/admin/replicas/a/undrain?reason=again', { method: 'POST' });
@@ -84,7 +84,7 @@ describe.each(FAULTS)('what is exported arrives when the collector is well again
     }));
 });
 
-describe('a record arrives nowhere, but each call ends, where', () => {
+describe('no record arrives, but each call ends, when', () => {
   test('a TLS handshake hangs', () =>
     withReplica(async (replica) => {
       await using silent = await startFaultyServer(SAYS_NOTHING, takeAll(calls));
@@ -113,7 +113,7 @@ describe('a record arrives nowhere, but each call ends, where', () => {
     }));
 });
 
-/** A server whose thread stands still, with as many connections as the system keeps for it. */
+/** A server with a blocked thread and a full queue of connections. */
 async function startFullServer(): Promise<AsyncDisposable & { readonly url: string }> {
   const thread = new Worker(
     `const { parentPort } = require('node:worker_threads');

@@ -2,7 +2,7 @@ import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { createAttributesEncoder, type HttpFacts } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
-/** A record of a plain success with the least it can hold. */
+/** The record of a plain success, with required fields only. */
 export const LEAST_RECORD: RequestRecord = {
   request_id: '0b1c2d3e-4f50-4162-8394-a5b6c7d8e9f0',
   trace_id: '0af7651916cd43dd8448eb211c80319c',

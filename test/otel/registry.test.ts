@@ -6,7 +6,7 @@ import { encodeSpan } from '#otel/encode/encode-span.ts';
 import { ExportMetrics, toReplicaMetrics, toWorkerMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { createRequestSpans } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import {
@@ -149,7 +149,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const records = new RecordMetrics(settings);
   const { error_type: _, truncated: __, ...success } = FULL_RECORD;
   for (const record of [success, { ...FULL_RECORD, status: 502 }]) records.record(record);
-  const stats = { ...createExportCounters(), queued: 0 };
+  const stats = { ...new ExportCounters().values, queued: 0 };
   const metrics = [
     ...records.collect(INTERVAL),
     ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false, failing: false }], 0, INTERVAL),

@@ -15,7 +15,7 @@ const CLIENT_SPAN = '00f067aa0ba902b7';
 
 let collector: FakeCollector;
 let directory: string;
-/** The queue and the export, and the recorder of a thread that serves requests. */
+/** Telemetry, and the recorder of a thread that serves requests. */
 type Started = Telemetry & Omit<Recorder, 'shutdown'>;
 
 const running: Telemetry[] = [];
@@ -30,14 +30,14 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Telemetry that sends each record at once, but for what the test says. */
+/** Telemetry that sends each record at once, unless the test sets something else. */
 async function start(
   settings: Partial<TelemetrySettings & RecorderSettings> = {},
   log = createQuietLog(),
 ): Promise<Started> {
   const telemetry = await startTelemetry(
     {
-      sink: { to: 'otlp', endpoint: collector.url },
+      exporter: { to: 'otlp', endpoint: collector.url },
       queue: { capacity: 100, capacityBytes: 1_000_000 },
       spoolDirectory: join(directory, 'spool'),
       batchSize: 1,
@@ -48,7 +48,7 @@ async function start(
     { log },
   );
   running.push(telemetry);
-  const recorder = startRecorder({ incoming: 'link', ...settings }, { outlet: telemetry.outlet, log });
+  const recorder = startRecorder({ incoming: 'link', ...settings }, { consumer: telemetry.consumer, log });
   return { ...recorder, ...telemetry };
 }
 
@@ -165,7 +165,7 @@ describe('a caller’s traceparent', () => {
   });
 });
 
-test('requests without a record get a traceparent that asks nobody to record', async () => {
+test('a request without a record gets a traceparent that is not sampled', async () => {
   const telemetry = await start();
   const traceparents = [telemetry.createUnsampledTraceparent(), telemetry.createUnsampledTraceparent()];
   expect(new Set(traceparents).size).toBe(2);
@@ -218,13 +218,13 @@ describe('the resource', () => {
     return collector.spans[0]?.resource;
   }
 
-  test('is that of a service called spangate, and tells nothing of the machine', async () => {
+  test('is that of a service called spangate, without facts about the machine', async () => {
     const resource = await receive({});
     expect(resource?.['service.name']).toBe('spangate');
     expect(Object.keys(resource ?? {}).filter((name) => /^(process|host|os)\./.test(name))).toEqual([]);
   });
 
-  test('takes what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say, the latter over the former', async () => {
+  test('has OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME; the latter takes precedence', async () => {
     expect(
       await receive({
         OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,deployment.environment.name=pr%2Dod',
@@ -233,7 +233,7 @@ describe('the resource', () => {
     ).toMatchObject({ 'service.name': 'edge', 'deployment.environment.name': 'pr-od' });
   });
 
-  test('takes a name set in code over every variable', async () => {
+  test('has the name that is set in code rather than that of a variable', async () => {
     expect(await receive({ OTEL_SERVICE_NAME: 'edge' }, { serviceName: 'mine' })).toMatchObject({
       'service.name': 'mine',
     });
@@ -242,7 +242,7 @@ describe('the resource', () => {
 
 test('several gateways of one process keep their records apart, and leave the API’s globals alone', async () => {
   await using other = await startFakeCollector();
-  const [first, second] = [await start(), await start({ sink: { to: 'otlp', endpoint: other.url } })];
+  const [first, second] = [await start(), await start({ exporter: { to: 'otlp', endpoint: other.url } })];
   startSpan(first).end({ ...LEAST_RECORD, replica: 'first' }, HTTP);
   startSpan(second).end({ ...LEAST_RECORD, replica: 'second' }, HTTP);
   trace.getTracer('spangate').startSpan('somebody else’s').end();
@@ -274,7 +274,7 @@ describe('export', () => {
     expect(telemetry.stats()).toMatchObject({ recorded: 1, exported: 1, failedCalls: 3, queued: 0 });
   });
 
-  test('keeps records in their places while the collector holds them, and drops what comes after', async () => {
+  test('keeps records in the queue while the collector holds them, and drops new ones', async () => {
     const held = Promise.withResolvers<void>();
     const telemetry = await start({ queue: { capacity: 4, capacityBytes: 1_000_000 }, batchSize: 2 });
     collector.answerNext({ after: held.promise });
@@ -286,7 +286,7 @@ describe('export', () => {
     expect(telemetry.stats()).toMatchObject({ recorded: 6, queued: 0, dropped: 2, exported: 4 });
   });
 
-  test('sends what is queued at shutdown, and puts aside what could not be sent', async () => {
+  test('sends what is queued at shutdown, and writes the rest to the spool', async () => {
     const telemetry = await start({ batchSize: 512, intervalMs: 60_000 });
     for (let index = 0; index < 3; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
     expect(await telemetry.shutdown(5000)).toEqual({ undelivered: 0 });
@@ -301,7 +301,7 @@ describe('export', () => {
     expect(unlucky.stats()).toMatchObject({ queued: 0, exported: 0, spooled: 1 });
   });
 
-  test('says what could neither be sent nor put aside', async () => {
+  test('logs what could neither be sent nor written to the spool', async () => {
     await writeFile(join(directory, 'spool'), 'in the way');
     collector.answerAlways({ status: 503 });
     const log = createQuietLog();
@@ -317,7 +317,7 @@ describe('export', () => {
 
   test('to a file writes the same spans as lines', async () => {
     const telemetry = await start({
-      sink: { to: 'file', files: { directory, maxBytes: 1e6, maxAgeMs: 60_000, maxTotalBytes: 1e7 } },
+      exporter: { to: 'file', files: { directory, maxBytes: 1e6, maxAgeMs: 60_000, maxTotalBytes: 1e7 } },
     });
     startSpan(telemetry).end(FULL_RECORD, HTTP);
     await telemetry.shutdown(5000);

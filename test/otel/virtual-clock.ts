@@ -6,7 +6,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** A clock that moves only when it is told to, and then from one sleeper's end to the next. */
+/** A clock that moves only when the test advances it, from the end of one sleep to the next. */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   readonly #sleepers = new Set<Sleeper>();
@@ -34,7 +34,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** How long the sleepers still sleep, soonest first; those that wait for a signal alone are left out. */
+  /** The remaining time of all sleeps, shortest first, without those that only wait for a signal. */
   get sleepsMs(): readonly number[] {
     return [...this.#sleepers]
       .map(({ wakeAtMs }) => wakeAtMs - this.#nowMs)
@@ -42,7 +42,7 @@ export class VirtualClock implements Clock {
       .sort((a, b) => a - b);
   }
 
-  /** Lets everything that is not asleep run until it sleeps, then moves time by `ms`, waking whoever is due. */
+  /** Runs everything until it sleeps, then moves time by `ms` and ends the sleeps that are due. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settle();
@@ -57,7 +57,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Until every promise that can resolve by itself has: one turn of the event loop empties the microtasks. */
+/** Resolves when all microtasks have run: one turn of the event loop later. */
 export async function settle(): Promise<void> {
   await setImmediate();
 }

@@ -10,17 +10,17 @@ afterEach(() => void vi.useRealTimers());
 function createPending() {
   const closed: number[] = [];
   const made: number[] = [];
-  const pending = new PendingRecords(
-    ({ status }) => void made.push(status),
-    (error) => {
-      throw error;
-    },
-  );
+  const pending = new PendingRecords((error) => {
+    throw error;
+  });
   const end = (status: number, bodyBytes = 1000) =>
     pending.add({
       bodyBytes,
       close: () => void closed.push(status),
-      finish: (): RequestRecord => ({ ...LEAST_RECORD, status }),
+      finish: (): RequestRecord => {
+        made.push(status);
+        return { ...LEAST_RECORD, status };
+      },
     });
   return { pending, end, closed, made };
 }

@@ -1,4 +1,3 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { Recording } from './recording.ts';
 
 /** What is needed of a request's recording here. */
@@ -16,15 +15,13 @@ const MAX_GATHERED_BYTES = 64 * 1024;
  * processor's caches have lost most of the code that makes a record (docs/decisions/0017).
  */
 export class PendingRecords {
-  readonly #onRecord: (record: Readonly<RequestRecord>) => void;
   readonly #onDefect: (error: unknown) => void;
   #closed: Finishable[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | null = null;
 
   /** @param onDefect told of what is thrown while a record is made; the others are made all the same */
-  constructor(onRecord: (record: Readonly<RequestRecord>) => void, onDefect: (error: unknown) => void) {
-    this.#onRecord = onRecord;
+  constructor(onDefect: (error: unknown) => void) {
     this.#onDefect = onDefect;
   }
 
@@ -46,7 +43,7 @@ export class PendingRecords {
     this.#bytes = 0;
     for (const recording of closed) {
       try {
-        this.#onRecord(recording.finish());
+        recording.finish();
       } catch (error) {
         this.#onDefect(error);
       }

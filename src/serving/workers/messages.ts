@@ -1,5 +1,5 @@
-import type { LedgerMemory } from '#otel/queue/record-ledger.ts';
-import type { PackedRecords } from '#otel/queue/worker-outlet.ts';
+import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
+import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { Topology } from '../../replicas/control/topology.ts';
 import type { ListenAddress, ServingLog, ServingSettings } from '../serving.ts';
 
@@ -9,7 +9,7 @@ export type LogLevel = keyof ServingLog;
 /** What a worker is given when its thread starts. */
 export interface WorkerStart {
   readonly settings: ServingSettings;
-  readonly ledger: LedgerMemory;
+  readonly queueMemory: SharedQueueMemory;
   /** One word a worker: it counts its own up for as long as its event loop turns. */
   readonly beats: Int32Array;
   /** The levels that are written: lines of others are not sent. */

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { RecordLedger } from '#otel/queue/record-ledger.ts';
-import { WorkerOutlet } from '#otel/queue/worker-outlet.ts';
+import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
+import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
 import { createServing, LAST_WORDS_MS, type Serving, type ServingLog } from '../serving.ts';
 import { BEAT_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
@@ -14,7 +14,7 @@ import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from 
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry of a worker thread');
 
-const { settings, ledger, topology, beats, ...start } = workerData as WorkerStart;
+const { settings, queueMemory, topology, beats, ...start } = workerData as WorkerStart;
 let { logLevels } = start;
 
 /** How long a thread that is about to end has for its records. */
@@ -22,17 +22,13 @@ const LAST_WORK_MS = 2 * LAST_WORDS_MS;
 
 const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
-const outlet = new WorkerOutlet({
-  ledger: new RecordLedger(ledger),
+const recordSender = new WorkerRecordSender({
+  queueState: new SharedQueueState(queueMemory),
   worker: settings.worker,
   post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
 });
 
-const serving = createServing(settings, {
-  outlet,
-  log: createLog(),
-  onRecord: (record) => outlet.note(record),
-});
+const serving = createServing(settings, { consumer: recordSender, log: createLog() });
 process.once('uncaughtException', (error) => void end(error));
 if (topology !== null) await serving.apply(topology);
 
@@ -46,7 +42,7 @@ async function answer(id: number, order: Order): Promise<void> {
   try {
     const result = await carryOut(serving, order);
     // The answer comes after the records of the requests that it tells of.
-    outlet.flush();
+    recordSender.flush();
     post({ kind: 'done', id, result });
   } catch (error) {
     const isError = error instanceof Error;
@@ -62,7 +58,7 @@ async function end(error: unknown): Promise<void> {
   process.on('uncaughtException', () => undefined);
   try {
     await serving.finish(0);
-    outlet.flush();
+    recordSender.flush();
   } finally {
     clearTimeout(over);
     rethrow();

@@ -1,6 +1,4 @@
 import { url as inspectorUrl } from 'node:inspector';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { type PackedRecords, unpack } from '#otel/queue/worker-outlet.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { Topology } from '../../replicas/control/topology.ts';
@@ -30,10 +28,8 @@ export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly w
 
 /** Whom the group works with. A pino logger fits as `log`. */
 export interface WorkerGroupCollaborators {
-  readonly telemetry: Pick<Telemetry, 'ledger' | 'receive' | 'workerEnded'>;
+  readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerEnded'>;
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
-  /** Called with every finished record, after it entered the queue. */
-  readonly onRecord: (record: Readonly<RequestRecord>) => void;
   /** Called when a worker has ended that was not asked to. */
   readonly onWorkerEnd: (end: WorkerEnd) => void;
 }
@@ -198,13 +194,13 @@ export class WorkerGroup implements Serving {
     const thread = new WorkerThread(
       {
         settings: { ...settings, worker },
-        ledger: telemetry.ledger,
+        queueMemory: telemetry.queueMemory,
         beats: this.#beats,
         logLevels: this.#logLevels,
         topology: this.#topology,
       },
       {
-        onRecords: (records) => this.#receive(worker, records),
+        onRecords: (records) => telemetry.receive(worker, records),
         onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
         onEnd: (error) => this.#ended(place, error),
       },
@@ -219,13 +215,6 @@ export class WorkerGroup implements Serving {
   async #listenIn({ thread }: Place): Promise<void> {
     if (thread === null || this.#address === null) throw new Error('a worker ended before it could listen');
     await thread.call({ kind: 'listen', address: this.#address });
-  }
-
-  #receive(worker: number, packed: PackedRecords): void {
-    const { telemetry, onRecord } = this.#with;
-    const { records, ...lines } = unpack(packed);
-    telemetry.receive(worker, lines);
-    for (const record of records) onRecord(record);
   }
 
   /** Nothing of the thread comes any more: what it had taken is free, and another takes its place. */

@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { PackedRecords } from '#otel/queue/worker-outlet.ts';
+import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
 
 /** Whom the main thread's side of a worker tells. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { type Gauges, LiveFigures } from '../../../src/admin/dashboard/live-figures.ts';
 
 const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => ({
-  stats: { ...createExportCounters(), queued: 0, ...stats },
+  stats: { ...new ExportCounters().values, queued: 0, ...stats },
   inflight,
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const COLLECTOR = new URL('http://collector.example:4318/v1/traces');
@@ -15,8 +15,8 @@ const PROCESSOR = {
   'otel.component.name': 'spangate.RecordProcessor/0',
 };
 
-const toState = (counts: Partial<ReturnType<typeof createExportCounters>>, queued = 0, inflight = 0) => ({
-  stats: { ...createExportCounters(), ...counts, queued },
+const toState = (counts: Partial<ExportCounters['values']>, queued = 0, inflight = 0) => ({
+  stats: { ...new ExportCounters().values, ...counts, queued },
   queueCapacity: 16_384,
   inflight,
 });
@@ -24,8 +24,8 @@ const toState = (counts: Partial<ReturnType<typeof createExportCounters>>, queue
 const pointValues = (metrics: ReturnType<ExportMetrics['collect']>, name: string) =>
   pointsOf(metrics, name).map(({ attributes, value }) => ({ attributes, value }));
 
-describe('the export as the conventions of SDK metrics have it', () => {
-  test('tells queue, batch under way, drops and refusals with their error types', () => {
+describe('the metrics of the export, by the conventions of SDK metrics', () => {
+  test('have the queue, the current batch, dropped and rejected records with their error types', () => {
     const state = toState({ recorded: 100, exported: 60, rejected: 5, dropped: 3 }, 32, 12);
     const metrics = new ExportMetrics(COLLECTOR).collect(state, INTERVAL);
     expect(pointValues(metrics, 'otel.sdk.processor.span.queue.size')).toEqual([
@@ -47,7 +47,7 @@ describe('the export as the conventions of SDK metrics have it', () => {
     ]);
   });
 
-  test('tells the port that an address leaves out', () => {
+  test('have the default port of an address without one', () => {
     const ports = ['http://collector', 'https://collector', 'https://collector:8443'].map((url) => {
       const metrics = new ExportMetrics(new URL(url)).collect(toState({}), INTERVAL);
       return pointsOf(metrics, 'otel.sdk.exporter.span.inflight')[0]?.attributes['server.port'];
@@ -55,7 +55,7 @@ describe('the export as the conventions of SDK metrics have it', () => {
     expect(ports).toEqual([80, 443, 8443]);
   });
 
-  test('names its own exporter, and no address, for records in files', () => {
+  test('name another exporter, and no address, for records in files', () => {
     const metrics = new ExportMetrics(undefined).collect(toState({ exported: 1 }), INTERVAL);
     expect(pointsOf(metrics, 'otel.sdk.exporter.span.inflight')[0]?.attributes).toEqual({
       'otel.component.type': 'spangate.FileExporter',
@@ -63,7 +63,7 @@ describe('the export as the conventions of SDK metrics have it', () => {
     });
   });
 
-  test('takes nothing back of what it handed over when a batch is sent again in parts', () => {
+  test('do not shrink when a batch is sent again in parts', () => {
     const exporting = new ExportMetrics(COLLECTOR);
     const processed = [512, 0, 256].map((inflight) =>
       totalOf(exporting.collect(toState({}, 512, inflight), INTERVAL), 'otel.sdk.processor.span.processed'),
@@ -72,7 +72,7 @@ describe('the export as the conventions of SDK metrics have it', () => {
   });
 });
 
-test('a replica has its requests in flight, its drain and its health, until it is gone', () => {
+test('a replica has its requests in flight, its drain and its health until it is removed', () => {
   const replicas = [
     { name: 'vllm-a', inflight: 3, drained: false, failing: true },
     { name: 'vllm-b', inflight: 0, drained: true, failing: false },

@@ -66,7 +66,7 @@ const totalIn = (
 const one = (isCounted: boolean) => (isCounted ? 1 : 0);
 
 describe('records become metrics', () => {
-  test('whose counts are those of the records, whatever they hold', () => {
+  test('that count the records, whatever they hold', () => {
     fc.assert(
       fc.property(fc.array(arbitraryRecord, { maxLength: 60 }), (records) => {
         const metrics = collect(records);
@@ -145,19 +145,19 @@ describe('records become metrics', () => {
     });
   });
 
-  test('that tell the time per output token after the first', () => {
+  test('with the time per output token after the first', () => {
     const [point] = pointsOf(collect([STREAM]), 'gen_ai.server.time_per_output_token');
     expect(point?.value).toMatchObject({ sum: 0.1, count: 1 });
   });
 
-  test('that tell no pace of a stream that broke off, nor of one token', () => {
+  test('without a time per output token for a stream that broke off, or of one token', () => {
     const broken: RequestRecord = { ...STREAM, truncated: true, error_type: 'upstream_failed' };
     const metrics = collect([broken, { ...STREAM, completion_tokens: 1 }]);
     expect(totalOf(metrics, 'gen_ai.server.time_to_first_token')).toBe(1);
     expect(totalOf(metrics, 'gen_ai.server.time_per_output_token')).toBe(0);
   });
 
-  test('without a series for what nobody told', () => {
+  test('without series for absent fields', () => {
     const names = collect([LEAST_RECORD]).map(({ descriptor }) => descriptor.name);
     expect(names).toEqual([
       'http.server.request.duration',
@@ -166,7 +166,7 @@ describe('records become metrics', () => {
     ]);
   });
 
-  test('that do not go down for an engine whose token counts are negative or no numbers', () => {
+  test('that do not shrink when an engine reports negative token counts or no numbers', () => {
     const figures = [-5, Number.NaN, Number.POSITIVE_INFINITY, 7];
     const metrics = collect(figures.map((prompt_tokens) => ({ ...STREAM, prompt_tokens })));
     expect(totalOf(metrics, 'gateway.tokens.prompt')).toBe(7);
@@ -182,13 +182,13 @@ describe('clients cannot grow the metrics', () => {
       tenant: `tenant-${index}`,
     }));
 
-  /** Every value that an attribute has in any series. */
+  /** All values of an attribute over all series. */
   const valuesOf = (metrics: ReturnType<typeof collect>, attribute: string) =>
     new Set(
       metrics.flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => String(attributes[attribute]))),
     );
 
-  test('with 10,000 names that no request succeeds with: they are all _OTHER', () => {
+  test('with 10,000 names of failed requests: all of them are _OTHER', () => {
     const metrics = collect(hostile({ ...LEAST_RECORD, status: 404, error_type: 'model_not_found' }));
     expect(pointsOf(metrics, 'gateway.requests')).toHaveLength(1);
     expect(totalOf(metrics, 'gateway.requests', { 'gateway.tenant': '_OTHER' })).toBe(HOSTILE_COUNT);
@@ -196,7 +196,7 @@ describe('clients cannot grow the metrics', () => {
     expect(totalOf(metrics, durations, { 'gen_ai.request.model': '_OTHER' })).toBe(HOSTILE_COUNT);
   });
 
-  test('with 10,000 names that a replica takes for any model: the first few have series of their own', () => {
+  test('with 10,000 names that a replica accepts: only the first few have their own series', () => {
     const metrics = collect(hostile(STREAM), 20);
     for (const attribute of ['gen_ai.request.model', 'gateway.tenant']) {
       const values = valuesOf(metrics, attribute);
@@ -207,13 +207,13 @@ describe('clients cannot grow the metrics', () => {
     expect(totalOf(metrics, 'gateway.requests')).toBe(HOSTILE_COUNT);
   });
 
-  test('and a model that a replica is known to serve keeps its name beside them', () => {
+  test('and a model that a replica is known to serve keeps its name', () => {
     const metrics = collect([...hostile(STREAM), { ...LEAST_RECORD, model: KNOWN_MODEL, status: 503 }], 20);
     const durations = 'gen_ai.server.request.duration';
     expect(totalOf(metrics, durations, { 'gen_ai.request.model': KNOWN_MODEL })).toBe(1);
   });
 
-  test('with combinations either: beyond 2,000 series a metric has one for the rest', () => {
+  test('with combinations: beyond 2,000 series, a metric has one for the rest', () => {
     const metrics = collect(hostile(STREAM), HOSTILE_COUNT);
     for (const { dataPoints } of metrics) expect(dataPoints.length).toBeLessThanOrEqual(2000);
     const overflow = pointsOf(metrics, 'gateway.requests').filter(

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type Metrics, type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
-import { createExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';
@@ -19,7 +19,7 @@ async function start(push: MetricsSettings['push']) {
       waiting: () => 0,
       workerEnds: () => ({ ended: 0, hung: 0 }),
       exportState: () => ({
-        stats: { ...createExportCounters(), recorded: 3, queued: 1 },
+        stats: { ...new ExportCounters().values, recorded: 3, queued: 1 },
         queueCapacity: 16_384,
         inflight: 0,
       }),
@@ -53,7 +53,7 @@ function numbersOf(call: FakeCollector['calls'][number] | undefined): Readonly<R
 }
 
 describe('the text for Prometheus', () => {
-  test('has the names and units that the Collector would give', async () => {
+  test('has the same names and units as the Collector’s', async () => {
     const { metrics } = await start(undefined);
     metrics.record({ ...LEAST_RECORD, tenant: 'a "b"\\ c', e2e_ms: 85 });
     const lines = (await textOf(metrics)).split('\n');
@@ -88,7 +88,7 @@ test('the text of many series comes in pieces, each metric with its type once', 
   expect(text).not.toContain('\n\n');
 });
 
-test('a metric is collected when its turn comes, not all of them before the first', async () => {
+test('each metric is collected when it is written, not all of them before the first', async () => {
   const { metrics } = await start(undefined);
   metrics.record({ ...LEAST_RECORD, tenant: 'before' });
   let text = '';
@@ -100,7 +100,7 @@ test('a metric is collected when its turn comes, not all of them before the firs
 });
 
 describe('the push', () => {
-  test('goes on in several calls of few series each, all of them complete together', async () => {
+  test('is several calls of few series, which together are complete', async () => {
     await using collector = await startFakeCollector();
     const { metrics } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
     for (let status = 200; status < 600; status += 1) metrics.record({ ...LEAST_RECORD, status });
@@ -135,7 +135,7 @@ describe('the push', () => {
     await metrics.shutdown(1000);
   });
 
-  test('takes address and interval from the variables of metrics where the configuration says nothing', async () => {
+  test('takes address and interval from the variables of metrics if the configuration has none', async () => {
     await using collector = await startFakeCollector();
     vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', `${collector.url}/own/metrics`);
     vi.stubEnv('OTEL_METRIC_EXPORT_INTERVAL', '20');
@@ -145,7 +145,7 @@ describe('the push', () => {
     await metrics.shutdown(1000);
   });
 
-  test('sends what was counted since the last interval when it is shut down', async () => {
+  test('sends what was counted since the last interval at shutdown', async () => {
     await using collector = await startFakeCollector();
     const { metrics } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
     metrics.record(LEAST_RECORD);
@@ -153,7 +153,7 @@ describe('the push', () => {
     expect(collector.calls.map(numbersOf)).toMatchObject([{ 'gateway.requests': 1 }]);
   });
 
-  test('that fails is one line of the log, and so is its end; the next carries all that was counted', async () => {
+  test('is logged once when it fails and once when it works again; the next one carries all counts', async () => {
     await using collector = await startFakeCollector();
     collector.answerNext({ status: 404 }, { status: 404 });
     const { metrics, log } = await start({ endpoint: collector.url, intervalMs: 20 });
@@ -167,7 +167,7 @@ describe('the push', () => {
     ]);
   });
 
-  test('does not hold up a shutdown beyond its deadline', async () => {
+  test('does not delay a shutdown beyond its deadline', async () => {
     await using silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await new Promise((resolve) => silent.once('listening', resolve));
     const address = silent.address();
@@ -190,14 +190,14 @@ describe('the push', () => {
     expect(await textOf(metrics)).toContain('gateway_requests_total');
   });
 
-  test('refuses an address that is none', async () => {
+  test('refuses an invalid address', async () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'collector:4318');
     await expect(start({})).rejects.toThrow(
       'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https URL',
     );
   });
 
-  test('says that sums stay cumulative, whatever a variable prefers', async () => {
+  test('logs that sums stay cumulative, whatever the variable says', async () => {
     await using collector = await startFakeCollector();
     vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', 'delta');
     const { metrics, log } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });

@@ -1,0 +1,96 @@
+import type { Clock } from '../clock.ts';
+import type { DropLog } from './drop-log.ts';
+import type { ExportCounters, ExportStats } from './export-stats.ts';
+import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
+import type { RecordQueue } from './record-queue.ts';
+import type { SharedQueueState } from './shared-queue-state.ts';
+import { type PackedRecords, type SentRecord, unpackRecords } from './worker-record-sender.ts';
+
+/** What the receiver works with. */
+export interface RecordReceiverCollaborators {
+  readonly queueState: SharedQueueState;
+  readonly queue: RecordQueue;
+  readonly counters: ExportCounters;
+  readonly clock: Clock;
+  readonly dropLog: DropLog;
+  /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
+  readonly onRecord: (ended: EndedRecord) => void;
+  /** Called after a record was queued. */
+  readonly onQueued: () => void;
+}
+
+/**
+ * Receives the records of this thread and of workers, counts each of them, and queues it. The sum of the counters always
+ * holds: each record that adds to `recorded` adds to one other counter in the same step, or is in the queue, or in
+ * transit to it.
+ */
+export class RecordReceiver implements RecordConsumer {
+  readonly #collaborators: RecordReceiverCollaborators;
+
+  constructor(collaborators: RecordReceiverCollaborators) {
+    this.#collaborators = collaborators;
+  }
+
+  /** A request of this thread cannot be lost while the thread lives: it is counted when it ends. */
+  begin(): void {}
+
+  discard(): void {}
+
+  consume(ended: EndedRecord): void {
+    const { queue, counters, clock, dropLog, onRecord, onQueued } = this.#collaborators;
+    const { encodedSpan } = ended;
+    counters.add('recorded');
+    if (encodedSpan === null) counters.add('rejected');
+    else if (queue.offer({ encodedSpan, queuedAtMs: clock.nowMs() })) onQueued();
+    else {
+      counters.add('dropped');
+      dropLog.dropped(1);
+    }
+    onRecord(ended);
+  }
+
+  /** Receives what a worker has sent. */
+  receive(worker: number, packed: PackedRecords): void {
+    const queuedAtMs = this.#collaborators.clock.nowMs();
+    for (const sent of unpackRecords(packed)) this.#receiveOne(worker, sent, queuedAtMs);
+    this.#addUnqueuedCounts();
+  }
+
+  /** A worker has ended. The records of its open requests, and those that have not arrived, are lost. Returns how many. */
+  workerEnded(worker: number): number {
+    const { queueState, counters } = this.#collaborators;
+    this.#addUnqueuedCounts();
+    const lost = queueState.clearWorker(worker);
+    counters.add('recorded', lost);
+    counters.add('lost', lost);
+    return lost;
+  }
+
+  /** The counters now. */
+  stats(): ExportStats {
+    const { queueState, queue, counters } = this.#collaborators;
+    this.#addUnqueuedCounts();
+    const inTransit = queueState.inTransit();
+    const { values } = counters;
+    return { ...values, recorded: values.recorded + inTransit, queued: queue.size + inTransit };
+  }
+
+  #receiveOne(worker: number, { record, encodedSpan, isQueued }: SentRecord, queuedAtMs: number): void {
+    const { queueState, queue, counters, onRecord, onQueued } = this.#collaborators;
+    if (isQueued && encodedSpan !== null) {
+      counters.add('recorded');
+      queue.admit(worker, { encodedSpan, queuedAtMs });
+      onQueued();
+    } else queueState.endUnqueued(worker);
+    onRecord({ record, encodedSpan });
+  }
+
+  #addUnqueuedCounts(): void {
+    const { queueState, counters, dropLog } = this.#collaborators;
+    const { dropped, unencodable } = queueState.takeUnqueuedCounts();
+    counters.add('recorded', dropped + unencodable);
+    counters.add('dropped', dropped);
+    counters.add('rejected', unencodable);
+    dropLog.dropped(dropped);
+  }
+}

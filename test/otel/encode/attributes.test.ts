@@ -1,0 +1,171 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { isDoubleName, toErrorType } from '#otel/encode/attributes.ts';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { FULL_RECORD, LEAST_RECORD, toAttributes } from '../records.ts';
+
+const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;
+
+describe('the attributes of a record', () => {
+  test('hold every field under gateway, and the same facts under the conventional names', () => {
+    expect(toAttributes(FULL_RECORD, HTTP)).toEqual({
+      'gateway.request_id': FULL_RECORD.request_id,
+      'gateway.trace_id': FULL_RECORD.trace_id,
+      'gateway.ts': FULL_RECORD.ts,
+      'gateway.replica': 'vllm-a',
+      'gateway.model': 'llama-3.3-70b',
+      'gateway.endpoint': '/v1/chat/completions',
+      'gateway.tenant': 'acme',
+      'gateway.feature': 'søk',
+      'gateway.prompt_tokens': 120,
+      'gateway.completion_tokens': 45,
+      'gateway.cached_tokens': 0,
+      'gateway.ttft_ms': 31,
+      'gateway.e2e_ms': 85,
+      'gateway.gap_p50_ms': 12,
+      'gateway.gap_p95_ms': 19.25,
+      'gateway.status': 200,
+      'gateway.stream': true,
+      'gateway.max_tokens': 256,
+      'gateway.prompt_chars': 480,
+      'gateway.prefix_hashes': ['00112233aabbccdd', 'ffeeddccbbaa0011'],
+      'gateway.error_type': 'upstream_failed',
+      'gateway.finish_reasons': ['stop', 'length'],
+      'gateway.reasoning_tokens': 7,
+      'gateway.queue_ms': 20,
+      'gateway.attempts': 2,
+      'gateway.truncated': true,
+      'gateway.client_request_id': 'client-1',
+      'gateway.timings.prompt_ms': 20,
+      'gateway.timings.predicted_per_second': 91.5,
+      'http.request.method': 'POST',
+      'http.route': '/v1/chat/completions',
+      'http.response.status_code': 200,
+      'url.path': '/v1/chat/completions',
+      'url.scheme': 'https',
+      'server.address': 'gateway.example',
+      'server.port': 8443,
+      'error.type': 'upstream_failed',
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai',
+      'gen_ai.request.model': 'llama-3.3-70b',
+      'gen_ai.request.max_tokens': 256,
+      'gen_ai.request.stream': true,
+      'gen_ai.response.finish_reasons': ['stop', 'length'],
+      'gen_ai.usage.input_tokens': 120,
+      'gen_ai.usage.output_tokens': 45,
+      'gen_ai.usage.cache_read.input_tokens': 0,
+    });
+  });
+
+  test('leave out what is unknown', () => {
+    expect(toAttributes(LEAST_RECORD, { scheme: 'http' })).toEqual({
+      'gateway.request_id': LEAST_RECORD.request_id,
+      'gateway.trace_id': LEAST_RECORD.trace_id,
+      'gateway.ts': LEAST_RECORD.ts,
+      'gateway.endpoint': '/v1/chat/completions',
+      'gateway.e2e_ms': 85,
+      'gateway.status': 200,
+      'gateway.stream': false,
+      'http.request.method': 'POST',
+      'http.route': '/v1/chat/completions',
+      'http.response.status_code': 200,
+      'url.path': '/v1/chat/completions',
+      'url.scheme': 'http',
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai',
+    });
+  });
+
+  test.each([
+    ['/v1/chat/completions', 'chat'],
+    ['/v1/completions', 'text_completion'],
+    ['/v1/embeddings', 'embeddings'],
+  ])('name the operation of %s %s', (endpoint, operation) => {
+    expect(toAttributes({ ...LEAST_RECORD, endpoint }, HTTP)['gen_ai.operation.name']).toBe(operation);
+  });
+
+  test('hold nothing that makes a collector refuse the batch, whatever is in the record', () => {
+    const number = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(1e300, 2 ** 53, -0));
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('\ud800', 'a'.repeat(5000), `${'a'.repeat(1023)}😀`),
+    );
+    const byType = {
+      string: text,
+      int: number,
+      double: number,
+      bool: fc.boolean(),
+      strings: fc.array(text),
+      doubles: fc.dictionary(text, number),
+    };
+    const fields = Object.fromEntries(
+      Object.entries(RECORD_FIELDS).map(([field, { type }]) => [field, byType[type]]),
+    );
+    fc.assert(
+      fc.property(fc.record(fields), (record) => {
+        const attributes = toAttributes(record as unknown as RequestRecord, HTTP);
+        for (const [name, value] of Object.entries(attributes)) {
+          for (const item of Array.isArray(value) ? value : [value]) {
+            if (typeof item === 'string') expect(item.isWellFormed() && item.length <= 1024).toBe(true);
+            else if (typeof item !== 'number') expect(item).toBeTypeOf('boolean');
+            else if (isDoubleName(name)) expect(item).toSatisfy(Number.isFinite);
+            else expect(item).toSatisfy(Number.isSafeInteger);
+          }
+        }
+      }),
+    );
+  });
+
+  test('end after 4,096 items of a list and 32 timings', () => {
+    const attributes = toAttributes(
+      {
+        ...LEAST_RECORD,
+        prefix_hashes: new Array<string>(5000).fill('00112233aabbccdd'),
+        timings: Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`t${index}`, index])),
+      },
+      HTTP,
+    );
+    expect(attributes['gateway.prefix_hashes']).toHaveLength(4096);
+    expect(Object.keys(attributes).filter((name) => name.startsWith('gateway.timings.'))).toHaveLength(32);
+  });
+});
+
+describe('the error type of a request', () => {
+  test.each<{ ending: string; record: Partial<RequestRecord>; errorType: string | undefined }>([
+    { ending: 'a success', record: { status: 200 }, errorType: undefined },
+    { ending: 'our own 404', record: { status: 404, error_type: 'model_not_found' }, errorType: undefined },
+    { ending: 'a relayed 429', record: { status: 429 }, errorType: undefined },
+    {
+      ending: 'a client gone early',
+      record: { status: 499, error_type: 'client_closed' },
+      errorType: undefined,
+    },
+    { ending: 'a relayed 500', record: { status: 500 }, errorType: '500' },
+    {
+      ending: 'our own 502',
+      record: { status: 502, error_type: 'no_replica_reachable' },
+      errorType: 'no_replica_reachable',
+    },
+    {
+      ending: 'an error event',
+      record: { status: 200, error_type: 'upstream_error' },
+      errorType: 'upstream_error',
+    },
+    {
+      ending: 'a response that broke off',
+      record: { status: 200, error_type: 'upstream_failed', truncated: true },
+      errorType: 'upstream_failed',
+    },
+    {
+      ending: 'one that broke off, why unknown',
+      record: { status: 200, truncated: true },
+      errorType: '_OTHER',
+    },
+  ])('$ending: $errorType', ({ record, errorType }) => {
+    const whole = { ...LEAST_RECORD, ...record };
+    expect(toErrorType(whole)).toBe(errorType);
+    expect(toAttributes(whole, HTTP)['error.type']).toBe(errorType);
+  });
+});

@@ -1,0 +1,7 @@
+import { RecordQueue } from '#otel/queue/record-queue.ts';
+import { allocateSharedQueue, type QueueBounds, SharedQueueState } from '#otel/queue/shared-queue-state.ts';
+
+/** A queue for the records of one thread. */
+export function createRecordQueue(bounds: QueueBounds): RecordQueue {
+  return new RecordQueue(new SharedQueueState(allocateSharedQueue(0, bounds)));
+}

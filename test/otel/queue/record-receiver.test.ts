@@ -1,0 +1,268 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DropLog } from '#otel/queue/drop-log.ts';
+import { ExportCounters } from '#otel/queue/export-stats.ts';
+import type { EndedRecord } from '#otel/queue/record-consumer.ts';
+import { RecordQueue } from '#otel/queue/record-queue.ts';
+import { RecordReceiver } from '#otel/queue/record-receiver.ts';
+import { allocateSharedQueue, SharedQueueState } from '#otel/queue/shared-queue-state.ts';
+import { type PackedRecords, unpackRecords, WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
+import { EventLog } from '../../support/event-log.ts';
+import { createQuietLog } from '../quiet-log.ts';
+import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
+import { VirtualClock } from '../virtual-clock.ts';
+
+/** The sender of a worker, whose messages wait until the test delivers them. */
+interface TestWorker {
+  readonly sender: WorkerRecordSender;
+  readonly posted: EventLog<PackedRecords>;
+}
+
+/** A record whose encoded span is this text. */
+const ended = (text: string, record = LEAST_RECORD): EndedRecord => ({
+  record,
+  encodedSpan: Buffer.from(text),
+});
+
+/** The receiver of the main thread and the senders of workers, in one thread. */
+function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 } = {}) {
+  const memory = allocateSharedQueue(workerCount, { capacity, capacityBytes });
+  const queueState = new SharedQueueState(memory);
+  const queue = new RecordQueue(queueState);
+  const counters = new ExportCounters();
+  const log = createQuietLog();
+  const observed: { readonly record: object; readonly text: string | null }[] = [];
+  const receiver = new RecordReceiver({
+    ...{ queueState, queue, counters },
+    clock: new VirtualClock(),
+    dropLog: new DropLog(queue, log),
+    onRecord({ record, encodedSpan }) {
+      observed.push({ record, text: encodedSpan && Buffer.from(encodedSpan).toString() });
+    },
+    onQueued: () => undefined,
+  });
+  const startWorker = (worker: number): TestWorker => {
+    const posted = new EventLog<PackedRecords>();
+    const post = (records: PackedRecords) => posted.push(records);
+    const workerState = new SharedQueueState(memory);
+    return { posted, sender: new WorkerRecordSender({ queueState: workerState, worker, post }) };
+  };
+  const workers = Array.from({ length: workerCount }, (_, worker) => startWorker(worker));
+  const workerOf = (worker: number): TestWorker => {
+    const found = workers[worker];
+    if (found === undefined) throw new RangeError(`worker ${worker}`);
+    return found;
+  };
+  const deliver = (worker: number) => {
+    for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
+  };
+  return {
+    ...{ receiver, queue, counters, log, observed, deliver, workerOf },
+    /** A request begins in a worker and ends at once. */
+    record(worker: number, text: string, record = LEAST_RECORD) {
+      const { sender } = workerOf(worker);
+      sender.begin();
+      sender.consume(ended(text, record));
+    },
+    /** All records that have ended in a worker arrive in the main thread. */
+    flush(worker: number) {
+      workerOf(worker).sender.flush();
+      deliver(worker);
+    },
+    /** What was posted is delivered, as Node does it. The rest is lost. Another worker replaces this one. */
+    kill(worker: number) {
+      deliver(worker);
+      receiver.workerEnded(worker);
+      workers[worker] = startWorker(worker);
+    },
+    queued: () => queue.peek(capacity).map(({ encodedSpan }) => Buffer.from(encodedSpan).toString()),
+  };
+}
+
+/** The two sides that are always equal. */
+function sidesOf({ receiver }: ReturnType<typeof createReceiver>) {
+  const { recorded, restored, exported, dropped, rejected, queued, spooled, lost } = receiver.stats();
+  return { begun: recorded + restored, accounted: exported + dropped + rejected + queued + spooled + lost };
+}
+
+describe('a record of a worker', () => {
+  test('counts as recorded and queued as soon as its request ends, also before it has arrived', () => {
+    const { receiver, record, flush, queued } = createReceiver();
+    record(0, 'a');
+    record(1, 'b');
+    expect(receiver.stats()).toMatchObject({ recorded: 2, queued: 2 });
+    expect(queued()).toEqual([]);
+    flush(1);
+    flush(0);
+    expect(queued()).toEqual(['b', 'a']);
+    expect(receiver.stats()).toMatchObject({ recorded: 2, queued: 2 });
+  });
+
+  test('is sent in one message with others that end at about the same time', async () => {
+    const { record, workerOf } = createReceiver({ capacity: 9 });
+    for (const text of ['a', 'bc', 'd']) record(0, text);
+    const [message] = await workerOf(0).posted.count(1);
+    expect(message && unpackRecords(message)).toHaveLength(3);
+    record(0, 'e');
+    await workerOf(0).posted.count(2);
+  });
+
+  test('does not wait for others when there are many already', () => {
+    const { record, workerOf } = createReceiver({ capacity: 100 });
+    for (let count = 0; count < 64; count += 1) record(0, 'a');
+    expect(workerOf(0).posted.items).toHaveLength(1);
+  });
+
+  test('arrives together with its encoded span, whether it was queued or dropped, in the order of the ends', () => {
+    const { record, flush, observed, queued } = createReceiver({ capacity: 2, capacityBytes: 10 });
+    record(0, 'full', FULL_RECORD);
+    record(0, 'too heavy', LEAST_RECORD);
+    record(0, 'least', LEAST_RECORD);
+    flush(0);
+    expect(observed).toEqual([
+      { record: FULL_RECORD, text: 'full' },
+      { record: LEAST_RECORD, text: 'too heavy' },
+      { record: LEAST_RECORD, text: 'least' },
+    ]);
+    expect(queued()).toEqual(['full', 'least']);
+  });
+
+  test('is dropped when the records of all workers fill the queue, which is logged once', () => {
+    const { receiver, record, flush, log, observed } = createReceiver({ capacity: 3 });
+    for (const text of ['a', 'b']) record(0, text);
+    for (const text of ['c', 'd', 'e']) record(1, text);
+    expect(receiver.stats()).toMatchObject({ recorded: 5, queued: 3, dropped: 2 });
+    flush(0);
+    flush(1);
+    expect(receiver.stats()).toMatchObject({ recorded: 5, queued: 3, dropped: 2 });
+    expect(log.lines.map(({ message }) => message)).toEqual(['queue full: dropping records']);
+    expect(observed.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
+  test('is dropped when all records together are too large', () => {
+    const { receiver, record } = createReceiver({ capacityBytes: 10 });
+    record(0, 'a'.repeat(6));
+    record(1, 'b'.repeat(6));
+    record(1, 'c'.repeat(4));
+    expect(receiver.stats()).toMatchObject({ queued: 2, dropped: 1 });
+  });
+
+  test('releases its reservation when it has left the queue', () => {
+    const { record, flush, queue, receiver } = createReceiver({ capacity: 1 });
+    record(0, 'a');
+    flush(0);
+    queue.remove(1);
+    record(1, 'b');
+    flush(1);
+    expect(receiver.stats()).toMatchObject({ dropped: 0, queued: 1 });
+  });
+
+  test('that cannot be encoded is rejected, and observed', () => {
+    const { receiver, workerOf, flush, observed } = createReceiver();
+    workerOf(0).sender.begin();
+    workerOf(0).sender.consume({ record: LEAST_RECORD, encodedSpan: null });
+    expect(receiver.stats()).toMatchObject({ recorded: 1, rejected: 1 });
+    flush(0);
+    expect(observed).toEqual([{ record: LEAST_RECORD, text: null }]);
+  });
+
+  test('keeps its reservation when records of an earlier run are restored', () => {
+    const { queue, record } = createReceiver({ capacity: 3 });
+    record(0, 'a');
+    const restored = ['x', 'y', 'z'].map((word) => ({ encodedSpan: Buffer.from(word), queuedAtMs: 0 }));
+    expect(queue.prepend(restored)).toBe(2);
+  });
+});
+
+describe('a worker that dies', () => {
+  test('loses the records of requests that had not ended and those that it had not sent, and no others', () => {
+    const { receiver, workerOf, record, kill, queued } = createReceiver({ capacity: 9 });
+    for (const text of ['sent', 'too']) record(0, text);
+    workerOf(0).sender.flush();
+    record(0, 'kept back');
+    for (let open = 0; open < 3; open += 1) workerOf(0).sender.begin();
+    record(1, "another's");
+    kill(0);
+    expect(queued()).toEqual(['sent', 'too']);
+    expect(receiver.stats()).toMatchObject({ recorded: 7, lost: 4, queued: 3 });
+  });
+
+  test('releases its reservations', () => {
+    const { receiver, record, kill, flush } = createReceiver({ capacity: 2 });
+    for (const text of ['a', 'b']) record(0, text);
+    kill(0);
+    for (const text of ['c', 'd']) record(1, text);
+    flush(1);
+    expect(receiver.stats()).toMatchObject({ recorded: 4, lost: 2, queued: 2, dropped: 0 });
+  });
+
+  test('loses nothing for a request that leaves no record', () => {
+    const { receiver, workerOf, kill } = createReceiver();
+    workerOf(0).sender.begin();
+    workerOf(0).sender.discard();
+    kill(0);
+    expect(receiver.stats()).toMatchObject({ recorded: 0, lost: 0 });
+  });
+});
+
+test('every record is accounted for, whatever happens to requests, workers and the queue', () => {
+  const worker = fc.nat(2);
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('begin' as const), worker }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('end' as const),
+        worker,
+        bytes: fc.integer({ min: 1, max: 9 }),
+      }),
+    },
+    fc.record({ kind: fc.constant('unencodable' as const), worker }),
+    fc.record({ kind: fc.constant('discard' as const), worker }),
+    fc.record({ kind: fc.constant('local' as const), worker }),
+    fc.record({ kind: fc.constant('flush' as const), worker }),
+    fc.record({ kind: fc.constant('kill' as const), worker }),
+    fc.record({ kind: fc.constant('export' as const), worker }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const all = createReceiver({ workerCount: 3, capacity: 5, capacityBytes: 30 });
+      const { receiver, queue, counters, workerOf, flush, kill } = all;
+      const open = [0, 0, 0];
+      let begun = 0;
+      for (const { kind, worker: index, ...rest } of steps) {
+        const { sender } = workerOf(index);
+        const isOpen = (open[index] ?? 0) > 0;
+        if (kind === 'begin') {
+          sender.begin();
+          open[index] = (open[index] ?? 0) + 1;
+          begun += 1;
+        } else if (kind === 'local') {
+          receiver.consume(ended('local'));
+          begun += 1;
+        } else if (kind === 'flush') flush(index);
+        else if (kind === 'kill') {
+          kill(index);
+          open[index] = 0;
+        } else if (kind === 'export') {
+          counters.add('exported', Math.min(queue.size, 2));
+          queue.remove(2);
+        } else if (isOpen) {
+          open[index] = (open[index] ?? 0) - 1;
+          if (kind === 'end' && 'bytes' in rest) {
+            sender.consume(ended('x'.repeat(rest.bytes)));
+          } else if (kind === 'unencodable') sender.consume({ record: LEAST_RECORD, encodedSpan: null });
+          else {
+            sender.discard();
+            begun -= 1;
+          }
+        }
+        const sides = sidesOf(all);
+        expect(sides.begun).toBe(sides.accounted);
+        expect(receiver.stats().queued).toBeLessThanOrEqual(5);
+        // What is still open is not recorded yet.
+        expect(sides.begun).toBe(begun - open.reduce((sum, count) => sum + count, 0));
+      }
+    }),
+  );
+});

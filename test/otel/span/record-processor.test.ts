@@ -1,0 +1,56 @@
+import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
+import { expect, test } from 'vitest';
+import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { toRecordAttributes } from '#otel/encode/record-attributes.ts';
+import type { EndedRecord } from '#otel/queue/record-consumer.ts';
+import { RecordProcessor } from '#otel/span/record-processor.ts';
+import { createQuietLog } from '../quiet-log.ts';
+import { LEAST_RECORD } from '../records.ts';
+
+function createProcessor() {
+  const log = createQuietLog();
+  const consumed: EndedRecord[] = [];
+  const processor = new RecordProcessor(
+    { begin() {}, discard() {}, consume: (ended) => void consumed.push(ended) },
+    log,
+  );
+  const provider = new TracerProvider({ spanProcessors: [processor] });
+  return {
+    ...{ consumed, log, processor },
+    endSpan(scope = SCOPE_NAME) {
+      const span = provider.getTracer(scope).startSpan('POST /v1/embeddings');
+      Object.assign(span, { attributes: toRecordAttributes(LEAST_RECORD, '[]') });
+      span.end();
+    },
+  };
+}
+
+test('a span is passed on, encoded and with its record, as soon as it ends', () => {
+  const { consumed, endSpan } = createProcessor();
+  endSpan();
+  expect(consumed.map(({ record }) => record)).toEqual([LEAST_RECORD]);
+  expect(
+    consumed.map(({ encodedSpan }) => JSON.parse(Buffer.from(encodedSpan ?? '').toString())),
+  ).toMatchObject([{ name: 'POST /v1/embeddings' }]);
+});
+
+test('a span of any other scope is no record', () => {
+  const { consumed, endSpan } = createProcessor();
+  endSpan('somebody-else');
+  expect(consumed).toEqual([]);
+});
+
+test('a span that cannot be encoded is passed on as such, logged without its content, and harms no request', () => {
+  const { consumed, processor, log } = createProcessor();
+  const broken = {
+    attributes: toRecordAttributes(LEAST_RECORD, '[]'),
+    instrumentationScope: { name: SCOPE_NAME },
+    spanContext: () => ({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }),
+    get status(): never {
+      throw new Error('broken');
+    },
+  } as unknown as ReadableSpan;
+  processor.onEnd(broken);
+  expect(consumed).toEqual([{ record: LEAST_RECORD, encodedSpan: null }]);
+  expect(log.lines.map(({ level }) => level)).toEqual(['error']);
+});
