@@ -93,6 +93,7 @@ export const ROOMS: readonly Room[] = [
       'src/http/',
       'otel/span/',
       'otel/queue/',
+      'otel/clock.ts',
       'otel/encode/',
       'zod',
       'pino',
@@ -156,7 +157,16 @@ export const ROOMS: readonly Room[] = [
   // The replicas: the control plane's part, the data plane's part, and what both stand on.
   {
     path: 'src/replicas/control/',
-    may: ['src/replicas/', 'src/config/config.ts', 'src/http/', 'otel/disk/', 'undici', 'pino', NODE],
+    may: [
+      'src/replicas/',
+      'src/config/config.ts',
+      'src/http/',
+      'otel/disk/',
+      'otel/clock.ts',
+      'undici',
+      'pino',
+      NODE,
+    ],
     why: 'Discovery, probes and drains import no part of the proxy and no record.',
   },
   {
