@@ -1,18 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { isStamp, nextStamp } from '../shared/stamp.ts';
-import type { DrainState } from './drains.ts';
+import type { DrainFile, DrainState } from './drains.ts';
 import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
-
-/** The drain states on disk, in `state_dir/drains.json`, so that they survive a restart. */
-export interface DrainFile {
-  /** The states by name: those that can be read, if it is damaged. Rejects on an unreadable file. */
-  read(): Promise<ReadonlyMap<string, DrainState>>;
-  /** Stores these states; resolves once they, or later ones, are on disk. */
-  write(states: ReadonlyMap<string, DrainState>): Promise<void>;
-}
 
 /**
  * Creates the access to the file; it is made when something is stored. A drain that is lost with a damaged file is

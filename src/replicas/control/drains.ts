@@ -1,6 +1,5 @@
 import type { SharedState } from '../shared/shared-state.ts';
 import { newStamp } from '../shared/stamp.ts';
-import type { DrainFile } from './drain-file.ts';
 
 /** Whether a replica takes new requests, since when, and why. */
 export interface DrainState {
@@ -19,6 +18,14 @@ export interface DrainChange {
   readonly after: DrainState;
   /** Resolves once `after` is on disk; rejects if it cannot be stored: a restart would forget it. */
   readonly stored: Promise<void>;
+}
+
+/** The drain states on disk, in `state_dir/drains.json`, so that they survive a restart. */
+export interface DrainFile {
+  /** The states by name: those that can be read, if it is damaged. Rejects on an unreadable file. */
+  read(): Promise<ReadonlyMap<string, DrainState>>;
+  /** Stores these states; resolves once they, or later ones, are on disk. */
+  write(states: ReadonlyMap<string, DrainState>): Promise<void>;
 }
 
 /** What drains work with. */
