@@ -105,7 +105,10 @@ async function measure(): Promise<void> {
       await exported.end();
       rounds.push({ request: toReplica, response: toClient, end: toEnd, record: toCollector });
     }
-    for (const path of PATHS) report(path, inMost(rounds.map((round) => round[path])), values.functions);
+    const paths = PATHS.map((path) => ({ path, calls: inMost(rounds.map((round) => round[path])) }));
+    for (const { path, calls } of paths) report(path, calls, values.functions);
+    const { files, functionCount } = countsOf(inAny(paths.map(({ calls }) => calls)));
+    console.log(`together: ${files} files, ${functionCount} functions`);
   } finally {
     gateway.child.kill();
     await once(gateway.child, 'exit');
@@ -267,11 +270,21 @@ function inMost(rounds: readonly Calls[]): Calls {
   return kept;
 }
 
+/** The calls that are in any of these. */
+function inAny(paths: readonly Calls[]): Calls {
+  const files = new Set(paths.flatMap(Object.keys));
+  const namesIn = (file: string) => [...new Set(paths.flatMap((calls) => calls[file] ?? []))];
+  return Object.fromEntries([...files].map((file) => [file, namesIn(file)]));
+}
+
+function countsOf(calls: Calls) {
+  return { files: Object.keys(calls).length, functionCount: Object.values(calls).flat().length };
+}
+
 function report(path: Path, calls: Calls, withNames: boolean): void {
-  const files = Object.entries(calls).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const functionCount = files.reduce((sum, [, names]) => sum + names.length, 0);
-  console.log(`${path}: ${files.length} files, ${functionCount} functions`);
-  for (const [file, names] of files) {
+  const { files, functionCount } = countsOf(calls);
+  console.log(`${path}: ${files} files, ${functionCount} functions`);
+  for (const [file, names] of Object.entries(calls).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     console.log(`  ${file} ${names.length}`);
     if (withNames) console.log(`    ${names.map((name) => name.replace(/@.*/, '')).join(', ')}`);
   }
