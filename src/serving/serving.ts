@@ -9,8 +9,8 @@ import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyCollaborators } from '../proxy/proxy-context.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
-import type { Topology } from '../replicas/control/topology.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
+import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
 import {
   toClientConnectionSettings,
@@ -72,7 +72,7 @@ export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
   listen(address: ListenAddress): Promise<number>;
   /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
-  apply(topology: Topology): Promise<void>;
+  apply(topology: PoolSnapshot): Promise<void>;
   /** Takes over what a reload can change; resolves once no request begins with anything older. */
   configure(config: Config): Promise<void>;
   /**

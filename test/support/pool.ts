@@ -72,7 +72,7 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
   );
   const pools = [first, ...others];
   const publish = () => {
-    const topology = registry.nextTopology();
+    const topology = registry.nextSnapshot();
     for (const pool of pools) pool.apply(topology);
     registry.noteApplied(topology.version);
   };

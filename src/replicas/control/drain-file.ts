@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { isStamp, nextStamp } from '../shared/stamp.ts';
 import type { DrainState } from './drains.ts';
+import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts';
 import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
@@ -63,14 +63,14 @@ function toState(stored: unknown): DrainState | null {
     typeof drained === 'boolean' &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
-    (version === '' || isStamp(version));
+    (version === '' || isLogicalTimestamp(version));
   return isState ? ({ drained, since, reason, version } as DrainState) : null;
 }
 
 /** A stamp of the time when a state was set; of the beginning of time if that is unknown. */
 function stampOf(since: unknown): string {
   const epochMs = typeof since === 'string' ? Date.parse(since) : 0;
-  return nextStamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
+  return nextLogicalTimestamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

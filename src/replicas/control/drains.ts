@@ -1,6 +1,6 @@
 import type { SharedState } from '../shared/shared-state.ts';
-import { newStamp } from '../shared/stamp.ts';
 import type { DrainFile } from './drain-file.ts';
+import { newLogicalTimestamp } from './logical-timestamp.ts';
 
 /** Whether a replica takes new requests, since when, and why. */
 export interface DrainState {
@@ -143,7 +143,7 @@ export class Drains {
  * this one knowing. Setting what is set already keeps its time, and its reason unless another one is given.
  */
 export function nextDrainState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
-  const version = newStamp(before.version);
+  const version = newLogicalTimestamp(before.version);
   if (wanted.drained !== before.drained) return { ...wanted, version };
   return { ...before, reason: wanted.reason ?? before.reason, version };
 }

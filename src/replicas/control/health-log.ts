@@ -1,4 +1,4 @@
-import type { HealthJudge } from '../shared/health-board.ts';
+import type { HealthSource } from '../shared/health-table.ts';
 
 /** Where it is told that a replica begins to fail, or ceases to. A pino logger fits. */
 export interface HealthLog {
@@ -7,7 +7,7 @@ export interface HealthLog {
 }
 
 /** Says that a replica fails from now on, and by what. */
-export function logFailing(log: HealthLog, replica: string, judge: HealthJudge): void {
+export function logFailing(log: HealthLog, replica: string, judge: HealthSource): void {
   log.warn({ replica, judge }, 'replica failing: tried last');
 }
 

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Engine } from '../../config/config.ts';
+import type { ReplicaKnowledge } from '../pool-snapshot.ts';
 import type { RegisteredReplica } from './registry.ts';
-import type { ReplicaKnowledge } from './topology.ts';
 
 const MAX_LIST_BYTES = 1024 * 1024;
 const MAX_VERSION_BYTES = 4096;

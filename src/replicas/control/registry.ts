@@ -1,13 +1,13 @@
 import type { Pool } from 'undici';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../data/connections.ts';
+import type { PoolSnapshot, ReplicaKnowledge } from '../pool-snapshot.ts';
 import type { Reachability } from '../reachability.ts';
-import type { Health } from '../shared/health-board.ts';
+import type { Health } from '../shared/health-table.ts';
 import { MAX_REPLICAS, type SharedState } from '../shared/shared-state.ts';
-import { Turns } from '../shared/turns.ts';
+import { CursorAllocator } from './cursor-allocator.ts';
+import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
 import type { DrainState, Drains } from './drains.ts';
-import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
-import type { ReplicaKnowledge, Topology } from './topology.ts';
 
 /** What the registry works with. */
 export interface RegistryCollaborators {
@@ -164,7 +164,7 @@ export interface ReplicaChanges {
  */
 export class ReplicaRegistry {
   readonly #with: RegistryCollaborators;
-  readonly #turns: Turns;
+  readonly #turns: CursorAllocator;
   #replicas: readonly RegisteredReplica[] = [];
   #isComplete = true;
   #retired: readonly Retired[] = [];
@@ -173,7 +173,7 @@ export class ReplicaRegistry {
 
   constructor(collaborators: RegistryCollaborators) {
     this.#with = collaborators;
-    this.#turns = new Turns(collaborators.shared);
+    this.#turns = new CursorAllocator(collaborators.shared);
   }
 
   /** In configured order. */
@@ -206,11 +206,11 @@ export class ReplicaRegistry {
    * when those that are removed and not yet gone leave too little room. `isComplete`: whether these are all that are meant.
    */
   configure(configs: readonly ReplicaConfig[], at: string, { isComplete = true } = {}): ReplicaChanges {
-    const { steps, removed } = planReplicas(
+    const { steps, removed } = diffReplicas(
       this.#replicas.map(({ config }) => config),
       configs,
     );
-    const isNew = ({ action }: ReplicaStep) => action === 'add' || action === 'replace';
+    const isNew = ({ action }: ReplicaDiffStep) => action === 'add' || action === 'replace';
     this.#releaseSlots();
     if (steps.filter(isNew).length > this.#freeSlots.length) throw new TooManyReplicasError();
     this.#isComplete = isComplete;
@@ -223,7 +223,7 @@ export class ReplicaRegistry {
     });
     const kept = new Set(this.#replicas);
     for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica, at);
-    const namesOf = (...actions: readonly ReplicaStep['action'][]) =>
+    const namesOf = (...actions: readonly ReplicaDiffStep['action'][]) =>
       steps.filter(({ action }) => actions.includes(action)).map(({ config }) => config.name);
     return { added: namesOf('add'), changed: namesOf('configure', 'replace'), removed };
   }
@@ -238,7 +238,7 @@ export class ReplicaRegistry {
   }
 
   /** What the workers are to know from now on. */
-  nextTopology(): Topology {
+  nextSnapshot(): PoolSnapshot {
     this.#version++;
     return {
       version: this.#version,

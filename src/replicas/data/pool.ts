@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Topology } from '../control/topology.ts';
+import type { PoolSnapshot } from '../pool-snapshot.ts';
+import { groupByModel } from '../replicas-by-model.ts';
 import { POLICIES } from '../routing/policies.ts';
-import { PrefixHeat } from '../routing/prefix-heat.ts';
-import type { HealthSettings } from '../shared/health-board.ts';
+import { PrefixPopularity } from '../routing/prefix-popularity.ts';
+import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
 import { Lease, type NoLease } from './lease.ts';
-import { Replica, type ReplicaSurroundings } from './replica.ts';
+import { Replica, type ReplicaCollaborators } from './replica.ts';
 import { type Asked, Rotation } from './rotation.ts';
-import { toServingSets } from './serving-sets.ts';
-import { type Wait, WaitingLine } from './waiting-line.ts';
+import { type Wait, WaitQueue } from './wait-queue.ts';
 
 /** What a pool is given. */
-export interface PoolSurroundings extends ReplicaSurroundings {
+export interface PoolCollaborators extends ReplicaCollaborators {
   readonly policy: keyof typeof POLICIES;
   /** Requests that may wait for a replica with room, in all threads. */
   readonly queueCapacity: number;
@@ -21,20 +21,20 @@ export interface PoolSurroundings extends ReplicaSurroundings {
 
 /** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
 export class ReplicaPool {
-  #with: PoolSurroundings;
-  readonly #line: WaitingLine;
-  #topology: Topology = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
+  #with: PoolCollaborators;
+  readonly #line: WaitQueue;
+  #topology: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
 
-  constructor(surroundings: PoolSurroundings) {
+  constructor(surroundings: PoolCollaborators) {
     const { shared, worker, health } = surroundings;
     this.#with = surroundings;
     shared.health.configure(health);
-    this.#line = new WaitingLine({
+    this.#line = new WaitQueue({
       ...{ board: shared.waiting, worker },
       rotationOf: (model) => this.#rotationOf(model),
       acquireFrom: (rotation, asked) => this.#acquireFrom(rotation, asked),
@@ -47,7 +47,7 @@ export class ReplicaPool {
    * Takes over which replicas there are and what they serve. Replicas that stay keep their connections, those that
    * went finish what they have in flight; turns go on from where they were.
    */
-  apply(topology: Topology): void {
+  apply(topology: PoolSnapshot): void {
     this.#topology = topology;
     const { replicas: facts, cursors } = topology;
     const previous = this.#bySlot;
@@ -59,7 +59,7 @@ export class ReplicaPool {
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
-    const { byModel, ofUnknown } = toServingSets(replicas);
+    const { byModel, ofUnknown } = groupByModel(replicas);
     const present = this.#rotations;
     this.#rotations = new Map(
       [...cursors].map(([model, cursor]) => [
@@ -73,7 +73,7 @@ export class ReplicaPool {
   }
 
   /** Chooses, queues and connects in another way from now on. */
-  configure(settings: Pick<PoolSurroundings, 'policy' | 'queueCapacity' | 'health' | 'timeouts'>): void {
+  configure(settings: Pick<PoolCollaborators, 'policy' | 'queueCapacity' | 'health' | 'timeouts'>): void {
     const { timeouts, health } = settings;
     this.#with.shared.health.configure(health);
     const areSameTimeouts = isDeepStrictEqual(timeouts, this.#with.timeouts);
@@ -144,14 +144,14 @@ export class ReplicaPool {
   /** What is popular outlives a change of who serves the model. */
   #toRotation(candidates: readonly Replica[], cursor: number, previous: Rotation | undefined): Rotation {
     const { policy, shared } = this.#with;
-    const heat = previous?.heat ?? new PrefixHeat();
+    const heat = previous?.heat ?? new PrefixPopularity();
     return new Rotation(candidates, { cursor, heat, choose: POLICIES[policy], isLimited: true }, shared);
   }
 
   /** The model listing goes by turns, whatever requests go by. */
   #toRotationOfAll(replicas: readonly Replica[]): Rotation {
     const choose = POLICIES.round_robin;
-    const settings = { cursor: CURSORS.all, heat: new PrefixHeat(), choose, isLimited: false };
+    const settings = { cursor: CURSORS.all, heat: new PrefixPopularity(), choose, isLimited: false };
     return new Rotation(replicas, settings, this.#with.shared);
   }
 }

@@ -4,13 +4,13 @@ import type { DeadlineClock } from '../../http/deadline-clock.ts';
 import type { UpstreamConnection } from '../../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../../http/upstream-connections.ts';
 import { type HealthLog, logFailing, logOk } from '../control/health-log.ts';
-import type { TopologyReplica } from '../control/topology.ts';
+import type { ReplicaSnapshot } from '../pool-snapshot.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { createUpstreamConnections } from './upstream.ts';
 
 /** What every replica of a pool is given. */
-export interface ReplicaSurroundings {
+export interface ReplicaCollaborators {
   readonly shared: SharedState;
   /** The worker that this thread is: the row in which its requests in flight are counted. */
   readonly worker: number;
@@ -35,13 +35,13 @@ export class Replica {
   readonly hostField: string;
   /** Whether it is known to take include_usage: its engine does, or it has streamed with it. */
   acceptsIncludeUsage = false;
-  readonly #with: ReplicaSurroundings;
-  #facts: TopologyReplica;
+  readonly #with: ReplicaCollaborators;
+  #facts: ReplicaSnapshot;
   #upstream: UpstreamConnections;
   #isRetired = false;
   readonly #fingerprints = new WeakMap<UpstreamConnection, { text: Buffer | null }>();
 
-  constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
+  constructor(facts: ReplicaSnapshot, surroundings: ReplicaCollaborators) {
     this.slot = facts.slot;
     this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
     this.pathPrefix = pathPrefixOf(facts.config.url);
@@ -137,7 +137,7 @@ export class Replica {
   }
 
   /** Takes over what a later topology says of it. */
-  update(facts: TopologyReplica): void {
+  update(facts: ReplicaSnapshot): void {
     this.#facts = facts;
   }
 

@@ -1,8 +1,8 @@
-import type { Candidates } from '../routing/candidates.ts';
-import { Circle } from '../routing/circle.ts';
-import type { Choose } from '../routing/policies.ts';
-import type { PrefixHeat } from '../routing/prefix-heat.ts';
-import { nextInTurn } from '../routing/round-robin.ts';
+import type { Candidates } from '../routing/candidate-set.ts';
+import { CandidateSet } from '../routing/candidate-set.ts';
+import type { RoutingPolicy } from '../routing/policies.ts';
+import type { PrefixPopularity } from '../routing/prefix-popularity.ts';
+import { roundRobin } from '../routing/round-robin.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import type { Replica } from './replica.ts';
 
@@ -20,8 +20,8 @@ export interface Asked {
 export interface RotationSettings {
   /** Its cursor in shared memory. */
   readonly cursor: number;
-  readonly choose: Choose;
-  readonly heat: PrefixHeat;
+  readonly choose: RoutingPolicy;
+  readonly heat: PrefixPopularity;
   /** Whether `max_inflight` holds for what goes by it. */
   readonly isLimited: boolean;
 }
@@ -29,9 +29,9 @@ export interface RotationSettings {
 /** The undrained candidates, as they stood at a version of the shared state. */
 interface Standing {
   readonly version: number;
-  readonly ok: Circle;
+  readonly ok: CandidateSet;
   /** Tried when none of the others can be. */
-  readonly failing: Circle;
+  readonly failing: CandidateSet;
 }
 
 /**
@@ -41,9 +41,9 @@ interface Standing {
 export class Rotation {
   readonly candidates: readonly Replica[];
   /** Which prefixes of its requests are popular. */
-  readonly heat: PrefixHeat;
+  readonly heat: PrefixPopularity;
   readonly #cursor: number;
-  readonly #choose: Choose;
+  readonly #choose: RoutingPolicy;
   readonly #isLimited: boolean;
   readonly #shared: SharedState;
   /** Those that are not drained: choosing costs the same however many are. Derived again when that has changed. */
@@ -70,7 +70,7 @@ export class Rotation {
       if (retried !== null && this.#begin(retried)) return retried;
       const turn = this.#shared.cursorAt(this.#cursor);
       const place =
-        this.#choose(ok, turn, candidates, asked.prefixKey) ?? nextInTurn(failing, turn, candidates);
+        this.#choose(ok, turn, candidates, asked.prefixKey) ?? roundRobin(failing, turn, candidates);
       const replica = place === null ? undefined : this.candidates[place];
       if (place === null || replica === undefined) return null;
       const next = (place + 1) % this.candidates.length;
@@ -79,11 +79,11 @@ export class Rotation {
     }
   }
 
-  /** A failing candidate that this request is to try, beside all turns: see `HealthBoard.claimRetry`. */
-  #claimRetry(failing: Circle, candidates: OpenCandidates): Replica | null {
+  /** A failing candidate that this request is to try, beside all turns: see `HealthTable.claimRetry`. */
+  #claimRetry(failing: CandidateSet, candidates: OpenCandidates): Replica | null {
     const isOpen = (place: number) =>
       candidates.isOpen(place) && this.candidates[place]?.claimRetry() === true;
-    const place = nextInTurn(failing, 0, { isOpen });
+    const place = roundRobin(failing, 0, { isOpen });
     return place === null ? null : (this.candidates[place] ?? null);
   }
 
@@ -100,11 +100,11 @@ export class Rotation {
   }
 
   #deriveStanding(): Standing {
-    const version = this.#shared.standingVersion;
+    const version = this.#shared.eligibilityVersion;
     if (this.#standing?.version === version) return this.#standing;
     const { candidates } = this;
     const circleOf = (isFailing: boolean) =>
-      new Circle(candidates.length, (place) => {
+      new CandidateSet(candidates.length, (place) => {
         const replica = candidates[place];
         return replica?.isDrained === false && replica.isFailing === isFailing;
       });

@@ -1,12 +1,11 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 
 /**
  * The open candidate of the circle with the fewest requests in flight; of several, the one whose turn comes first
  * from `turn` on. Null if none is open. Looks at every candidate.
  */
 export function leastInflight(
-  circle: Circle,
+  circle: CandidateSet,
   turn: number,
   candidates: Pick<Candidates, 'isOpen' | 'inflightAt'>,
 ): number | null {

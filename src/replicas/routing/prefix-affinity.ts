@@ -1,5 +1,4 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 import { leastInflight } from './least-inflight.ts';
 
 /** How far above the mean a replica's load may go before its prefixes go elsewhere. */
@@ -19,7 +18,7 @@ const LOAD_BOUND = 1.25;
  */
 export function ownerOfPrefix(
   key: number,
-  circle: Circle,
+  circle: CandidateSet,
   turn: number,
   candidates: Candidates,
 ): number | null {
@@ -39,7 +38,7 @@ export function ownerOfPrefix(
 }
 
 /** What no candidate may exceed once it has this request too. At least one of them is below it. */
-function loadBound(circle: Circle, candidates: Pick<Candidates, 'inflightAt'>): number {
+function loadBound(circle: CandidateSet, candidates: Pick<Candidates, 'inflightAt'>): number {
   let inflight = 0;
   let place = circle.from(0);
   for (let seen = 0; seen < circle.size; seen++) {

@@ -1,12 +1,11 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 
 /**
  * The first open candidate of the circle whose turn it is from `turn` on; null if none is open. One step, and one
  * more for each candidate on the way that is not open.
  */
-export function nextInTurn(
-  circle: Circle,
+export function roundRobin(
+  circle: CandidateSet,
   turn: number,
   candidates: Pick<Candidates, 'isOpen'>,
 ): number | null {

@@ -1,7 +1,7 @@
 import { tryAddOne } from '../control/try-add-one.ts';
 import { REACHABILITIES, type Reachability } from '../reachability.ts';
-import { HealthBoard, healthBoardBytes } from './health-board.ts';
-import { WaitingBoard, waitingBoardWords } from './waiting-board.ts';
+import { HealthTable, healthBoardBytes } from './health-table.ts';
+import { WaitTable, waitingBoardWords } from './wait-table.ts';
 
 /** Replicas that can be known at one time, those included that are removed and still finish requests. */
 export const MAX_REPLICAS = 4096;
@@ -34,7 +34,7 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 export class SharedState {
   readonly memory: SharedStateMemory;
   readonly #flags: Int32Array;
-  readonly #standingVersion: Int32Array;
+  readonly #eligibilityVersion: Int32Array;
   readonly #cursors: Int32Array;
   /** Requests in flight by replica: the sum of the rows, to be read and reserved in one step. */
   readonly #inflight: Int32Array;
@@ -42,28 +42,28 @@ export class SharedState {
   /** By replica: the place of what is known in REACHABILITIES. */
   readonly #reachability: Int32Array;
   /** Who fails. */
-  readonly health: HealthBoard;
+  readonly health: HealthTable;
   /** Who waits for a replica that is at its `max_inflight`. */
-  readonly waiting: WaitingBoard;
+  readonly waiting: WaitTable;
 
   constructor(memory: SharedStateMemory) {
     const { buffer, workerCount } = memory;
     const layout = layOut(workerCount);
     this.memory = memory;
-    this.#standingVersion = new Int32Array(buffer, layout.standingVersion, 1);
+    this.#eligibilityVersion = new Int32Array(buffer, layout.eligibilityVersion, 1);
     this.#flags = new Int32Array(buffer, layout.flags, MAX_REPLICAS);
     this.#cursors = new Int32Array(buffer, layout.cursors, MAX_CURSORS);
     this.#inflight = new Int32Array(buffer, layout.inflight, MAX_REPLICAS);
     this.#inflightRows = layout.inflightRows.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
     this.#reachability = new Int32Array(buffer, layout.reachability, MAX_REPLICAS);
-    this.health = new HealthBoard(buffer, layout.health, MAX_REPLICAS, () => this.#changeStanding());
+    this.health = new HealthTable(buffer, layout.health, MAX_REPLICAS, () => this.#changeStanding());
     const waitingWords = new Int32Array(buffer, layout.waiting, waitingBoardWords(workerCount, MAX_REPLICAS));
-    this.waiting = new WaitingBoard(waitingWords, workerCount, MAX_REPLICAS);
+    this.waiting = new WaitTable(waitingWords, workerCount, MAX_REPLICAS);
   }
 
   /** Changes with every drain and undrain, and when a replica begins or ceases to fail. */
-  get standingVersion(): number {
-    return Atomics.load(this.#standingVersion, 0);
+  get eligibilityVersion(): number {
+    return Atomics.load(this.#eligibilityVersion, 0);
   }
 
   isDrained(slot: number): boolean {
@@ -156,7 +156,7 @@ export class SharedState {
   }
 
   #changeStanding(): void {
-    Atomics.add(this.#standingVersion, 0, 1);
+    Atomics.add(this.#eligibilityVersion, 0, 1);
   }
 
   #rowOf(worker: number): Int32Array {
@@ -186,7 +186,7 @@ function layOut(workerCount: number) {
   return {
     // At a multiple of 8.
     health: take(healthBoardBytes(MAX_REPLICAS) / Int32Array.BYTES_PER_ELEMENT),
-    standingVersion: take(1),
+    eligibilityVersion: take(1),
     flags: take(MAX_REPLICAS),
     cursors: take(MAX_CURSORS),
     inflight: take(MAX_REPLICAS),

@@ -3,7 +3,7 @@ import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { type PackedRecords, unpack } from '#otel/queue/worker-outlet.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
-import type { Topology } from '../../replicas/control/topology.ts';
+import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import {
   LAST_WORDS_MS,
@@ -68,7 +68,7 @@ export class WorkerGroup implements Serving {
   readonly #beats: Int32Array;
   readonly #watch: HangWatch;
   readonly #looking: NodeJS.Timeout;
-  #topology: Topology | null = null;
+  #topology: PoolSnapshot | null = null;
   #address: ListenAddress | null = null;
   #state: 'starting' | 'serving' | 'closing' = 'starting';
   /** Requests that ended with their worker while the group was closing. */
@@ -95,7 +95,7 @@ export class WorkerGroup implements Serving {
     return port;
   }
 
-  async apply(topology: Topology): Promise<void> {
+  async apply(topology: PoolSnapshot): Promise<void> {
     this.#topology = topology;
     await this.#tellAll({ kind: 'apply', topology });
   }

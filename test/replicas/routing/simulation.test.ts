@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Candidates } from '../../../src/replicas/routing/candidates.ts';
-import { Circle } from '../../../src/replicas/routing/circle.ts';
+import type { Candidates } from '../../../src/replicas/routing/candidate-set.ts';
+import { CandidateSet } from '../../../src/replicas/routing/candidate-set.ts';
 import { leastInflight } from '../../../src/replicas/routing/least-inflight.ts';
 import { ownerOfPrefix } from '../../../src/replicas/routing/prefix-affinity.ts';
-import { PrefixHeat } from '../../../src/replicas/routing/prefix-heat.ts';
-import { nextInTurn } from '../../../src/replicas/routing/round-robin.ts';
+import { PrefixPopularity } from '../../../src/replicas/routing/prefix-popularity.ts';
+import { roundRobin } from '../../../src/replicas/routing/round-robin.ts';
 import { type Outcome, type Route, simulate, WORKLOADS } from './traffic.ts';
 
 const REPLICAS = 8;
@@ -29,13 +29,13 @@ function routeBy(
   };
 }
 
-const circle = new Circle(REPLICAS, () => true);
+const circle = new CandidateSet(REPLICAS, () => true);
 
 const ROUTES = {
-  round_robin: () => routeBy((_hashes, turn, candidates) => nextInTurn(circle, turn, candidates)),
+  round_robin: () => routeBy((_hashes, turn, candidates) => roundRobin(circle, turn, candidates)),
   least_inflight: () => routeBy((_hashes, turn, candidates) => leastInflight(circle, turn, candidates)),
   prefix_affinity() {
-    const heat = new PrefixHeat();
+    const heat = new PrefixPopularity();
     return routeBy((hashes, turn, candidates) => {
       const key = heat.keyOf(hashes, REPLICAS);
       return key === null
