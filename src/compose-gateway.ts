@@ -138,7 +138,7 @@ export async function composeGateway(
       knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
     },
   });
-  const healthChecker = new HealthChecker(config.health, { registry, board: shared.health, log });
+  const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** The replicas first: they are all that can be refused. */
   const apply = async (next: Config) => {
@@ -208,14 +208,14 @@ function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): R
 
 /**
  * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
- * not know any more; with the topology.
+ * not know any more; with the snapshot.
  */
 async function publish(registry: ReplicaRegistry, serving: Serving): Promise<PoolSnapshot> {
-  const topology = registry.nextSnapshot();
-  await serving.apply(topology);
-  registry.noteApplied(topology.version);
+  const snapshot = registry.nextSnapshot();
+  await serving.apply(snapshot);
+  registry.noteApplied(snapshot.version);
   await serving.confirm();
-  return topology;
+  return snapshot;
 }
 
 /** Tells of each record: to whoever asked for them, and to the access log if it is on. */

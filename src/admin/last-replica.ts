@@ -1,6 +1,6 @@
+import { waitAtMost } from '#otel/clock.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { inParallel } from '../replicas/control/in-parallel.ts';
-import { waitAtMost } from '../replicas/control/wait-at-most.ts';
 import type { Reachability } from '../replicas/reachability.ts';
 import { groupByModel, type ModelServer } from '../replicas/replicas-by-model.ts';
 

@@ -1,24 +1,24 @@
 import type { Engine } from '../config/config.ts';
 
-/** A replica as far as it matters for what it serves. */
+/** What a replica serves. */
 export interface ModelServer {
-  /** `null`: not known yet. `['*']`: serves any name. */
+  /** `null`: unknown. `['*']`: serves any name. */
   readonly models: readonly string[] | null;
   readonly engine: Engine;
 }
 
-/** Who is asked for which model, each in the order of the replicas. */
+/** The candidates for each model, in the order of the replicas. */
 export interface ReplicasByModel<T> {
-  /** The replicas known to serve a model, by its name; those that serve any name are among them. */
+  /** The replicas known to serve a model, including those that serve any name. */
   readonly byModel: ReadonlyMap<string, readonly T[]>;
-  /** For every other name: those that serve any; without such ones, those whose list is not known yet. */
+  /** For all other names: the replicas that serve any name, or else those whose model list is unknown. */
   readonly ofUnknown: readonly T[];
 }
 
-/** What Ollama takes a name without a tag for. */
+/** The tag that Ollama assumes for a name without one. */
 const DEFAULT_TAG = ':latest';
 
-/** Sorts replicas by what they are known to serve. */
+/** Groups replicas by the models that they are known to serve. */
 export function groupByModel<T extends ModelServer>(replicas: readonly T[]): ReplicasByModel<T> {
   const names = new Set(replicas.flatMap(namesServed));
   names.delete('*');
@@ -35,8 +35,8 @@ export function groupByModel<T extends ModelServer>(replicas: readonly T[]): Rep
 }
 
 /**
- * The name by whose turns a model goes: `otiny` and `otiny:latest` are one model with one turn, as long as the same
- * replicas serve both names.
+ * The name whose cursor a model uses: `otiny` and `otiny:latest` share a cursor as long as the same replicas serve both
+ * names.
  */
 export function cursorNameOf<T extends ModelServer>(
   model: string,
@@ -49,13 +49,13 @@ export function cursorNameOf<T extends ModelServer>(
   return areSame && own.some(({ engine }) => engine === 'ollama') ? tagged : model;
 }
 
-/** The names in a replica's list, and those by which its engine knows the same models. */
+/** The names in a replica's model list, and the other names by which its engine knows the same models. */
 function namesServed({ models, engine }: ModelServer): readonly string[] {
   if (models === null || engine !== 'ollama') return models ?? [];
   return models.flatMap((name) => [name, ...otherNameOf(name)]);
 }
 
-/** `otiny:latest` → `otiny` and the other way round. A colon before a slash is that of a registry's port. */
+/** `otiny:latest` → `otiny`, and the reverse. A colon before a slash belongs to a registry's port. */
 function otherNameOf(name: string): readonly string[] {
   if (name === '*') return [];
   if (name.endsWith(DEFAULT_TAG)) return [name.slice(0, -DEFAULT_TAG.length)];

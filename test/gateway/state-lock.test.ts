@@ -13,7 +13,7 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 vi.setConfig({ testTimeout: 60_000 }); // some tests start processes
 
 const REPLICAS = [{ name: 'a', url: 'http://127.0.0.1:9' }];
-const IN_USE = /state_dir \S+: another gateway that runs has it: each needs one of its own$/;
+const IN_USE = /state_dir \S+: another running gateway uses it: each gateway needs its own$/;
 
 let stateDir: string;
 beforeEach(async () => {

@@ -1,25 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ReplicaConfig } from '../../config/config.ts';
 
-/** What becomes of one wanted replica. */
+/** What to do for one wanted replica. */
 export interface ReplicaDiffStep {
   readonly config: ReplicaConfig;
   /**
-   * `keep`: nothing changed. `configure`: what is known of it changed, not where it is. `replace`: the name has moved
-   * to another server; what is under way on the former one goes on there. `add`: the name is new.
+   * `add`: the name is new. `replace`: the name has moved to another server; requests in flight finish on the former
+   * one. `configure`: the server is the same, other settings changed. `keep`: nothing changed.
    */
-  readonly action: 'keep' | 'configure' | 'replace' | 'add';
+  readonly action: 'add' | 'replace' | 'configure' | 'keep';
 }
 
-/** How to come from the present replicas to the wanted ones. */
+/** How to get from the present replicas to the wanted ones. */
 export interface ReplicaDiff {
-  /** One step a wanted replica, in the order of their turns. */
+  /** One step for each wanted replica, in configured order. */
   readonly steps: readonly ReplicaDiffStep[];
-  /** The names that are wanted no more. */
+  /** The names that are no longer wanted. */
   readonly removed: readonly string[];
 }
 
-/** Compares two lists of replicas, each with different names. A replica is its name; its server is its url. */
+/** Compares two lists of replicas, each with unique names. The url and the TLS name tell whether a server is the same. */
 export function diffReplicas(
   present: readonly ReplicaConfig[],
   wanted: readonly ReplicaConfig[],
@@ -27,12 +27,12 @@ export function diffReplicas(
   const byName = new Map(present.map((config) => [config.name, config]));
   const wantedNames = new Set(wanted.map(({ name }) => name));
   return {
-    steps: wanted.map((config) => ({ config, action: decideStep(byName.get(config.name), config) })),
+    steps: wanted.map((config) => ({ config, action: decideAction(byName.get(config.name), config) })),
     removed: [...byName.keys()].filter((name) => !wantedNames.has(name)),
   };
 }
 
-function decideStep(present: ReplicaConfig | undefined, wanted: ReplicaConfig): ReplicaDiffStep['action'] {
+function decideAction(present: ReplicaConfig | undefined, wanted: ReplicaConfig): ReplicaDiffStep['action'] {
   if (present === undefined) return 'add';
   if (present.url !== wanted.url || present.tlsName !== wanted.tlsName) return 'replace';
   return isDeepStrictEqual(present, wanted) ? 'keep' : 'configure';

@@ -1,47 +1,49 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import { toReachability } from '../reachability.ts';
-import type { HealthTable } from '../shared/health-table.ts';
-import { type HealthLog, logFailing, logOk } from './health-log.ts';
-import { probeHealth } from './health-probe.ts';
+import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
+import { type ProbeAnswer, probe } from './probe.ts';
 import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
 
-/** Whom the probes work with. */
 export interface HealthCheckerCollaborators {
   readonly registry: ReplicaRegistry;
-  readonly board: HealthTable;
+  readonly table: HealthTable;
   readonly log: HealthLog;
 }
 
-/** What the last probes of a replica said. */
-interface Verdict {
+/** How much of an answer's body is read for what it says. */
+const MAX_TEXT_BYTES = 1024;
+
+/** The last probes of a replica. */
+interface ProbeHistory {
+  /** Consecutive ones. */
   failures: number;
   successes: number;
-  isAsked: boolean;
+  isUnderWay: boolean;
 }
 
 /**
- * The control plane's part in `health`: asks one replica after the other, each once in an interval, and says on the
- * board which of them fail. Drained ones are left in peace.
+ * The active health checks: probes one replica after another, each once in an interval, and marks those that fail in
+ * the shared table. Drained replicas are not probed.
  */
 export class HealthChecker {
-  readonly #with: HealthCheckerCollaborators;
+  readonly #collaborators: HealthCheckerCollaborators;
   #settings: Config['health'];
-  #verdicts = new WeakMap<RegisteredReplica, Verdict>();
+  #histories = new WeakMap<RegisteredReplica, ProbeHistory>();
   #next = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(settings: Config['health'], collaborators: HealthCheckerCollaborators) {
     this.#settings = settings;
-    this.#with = collaborators;
-    this.#with.board.configure(settings);
+    this.#collaborators = collaborators;
+    collaborators.table.configure(settings);
   }
 
-  /** Asks a replica now, whatever the settings, and notes whether it answers. A drained one is left in peace. */
+  /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
   async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
     if (replica.drain.drained) return;
-    const reachability = toReachability(await probeHealth(replica, { path: this.#settings.path, timeoutMs }));
-    if (!replica.drain.drained) replica.noteReachability(reachability);
+    const answer = await probeHealth(replica, { path: this.#settings.path, timeoutMs });
+    if (!replica.drain.drained) replica.noteReachability(toReachability(answer));
   }
 
   start(): void {
@@ -49,14 +51,14 @@ export class HealthChecker {
     if (this.#settings.active) this.#schedule();
   }
 
-  /** Judges by other settings, and what was known by the former ones is forgotten. */
+  /** Uses other settings, and forgets what the former ones have shown. */
   configure(settings: Config['health']): void {
     if (isDeepStrictEqual(settings, this.#settings)) return;
-    const { board, registry } = this.#with;
+    const { table, registry } = this.#collaborators;
     this.#settings = settings;
-    this.#verdicts = new WeakMap();
-    board.configure(settings);
-    for (const { slot } of registry.replicas) board.forget(slot);
+    this.#histories = new WeakMap();
+    table.configure(settings);
+    for (const { slot } of registry.replicas) table.forget(slot);
     this.start();
   }
 
@@ -64,47 +66,59 @@ export class HealthChecker {
     clearTimeout(this.#timer);
   }
 
-  /** Spread over the interval: a thousand replicas are not asked in one moment. */
+  /** Spreads the probes over the interval, so that a thousand replicas are not probed at once. */
   #schedule(): void {
-    const { length } = this.#with.registry.replicas;
-    this.#timer = setTimeout(() => this.#askNext(), this.#settings.intervalMs / Math.max(1, length));
+    const { length } = this.#collaborators.registry.replicas;
+    this.#timer = setTimeout(() => this.#checkNext(), this.#settings.intervalMs / Math.max(1, length));
     this.#timer.unref();
   }
 
-  #askNext(): void {
-    const { replicas } = this.#with.registry;
+  #checkNext(): void {
+    const { replicas } = this.#collaborators.registry;
     const replica = replicas[this.#next++ % replicas.length];
-    if (replica !== undefined && !replica.drain.drained) void this.#ask(replica);
+    if (replica !== undefined && !replica.drain.drained) void this.#check(replica);
     this.#schedule();
   }
 
-  async #ask(replica: RegisteredReplica): Promise<void> {
-    const verdict = this.#verdicts.get(replica) ?? { failures: 0, successes: 0, isAsked: false };
-    if (verdict.isAsked) return;
-    this.#verdicts.set(replica, verdict);
-    verdict.isAsked = true;
+  async #check(replica: RegisteredReplica): Promise<void> {
+    const history = this.#histories.get(replica) ?? { failures: 0, successes: 0, isUnderWay: false };
+    if (history.isUnderWay) return;
+    this.#histories.set(replica, history);
+    history.isUnderWay = true;
     const answer = await probeHealth(replica, this.#settings);
     const isOk = answer !== null && answer.status >= 200 && answer.status < 300;
-    verdict.isAsked = false;
-    // By other settings it is asked anew; one that was drained may be about to stop.
-    if (this.#verdicts.get(replica) !== verdict) return;
+    history.isUnderWay = false;
+    // The settings have changed since: this answer no longer counts.
+    if (this.#histories.get(replica) !== history) return;
+    // A replica that was drained since may be about to stop.
     if (replica.drain.drained) {
-      this.#verdicts.delete(replica);
+      this.#histories.delete(replica);
       return;
     }
     replica.noteReachability(toReachability(answer));
-    this.#judge(replica, verdict, isOk);
+    this.#decide(replica, history, isOk);
   }
 
-  #judge({ slot, name }: RegisteredReplica, verdict: Verdict, isOk: boolean): void {
-    const { board, log } = this.#with;
-    verdict.failures = isOk ? 0 : verdict.failures + 1;
-    verdict.successes = isOk ? verdict.successes + 1 : 0;
-    if (verdict.failures >= this.#settings.failures && board.markFailing(slot, 'probes')) {
+  #decide({ slot, name }: RegisteredReplica, history: ProbeHistory, isOk: boolean): void {
+    const { table, log } = this.#collaborators;
+    history.failures = isOk ? 0 : history.failures + 1;
+    history.successes = isOk ? history.successes + 1 : 0;
+    if (history.failures >= this.#settings.failures && table.markFailing(slot, 'probes')) {
       logFailing(log, name, 'probes');
     }
-    const isReachable = isOk && board.noteAnswered(slot);
-    const isHealthy = verdict.successes >= this.#settings.successes && board.clearFailing(slot, 'probes');
+    const isReachable = isOk && table.noteAnswered(slot);
+    const isHealthy = history.successes >= this.#settings.successes && table.clearFailing(slot, 'probes');
     if (isReachable || isHealthy) logOk(log, name);
   }
+}
+
+function probeHealth(
+  replica: RegisteredReplica,
+  { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
+): Promise<ProbeAnswer | null> {
+  return probe(replica, {
+    ...{ path, timeoutMs, accept: '*/*' },
+    isWanted: () => true,
+    ...{ maxBytes: MAX_TEXT_BYTES, onLongBody: 'truncate' },
+  });
 }

@@ -1,28 +1,28 @@
 import { randomBytes } from 'node:crypto';
 
 const TIME_DIGITS = 9; // base 36: enough until the year 5188
-const STAMP = /^[0-9a-z]{9}-[0-9a-f]{12}$/;
+const LOGICAL_TIMESTAMP = /^[0-9a-z]{9}-[0-9a-f]{12}$/;
 
 /**
- * The stamp that follows `after` (`''`: nothing): a text that is greater than it, whatever the clock says, and that
- * nobody else makes. Milliseconds in base 36, then `random`, 12 hexadecimal digits. Stamps compare as texts; where
- * clocks agree their order is that of time, and it is the same for everybody where they do not.
+ * A hybrid logical timestamp (Kulkarni et al. 2014): milliseconds in base 36, then `random`, 12 hexadecimal digits that
+ * make it unique. It is greater than `after`, even if the clock is behind; `''` is before all timestamps. Timestamps
+ * compare as strings. Their order is that of time where clocks agree, and the same for everyone where they do not.
  */
 export function nextLogicalTimestamp(after: string, epochMs: number, random: string): string {
   const timeMs = Math.max(epochMs, after === '' ? 0 : timeOf(after) + 1);
   return `${timeMs.toString(36).padStart(TIME_DIGITS, '0')}-${random}`;
 }
 
-/** The stamp that follows `after`, of now. */
+/** The present time as a logical timestamp that is greater than `after`. */
 export function newLogicalTimestamp(after: string): string {
   return nextLogicalTimestamp(after, Date.now(), randomBytes(6).toString('hex'));
 }
 
-/** Whether a text is a stamp, and not so late that no stamp could follow it. */
+/** Whether a value is a logical timestamp, and not so large that no greater one exists. */
 export function isLogicalTimestamp(value: unknown): value is string {
-  return typeof value === 'string' && STAMP.test(value) && value < 'zzzz';
+  return typeof value === 'string' && LOGICAL_TIMESTAMP.test(value) && value < 'zzzz';
 }
 
-function timeOf(stamp: string): number {
-  return Number.parseInt(stamp.slice(0, TIME_DIGITS), 36);
+function timeOf(timestamp: string): number {
+  return Number.parseInt(timestamp.slice(0, TIME_DIGITS), 36);
 }

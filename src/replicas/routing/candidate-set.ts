@@ -1,25 +1,25 @@
-/** What a choice looks at: the candidates of one request, by their places. */
+/** What a policy may ask about the candidates of one request, by index. */
 export interface Candidates {
-  /** Whether it can be taken: it was not tried for this request, and is not full. */
-  isOpen(place: number): boolean;
+  /** Whether it can take the request: it was not tried for it and is not full. */
+  isOpen(index: number): boolean;
   /** Requests in flight on it, of all workers. */
-  inflightAt(place: number): number;
-  /** 32 bits that are its own, the same in every gateway. */
-  seedAt(place: number): number;
+  inflightAt(index: number): number;
+  /** 32 bits that identify it, the same in every gateway. */
+  seedAt(index: number): number;
 }
 
 /**
- * Some of the places 0 to count − 1, in a circle. The next one is found at once, however many others lie between.
+ * A subset of the indices 0 to count − 1, in a circle. The next member is found in one step, however many indices lie
+ * between.
  */
 export class CandidateSet {
-  /** How many places are in it. */
   readonly size: number;
-  /** For each place the first at or after it, going round, that is in the circle; empty if none is. */
+  /** For each index the first member at or after it, in a circle; no elements if the set is empty. */
   readonly #nextFrom: Int32Array;
 
-  constructor(count: number, has: (place: number) => boolean) {
+  constructor(count: number, has: (index: number) => boolean) {
     const members: number[] = [];
-    for (let place = 0; place < count; place++) if (has(place)) members.push(place);
+    for (let index = 0; index < count; index++) if (has(index)) members.push(index);
     this.size = members.length;
     this.#nextFrom = new Int32Array(members.length === 0 ? 0 : count);
     let filled = 0;
@@ -30,13 +30,13 @@ export class CandidateSet {
     this.#nextFrom.fill(members[0] ?? 0, filled);
   }
 
-  /** The first place in the circle at or after `place`, which may lie beyond the last one. -1 if it is empty. */
-  from(place: number): number {
-    return this.#nextFrom[place % this.#nextFrom.length] ?? -1;
+  /** The first member at or after an index, which may be `count` or more; -1 if the set is empty. */
+  from(index: number): number {
+    return this.#nextFrom[index % this.#nextFrom.length] ?? -1;
   }
 
-  /** The first place in the circle behind `place`. -1 if it is empty. */
-  after(place: number): number {
-    return this.from(place + 1);
+  /** The first member after an index; -1 if the set is empty. */
+  after(index: number): number {
+    return this.from(index + 1);
   }
 }

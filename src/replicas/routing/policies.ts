@@ -4,24 +4,24 @@ import { ownerOfPrefix } from './prefix-affinity.ts';
 import { roundRobin } from './round-robin.ts';
 
 /**
- * Finds the place of the candidate that a request goes to; null if none in the circle is open.
+ * Chooses the candidate for a request: its index, or null if no member of the set is open.
  *
- * @param turn the place whose turn it is, which may lie beyond the last one
- * @param prefixKey what the request is sent by where prefixes count: see `PrefixPopularity`
+ * @param start the index after the last choice; may be beyond the last candidate
+ * @param prefixKey stands for the beginning of the request's text: see `PrefixPopularity`
  */
 export type RoutingPolicy = (
-  circle: CandidateSet,
-  turn: number,
+  set: CandidateSet,
+  start: number,
   candidates: Candidates,
   prefixKey: number | null,
 ) => number | null;
 
-/** The values of `routing.policy`. Without a prefix that tells anything, a request goes where the least is in flight. */
+/** The values of `routing.policy`. A request without a prefix key goes where the fewest requests are in flight. */
 export const POLICIES = {
   round_robin: roundRobin,
   least_inflight: leastInflight,
-  prefix_affinity: (circle, turn, candidates, prefixKey) =>
+  prefix_affinity: (set, start, candidates, prefixKey) =>
     prefixKey === null
-      ? leastInflight(circle, turn, candidates)
-      : ownerOfPrefix(prefixKey, circle, turn, candidates),
+      ? leastInflight(set, start, candidates)
+      : ownerOfPrefix(prefixKey, set, start, candidates),
 } as const satisfies Record<string, RoutingPolicy>;

@@ -1,26 +1,26 @@
-/** Requests after which all counts are halved: what was popular long ago weighs little. */
+/** Requests after which all counts are halved, so that old requests weigh little. */
 const HALVED_AFTER = 1024;
-/** A prefix seen more rarely than this is not popular, however few replicas there are. */
+/** A prefix seen less often than this is not popular, however few replicas there are. */
 const MIN_COUNT = 8;
 
 /**
- * Which prefixes of one model are so popular that every replica has them anyway. Such a prefix, the system prompt of
- * an application for example, tells nothing about where to send a request: what follows it does.
+ * Which prefixes of one model are so popular that every replica has them cached anyway. Such a prefix, for example the
+ * system prompt of an application, says nothing about where to send a request; the text after it does.
  *
- * Only shares count, and each thread counts for itself. Threads and gateways among which requests are spread find
- * about the same shares, and so the same answers, without telling each other anything.
+ * Only shares of requests matter, and each thread counts for itself: threads and gateways that share the same traffic
+ * find about the same shares, and so the same keys, without communication.
  */
 export class PrefixPopularity {
-  /** Weighted requests by the 32 bits of a prefix's hash; about twice `HALVED_AFTER` of them at most. */
+  /** Weighted requests by 32 bits of a prefix's hash; about twice `HALVED_AFTER` entries at most. */
   readonly #counts = new Map<number, number>();
   #requests = 0;
   #untilHalved = HALVED_AFTER;
 
   /**
-   * Counts one request, and finds the prefix to send it by: its first that is not popular, which is the one that less
-   * than half of a replica's share of the requests begin with. Null if it has none.
+   * Counts a request and returns the key to route it by: its first prefix that is not popular, which less than half of
+   * a replica's share of the requests begin with. Null if there is none.
    *
-   * @param hashes one a block, each of all text up to the block's end; 8 hex digits or more
+   * @param hashes one for each block, of all text up to the block's end; 8 hex digits or more
    * @returns 32 bits of the prefix's hash
    */
   keyOf(hashes: readonly string[], replicaCount: number): number | null {

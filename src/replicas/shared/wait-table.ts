@@ -1,100 +1,114 @@
-import { tryAddOne } from '../control/try-add-one.ts';
+import { type SharedTable, tryIncrement } from './shared-table.ts';
 
-/** Words at the beginning of the board. */
-const WORD = { bell: 0, waiting: 1, lastTicket: 2, count: 3 } as const;
-
-/** Words of shared memory that a board takes. */
-export function waitingBoardWords(workerCount: number, slotCount: number): number {
-  return WORD.count + workerCount * (1 + slotCount);
+/** The tables of waiting requests for so many workers and slots. */
+export function toWaitShapes(workerCount: number, slotCount: number) {
+  return {
+    /** One row. */
+    queue: {
+      rowCount: 1,
+      columns: {
+        /** A futex: goes up with every `wake`. */
+        wakeCount: 'int32',
+        /** Requests that wait, in all workers. */
+        waiting: 'int32',
+        lastTicket: 'int32',
+      },
+    },
+    /** One row for each worker: requests that wait in it. */
+    waitingByWorker: { rowCount: workerCount, columns: { waiting: 'int32' } },
+    /** One row for each slot of each worker: the ticket of the worker's first waiter for the slot; 0 if there is none. */
+    heads: { rowCount: workerCount * slotCount, columns: { ticket: 'int32' } },
+  } as const;
 }
 
+type WaitTables = {
+  readonly [Name in keyof ReturnType<typeof toWaitShapes>]: SharedTable<
+    ReturnType<typeof toWaitShapes>[Name]['columns']
+  >;
+};
+
 /**
- * What the threads of a gateway tell each other of requests that wait because replicas are at their `max_inflight`:
- * how many there are, and of each thread the first in line for each replica. Tickets are numbers in the order of
- * arrival, over all threads. Nobody blocks: threads with somebody in line are woken by a bell.
+ * What the threads of a gateway share about requests that wait because replicas are at their `max_inflight`: how many
+ * there are, and each worker's first waiter for each replica. A ticket is a number in the order of arrival over all
+ * threads. No thread blocks: those with waiting requests are woken through a futex.
  */
 export class WaitTable {
-  readonly #words: Int32Array;
-  /** How many wait, by worker. */
-  readonly #counts: Int32Array;
-  /** One row a worker: the ticket of its first in line for each replica, 0 where nobody is. */
-  readonly #heads: readonly Int32Array[];
+  readonly #queue: WaitTables['queue'];
+  readonly #waitingByWorker: Int32Array;
+  readonly #heads: Int32Array;
+  readonly #slotCount: number;
 
-  /** @param words as many as `waitingBoardWords` says, all zero before the first use */
-  constructor(words: Int32Array, workerCount: number, slotCount: number) {
-    this.#words = words.subarray(0, WORD.count);
-    this.#counts = words.subarray(WORD.count, WORD.count + workerCount);
-    const firstHead = WORD.count + workerCount;
-    this.#heads = Array.from({ length: workerCount }, (_, worker) =>
-      words.subarray(firstHead + worker * slotCount, firstHead + (worker + 1) * slotCount),
-    );
+  constructor(tables: WaitTables, slotCount: number) {
+    this.#queue = tables.queue;
+    this.#waitingByWorker = tables.waitingByWorker.waiting;
+    this.#heads = tables.heads.ticket;
+    this.#slotCount = slotCount;
   }
 
   /** Requests that wait, in all threads. */
   get waiting(): number {
-    return Atomics.load(this.#words, WORD.waiting);
+    return Atomics.load(this.#queue.waiting, 0);
   }
 
-  /** One request more waits, unless so many do already: then null. Returns its ticket. */
+  /** Counts a request that begins to wait, and returns its ticket; null if `capacity` requests wait already. */
   join(worker: number, capacity: number): number | null {
-    if (!tryAddOne(this.#words, WORD.waiting, capacity)) return null;
-    Atomics.add(this.#counts, worker, 1);
-    // 0 means nobody on the board.
+    if (!tryIncrement(this.#queue.waiting, 0, capacity)) return null;
+    Atomics.add(this.#waitingByWorker, worker, 1);
+    // 0 is no ticket.
     return this.#takeTicket() || this.#takeTicket();
   }
 
-  /** One request of this worker waits no more. */
+  /** Counts a request of this worker that waits no longer. */
   leave(worker: number): void {
-    Atomics.sub(this.#counts, worker, 1);
-    Atomics.sub(this.#words, WORD.waiting, 1);
+    Atomics.sub(this.#waitingByWorker, worker, 1);
+    Atomics.sub(this.#queue.waiting, 0, 1);
   }
 
-  /** Tells the others who is the first of this worker's in line for a replica; 0: nobody. */
+  /** Sets the ticket of this worker's first waiter for a replica; 0 if there is none. */
   setHead(worker: number, slot: number, ticket: number): void {
-    const heads = this.#heads[worker];
-    if (heads !== undefined) Atomics.store(heads, slot, ticket);
+    Atomics.store(this.#heads, worker * this.#slotCount + slot, ticket);
   }
 
-  /** Whether somebody waits for a replica who came before this ticket; null: before a request that has none yet. */
-  isAwaited(slot: number, ticket: number | null): boolean {
+  /** Whether a request with an earlier ticket waits for a replica. Every ticket is earlier than null, which is none. */
+  hasEarlierWaiter(slot: number, ticket: number | null): boolean {
     if (this.waiting === 0) return false;
-    for (const heads of this.#heads) {
-      const head = Atomics.load(heads, slot);
+    for (let row = slot; row < this.#heads.length; row += this.#slotCount) {
+      const head = Atomics.load(this.#heads, row);
       if (head !== 0 && (ticket === null || isBefore(head, ticket))) return true;
     }
     return false;
   }
 
-  /** Takes out of line whoever waited in a worker that ended. */
+  /** Removes the waiting requests of a worker that ended. */
   clearWorker(worker: number): void {
-    this.#heads[worker]?.fill(0);
-    Atomics.sub(this.#words, WORD.waiting, Atomics.exchange(this.#counts, worker, 0));
-    this.ring();
+    this.#heads.fill(0, worker * this.#slotCount, (worker + 1) * this.#slotCount);
+    Atomics.sub(this.#queue.waiting, 0, Atomics.exchange(this.#waitingByWorker, worker, 0));
+    this.wake();
   }
 
-  /** Changes with every ring. To be read before looking whether there is something to be had. */
-  get bell(): number {
-    return Atomics.load(this.#words, WORD.bell);
+  /** Goes up with every `wake`. Read it before you look for a free replica. */
+  get wakeCount(): number {
+    return Atomics.load(this.#queue.wakeCount, 0);
   }
 
-  /** Wakes the threads that have somebody in line: there may be something to be had. */
-  ring(): void {
+  /** Wakes the threads with waiting requests: a replica may have room. */
+  wake(): void {
     if (this.waiting === 0) return;
-    Atomics.add(this.#words, WORD.bell, 1);
-    Atomics.notify(this.#words, WORD.bell);
+    Atomics.add(this.#queue.wakeCount, 0, 1);
+    Atomics.notify(this.#queue.wakeCount, 0);
   }
 
-  /** Resolves when the bell has rung since it was at `heard`: at once if it has already. */
-  async untilRung(heard: number): Promise<void> {
-    await Atomics.waitAsync(this.#words, WORD.bell, heard).value;
+  /** Resolves when `wake` has been called since `wakeCount` was `seen`; at once if it has been already. */
+  async untilWoken(seen: number): Promise<void> {
+    await Atomics.waitAsync(this.#queue.wakeCount, 0, seen).value;
   }
 
   #takeTicket(): number {
-    return (Atomics.add(this.#words, WORD.lastTicket, 1) + 1) | 0;
+    return (Atomics.add(this.#queue.lastTicket, 0, 1) + 1) | 0;
   }
 }
 
-/** Whether a ticket was taken before another one; their numbers go round. */
+/** Whether a ticket was taken before another one. Ticket numbers wrap around. */
 export function isBefore(ticket: number, other: number): boolean {
   return ((ticket - other) | 0) < 0;
 }

@@ -5,31 +5,31 @@ const hashOf = (id: number) => id.toString(16).padStart(16, '0').slice(-8).padEn
 const SHARED = [hashOf(1), hashOf(2)];
 
 test('a request goes by its first block while that is rare', () => {
-  const heat = new PrefixPopularity();
-  expect(heat.keyOf(SHARED, 4)).toBe(1);
+  const popularity = new PrefixPopularity();
+  expect(popularity.keyOf(SHARED, 4)).toBe(1);
 });
 
 test('what every request begins with is passed over, and each goes by what is its own', () => {
-  const heat = new PrefixPopularity();
-  const keys = Array.from({ length: 100 }, (_, id) => heat.keyOf([...SHARED, hashOf(1000 + id)], 4));
+  const popularity = new PrefixPopularity();
+  const keys = Array.from({ length: 100 }, (_, id) => popularity.keyOf([...SHARED, hashOf(1000 + id)], 4));
   expect(keys.slice(50)).toEqual(Array.from({ length: 50 }, (_, id) => 1050 + id));
 });
 
 test('a request that has nothing but what is popular has no key, and one without hashes neither', () => {
-  const heat = new PrefixPopularity();
-  const keys = Array.from({ length: 100 }, () => heat.keyOf(SHARED, 4));
+  const popularity = new PrefixPopularity();
+  const keys = Array.from({ length: 100 }, () => popularity.keyOf(SHARED, 4));
   expect(keys.at(-1)).toBeNull();
-  expect(heat.keyOf([], 4)).toBeNull();
+  expect(popularity.keyOf([], 4)).toBeNull();
 });
 
 test('popular is what has more than half of the share of one replica', () => {
   const keyAfter = (replicaCount: number) => {
-    const heat = new PrefixPopularity();
+    const popularity = new PrefixPopularity();
     let last: number | null = null;
     // One of ten requests begins with the shared block.
     for (let id = 0; id < 2000; id++) {
-      if (id % 10 === 0) last = heat.keyOf([hashOf(1), hashOf(5000 + id)], replicaCount);
-      else heat.keyOf([hashOf(9000 + id)], replicaCount);
+      if (id % 10 === 0) last = popularity.keyOf([hashOf(1), hashOf(5000 + id)], replicaCount);
+      else popularity.keyOf([hashOf(9000 + id)], replicaCount);
     }
     return last;
   };
@@ -38,17 +38,17 @@ test('popular is what has more than half of the share of one replica', () => {
 });
 
 test('what is popular no more is a key again', () => {
-  const heat = new PrefixPopularity();
-  for (let id = 0; id < 1000; id++) heat.keyOf([hashOf(1), hashOf(5000 + id)], 4);
-  for (let id = 0; id < 5000; id++) heat.keyOf([hashOf(9000 + id)], 4);
-  expect(heat.keyOf(SHARED, 4)).toBe(1);
+  const popularity = new PrefixPopularity();
+  for (let id = 0; id < 1000; id++) popularity.keyOf([hashOf(1), hashOf(5000 + id)], 4);
+  for (let id = 0; id < 5000; id++) popularity.keyOf([hashOf(9000 + id)], 4);
+  expect(popularity.keyOf(SHARED, 4)).toBe(1);
 });
 
 test('two that see different requests of the same traffic agree', () => {
   const [one, other] = [new PrefixPopularity(), new PrefixPopularity()];
   for (let id = 0; id < 2000; id++) {
-    const heat = id % 2 === 0 ? one : other;
-    heat.keyOf([hashOf(1), hashOf(10 + (id % 7)), hashOf(5000 + id)], 2);
+    const popularity = id % 2 === 0 ? one : other;
+    popularity.keyOf([hashOf(1), hashOf(10 + (id % 7)), hashOf(5000 + id)], 2);
   }
   for (let tenant = 0; tenant < 7; tenant++) {
     const hashes = [hashOf(1), hashOf(10 + tenant), hashOf(99)];

@@ -1,21 +1,21 @@
+import { waitAtMost } from '#otel/clock.ts';
 import type { ServiceConfig } from '../../../config/config.ts';
 import { inParallel } from '../in-parallel.ts';
-import { waitAtMost } from '../wait-at-most.ts';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
 
-/** Look-ups at the same time: those of addresses take threads that files and connections need as well. */
+/** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */
 const PARALLEL_LOOKUPS = 2;
 
-/** Where it is told that a name cannot be resolved, and that it can again. A pino logger fits. */
+/** The log of names that cannot be resolved. A pino logger fits. */
 export interface EndpointLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
 /**
- * Who is behind the names of services, as far as is known. A name that cannot be resolved, or has no address any
- * more, keeps those it had last: replicas that are gone refuse connections, and those that are not go on serving.
+ * The endpoints behind the names of services. A name that cannot be resolved, or has no address any more, keeps its
+ * last endpoints: replicas that are gone refuse connections, and the others go on serving.
  */
 export class EndpointDiscovery {
   readonly #resolver: Resolver;
@@ -29,18 +29,18 @@ export class EndpointDiscovery {
     this.#log = log;
   }
 
-  /** Null while the name was never resolved. */
+  /** Null if the name was never resolved. */
   endpointsOf(service: ServiceConfig): readonly Endpoint[] | null {
     return this.#known.get(hostOf(service)) ?? null;
   }
 
-  /** Resolves the names again; waits for at most so long. An answer that comes later counts when it comes. */
+  /** Resolves the names again, and waits for that at most `timeoutMs`. Later answers are used when they arrive. */
   async resolve(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
     const all = inParallel(services, PARALLEL_LOOKUPS, (service) => this.#resolve(service));
     await waitAtMost(timeoutMs, all);
   }
 
-  /** A look-up that takes longer than the interval is not begun again. */
+  /** Looks a name up, or waits for the look-up that is under way. */
   #resolve(service: ServiceConfig): Promise<void> {
     const host = hostOf(service);
     const begun = this.#underWay.get(host);

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { ReplicaConfig, ServiceConfig } from '../../../config/config.ts';
 import type { Endpoint } from './resolver.ts';
 
-/** A host name of letters, digits and dashes, as far as a URL and a replica's name can hold it. */
+/** A host name that a URL and a replica's name can contain: letters, digits, dashes and underscores. */
 const HOST_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
 
 /** Whether the replicas of a service are the targets of SRV records. */
@@ -11,8 +11,8 @@ export function hasSrvRecords(service: ServiceConfig): boolean {
 }
 
 /**
- * The replicas of a service, in an order that depends on nothing but the endpoints. What is no address and no host
- * name, such as the root that an SRV record names to say no, is left out.
+ * The replicas of a service, in an order that depends only on the endpoints. A host that is neither an address nor a
+ * host name is left out, such as the root (RFC 2782: the service is not available).
  */
 export function expandService(service: ServiceConfig, endpoints: readonly Endpoint[]): ReplicaConfig[] {
   return endpoints
@@ -31,7 +31,7 @@ function toReplica(service: ServiceConfig, { host, port }: Endpoint): ReplicaCon
     name: toName(service.name, host),
     url: url.origin + url.pathname.replace(/\/$/, ''),
     host: service.host ?? host,
-    // A certificate names the service, not the addresses behind it.
+    // The certificate is for the service's name, not for the addresses behind it.
     ...(isIP(host) === 0 ? {} : { tlsName: serviceHost }),
   };
 }
@@ -45,13 +45,13 @@ function toName(serviceName: string, host: string): string {
   return own.startsWith(`${serviceName}-`) ? own : `${serviceName}-${own}`;
 }
 
-/** Who there is when every name is resolved, and who had to be left out because the name is taken. */
+/** The replicas of the file and of all services, and those left out because their name is taken. */
 export interface MergedReplicas {
   readonly replicas: readonly ReplicaConfig[];
   readonly leftOut: readonly ReplicaConfig[];
 }
 
-/** Puts the replicas of the file and those of services together. Of two with the same name the first one is in. */
+/** Removes duplicates: of several replicas with one name, the first one stays. */
 export function mergeReplicas(replicas: readonly ReplicaConfig[]): MergedReplicas {
   const byName = new Map<string, ReplicaConfig>();
   for (const replica of replicas) if (!byName.has(replica.name)) byName.set(replica.name, replica);

@@ -1,144 +1,142 @@
+import { waitAtMost } from '#otel/clock.ts';
 import type { Config } from '../../../config/config.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
-import { type Repeated, repeat } from '../repeat.ts';
-import { waitAtMost } from '../wait-at-most.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import type { Resolver } from './resolver.ts';
 
-/** What the configuration says of replicas, and how often the rest is looked up. */
+/** The configured replicas and services, and how often names and models are looked up. */
 export type DiscoverySettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
 
-/** Where it is told that replicas came or went. A pino logger fits. */
+/** The log of replicas that come and go. A pino logger fits. */
 export interface DiscoveryLog extends EndpointLog {
   error(fields: object, message: string): void;
 }
 
-/** Whom the roster works with. */
 export interface DiscoveryCollaborators {
   readonly registry: ReplicaRegistry;
   readonly resolver: Resolver;
   readonly log: DiscoveryLog;
-  /** Brings what the registry knows to every worker; resolves once none goes by anything older. */
+  /** Sends what the registry knows to every worker. Resolves once no worker uses anything older. */
   readonly publish: () => Promise<void>;
 }
 
-/** How long a start or a reload waits for name servers, and then for replicas to tell their models. */
+/** How long a start or a reload waits for name servers, and then for replicas to list their models. */
 const PATIENCE_MS = 2_000;
 
-/** How soon a replica that could not tell what it serves is asked again. */
+/** How soon a replica whose models or engine are unknown is probed again. */
 const RETRY_MS = 2_000;
 
 /**
- * Says which replicas there are: those of the configuration, and those behind the names in it, which are resolved
- * again and again, as replicas are asked again and again what they serve. One change is brought to the workers after
- * the other; a drained replica is left in peace.
+ * Finds the replicas: those of the configuration, and those behind the names in it. It resolves the names and probes
+ * the replicas for their models again and again, and publishes one change after another. Drained replicas are not
+ * probed.
  */
 export class ReplicaDiscovery {
-  readonly #with: DiscoveryCollaborators;
-  readonly #names: EndpointDiscovery;
-  readonly #discovery: ModelDiscovery;
+  readonly #collaborators: DiscoveryCollaborators;
+  readonly #endpoints: EndpointDiscovery;
+  readonly #models: ModelDiscovery;
   #settings: DiscoverySettings;
-  /** The registry knows something that the workers have not been told. */
+  /** Whether the registry knows something that was not published. */
   #hasNews = true;
-  #lastTurn: Promise<unknown> = Promise.resolve();
-  #repeated: readonly Repeated[] = [];
-  /** The urls of those whose name was taken when that was told last. */
+  #lastChange: Promise<unknown> = Promise.resolve();
+  #polls: readonly Poll[] = [];
+  /** The urls of the replicas that were left out at the last update, because their name was taken. */
   #leftOut: ReadonlySet<string> = new Set();
   #lastFailure: string | null = null;
   #isStopped = false;
 
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#settings = settings;
-    this.#with = collaborators;
-    this.#names = new EndpointDiscovery(collaborators.resolver, collaborators.log);
-    this.#discovery = new ModelDiscovery(PATIENCE_MS, () => {
+    this.#collaborators = collaborators;
+    this.#endpoints = new EndpointDiscovery(collaborators.resolver, collaborators.log);
+    this.#models = new ModelDiscovery(PATIENCE_MS, () => {
       this.#hasNews = true;
     });
   }
 
-  /** Finds out what it can for a few seconds; what is not known by then comes later. */
+  /** Finds what it can in a few seconds. The rest is published when it is found. */
   async start(): Promise<void> {
-    // Before names are resolved: whoever reaches the admin API can drain what the file names.
-    await this.#inTurn(() => this.#update(this.#settings));
-    await this.#names.resolve(this.#settings.services, PATIENCE_MS);
-    // Whoever can drain can reload: the settings may be others by now.
-    await this.#inTurn(() => this.#update(this.#settings));
-    this.#repeatAll();
+    // Before names are resolved, so that the admin API can drain the replicas of the file.
+    await this.#inOrder(() => this.#update(this.#settings));
+    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
+    // The admin API can also reload, so the settings may have changed.
+    await this.#inOrder(() => this.#update(this.#settings));
+    this.#startPolls();
   }
 
   /**
-   * Takes over another configuration. Resolves when every worker goes by it: none takes a request to a replica that
-   * was removed. Rejects with a TooManyReplicasError, and changes nothing.
+   * Takes over another configuration. Resolves when every worker uses it: none sends a request to a replica that was
+   * removed. Rejects with a TooManyReplicasError, and then changes nothing.
    */
   async configure(settings: DiscoverySettings): Promise<ReplicaChanges> {
-    await this.#names.resolve(settings.services, PATIENCE_MS);
-    const changes = await this.#inTurn(async () => {
-      this.#hasNews = true; // the order of turns is no change of a replica
+    await this.#endpoints.resolve(settings.services, PATIENCE_MS);
+    const changes = await this.#inOrder(async () => {
+      this.#hasNews = true; // another order of the replicas is not among the changes
       const done = await this.#update(settings);
       this.#settings = settings;
       return done;
     });
-    this.#repeatAll();
+    this.#startPolls();
     return changes;
   }
 
-  /** Asks one replica what it serves, drained or not: it is about to be used again. */
+  /** Probes one replica for its models, even a drained one: it is about to be undrained. */
   async refresh(replica: RegisteredReplica): Promise<void> {
-    await this.#discovery.ask([replica]);
-    await this.#inTurn(() => this.#publishNews());
+    await this.#models.ask([replica]);
+    await this.#inOrder(() => this.#publishNews());
   }
 
   stop(): void {
     this.#isStopped = true;
-    for (const each of this.#repeated) each.stop();
+    for (const poll of this.#polls) poll.stop();
   }
 
-  #repeatAll(): void {
-    for (const each of this.#repeated) each.stop();
+  #startPolls(): void {
+    for (const poll of this.#polls) poll.stop();
     if (this.#isStopped) return;
     const { modelsIntervalMs, dnsIntervalMs } = this.#settings.discovery;
-    this.#repeated = [
-      repeat(() => this.#followNames(), dnsIntervalMs),
-      repeat(() => this.#learn(() => true), modelsIntervalMs),
-      repeat(() => this.#learn(({ isFullyKnown }) => !isFullyKnown), RETRY_MS),
+    this.#polls = [
+      startPoll(() => this.#pollEndpoints(), dnsIntervalMs),
+      startPoll(() => this.#pollModels(() => true), modelsIntervalMs),
+      startPoll(() => this.#pollModels(({ isFullyKnown }) => !isFullyKnown), RETRY_MS),
     ];
   }
 
-  async #followNames(): Promise<void> {
+  async #pollEndpoints(): Promise<void> {
     if (this.#settings.services.length === 0) return;
-    await this.#names.resolve(this.#settings.services, PATIENCE_MS);
+    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
     await this.#orLog(async () => {
-      const changes = await this.#inTurn(() => this.#update(this.#settings));
-      if (isChange(changes)) this.#with.log.info(changes, 'replicas changed');
+      const changes = await this.#inOrder(() => this.#update(this.#settings));
+      if (isChange(changes)) this.#collaborators.log.info(changes, 'replicas changed');
     });
   }
 
-  async #learn(isAsked: (replica: RegisteredReplica) => boolean): Promise<void> {
-    await this.#discovery.ask(this.#undrained().filter(isAsked));
-    await this.#orLog(() => this.#inTurn(() => this.#publishNews()));
+  async #pollModels(isAsked: (replica: RegisteredReplica) => boolean): Promise<void> {
+    await this.#models.ask(this.#undrained().filter(isAsked));
+    await this.#orLog(() => this.#inOrder(() => this.#publishNews()));
   }
 
   #undrained(): readonly RegisteredReplica[] {
-    return this.#with.registry.replicas.filter(({ drain }) => !drain.drained);
+    return this.#collaborators.registry.replicas.filter(({ drain }) => !drain.drained);
   }
 
-  /** Brings the replicas in line with what is configured and resolved; those that are new are asked before they serve. */
+  /** Registers the replicas that are configured and resolved, and probes the new ones before it publishes them. */
   async #update(settings: DiscoverySettings): Promise<ReplicaChanges> {
     const changes = this.#register(settings);
     this.#hasNews ||= isChange(changes);
     const names = new Set([...changes.added, ...changes.changed]);
-    const asking = this.#discovery.ask(this.#undrained().filter(({ name }) => names.has(name)));
+    const asking = this.#models.ask(this.#undrained().filter(({ name }) => names.has(name)));
     await waitAtMost(PATIENCE_MS, asking);
     await this.#publishNews();
     return changes;
   }
 
   #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
-    const { registry, log } = this.#with;
+    const { registry, log } = this.#collaborators;
     const found = services.map((service) => {
-      const endpoints = this.#names.endpointsOf(service);
+      const endpoints = this.#endpoints.endpointsOf(service);
       return endpoints === null ? null : expandService(service, endpoints);
     });
     const { replicas, leftOut } = mergeReplicas([...configured, ...found.flatMap((each) => each ?? [])]);
@@ -153,27 +151,29 @@ export class ReplicaDiscovery {
     if (!this.#hasNews || this.#isStopped) return;
     this.#hasNews = false;
     try {
-      await this.#with.publish();
+      await this.#collaborators.publish();
     } catch (error) {
       this.#hasNews = true;
       throw error;
     }
   }
 
-  /** One change after the other. */
-  #inTurn<T>(change: () => Promise<T>): Promise<T> {
-    const turn = this.#lastTurn.then(change);
-    this.#lastTurn = turn.catch(() => undefined);
-    return turn;
+  /** Begins a change when the one before has ended. */
+  #inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#lastChange.then(change);
+    this.#lastChange = done.catch(() => undefined);
+    return done;
   }
 
-  /** For work that nobody waits for: a line when it fails, not one for each time that it fails in the same way. */
+  /** Logs a failure, unless the last time failed in the same way. */
   async #orLog(work: () => Promise<void>): Promise<void> {
     try {
       await work();
       this.#lastFailure = null;
     } catch (error) {
-      if (String(error) !== this.#lastFailure) this.#with.log.error({ err: error }, 'replicas not changed');
+      if (String(error) !== this.#lastFailure) {
+        this.#collaborators.log.error({ err: error }, 'replicas not changed');
+      }
       this.#lastFailure = String(error);
     }
   }
@@ -181,4 +181,36 @@ export class ReplicaDiscovery {
 
 function isChange({ added, changed, removed }: ReplicaChanges): boolean {
   return added.length + changed.length + removed.length > 0;
+}
+
+/** Work that is repeated until it is stopped. */
+interface Poll {
+  stop(): void;
+}
+
+/**
+ * Repeats work that never rejects. Each pause varies by up to a tenth, so that gateways that started together do not
+ * stay in step.
+ */
+function startPoll(work: () => Promise<void>, intervalMs: number): Poll {
+  let timer: NodeJS.Timeout;
+  let isStopped = false;
+
+  function schedule(): void {
+    timer = setTimeout(() => void run(), intervalMs * (0.9 + 0.2 * Math.random()));
+    timer.unref();
+  }
+
+  async function run(): Promise<void> {
+    await work();
+    if (!isStopped) schedule();
+  }
+
+  schedule();
+  return {
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
 }

@@ -4,21 +4,23 @@ import { lookup, Resolver as SrvResolver } from 'node:dns/promises';
 export interface Endpoint {
   /** An IP address without brackets, or a host name without a final dot. */
   readonly host: string;
-  /** Null: that of the service's url. */
+  /** Null: the port of the service's url. */
   readonly port: number | null;
 }
 
-/** Finds out who is behind a name. Rejects with the system's error when it cannot be told. */
+/** Looks names up. Rejects with the system's error if a look-up fails. */
 export interface Resolver {
   /** The addresses of a host name. */
   resolveHost(name: string): Promise<readonly Endpoint[]>;
-  /** The targets of a name's SRV records (RFC 2782); their priorities and weights are not looked at. */
+  /** The targets of a name's SRV records (RFC 2782); priorities and weights are ignored. */
   resolveService(name: string): Promise<readonly Endpoint[]>;
 }
 
 /**
- * Creates the resolver that asks the system. Host names are found as connections find them: hosts file, search
- * domains and all. SRV records come straight from the name servers, so that their names must be complete.
+ * Creates the resolver of the system. Host names are resolved as for connections, with the hosts file and search
+ * domains. SRV records come straight from the name servers, so their names must be fully qualified.
+ *
+ * @param servers name servers to use instead of the system's
  */
 export function createResolver(servers?: readonly string[]): Resolver {
   const srv = new SrvResolver({ timeout: 2_000, tries: 2 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseModelList } from '../../../../src/replicas/control/probe.ts';
+import { parseModelList } from '../../../../src/replicas/control/discovery/model-discovery.ts';
 import { readCapture } from '../../../support/captures.ts';
 
 describe('the answer of GET /v1/models', () => {
