@@ -134,5 +134,5 @@ export function logFailing(log: HealthLog, replica: string, judge: HealthSource)
 
 /** Logs that a replica is ok again. */
 export function logOk(log: HealthLog, replica: string): void {
-  log.info({ replica }, 'replica ok: tried in its turn again');
+  log.info({ replica }, 'replica ok: no longer tried last');
 }

@@ -17,7 +17,7 @@ const anyReplica = fc
   .map(({ name, ...more }) => replica(name, more));
 const anyList = fc.uniqueArray(anyReplica, { selector: ({ name }) => name });
 
-describe('any change of replicas', () => {
+describe('the difference between two lists of replicas', () => {
   test('leads to the wanted ones in their order, and removes exactly the others', () => {
     fc.assert(
       fc.property(anyList, anyList, (present, wanted) => {
@@ -29,7 +29,7 @@ describe('any change of replicas', () => {
     );
   });
 
-  test('keeps the server of every replica whose name stays on it', () => {
+  test('keeps every replica whose name stays on the same server', () => {
     fc.assert(
       fc.property(anyList, anyList, (present, wanted) => {
         for (const { config, action } of diffReplicas(present, wanted).steps) {
@@ -41,7 +41,7 @@ describe('any change of replicas', () => {
     );
   });
 
-  test('to the same replicas in whatever order does nothing', () => {
+  test('is empty for the same replicas in any order', () => {
     fc.assert(
       fc.property(anyList, (present) => {
         const { steps, removed } = diffReplicas(present, structuredClone(present).toReversed());

@@ -32,7 +32,7 @@ test('a drain is confirmed when every worker has answered', async () => {
   expect(drains.isConfirmed('a')).toBe(false);
 });
 
-test('a worker that does not answer is named, and asked again until it does', async () => {
+test('a worker that does not answer is reported, and asked again until it does', async () => {
   const silent = { now: [2] };
   const drains = createDrains(silent);
   drains.set('a', true, WHY);
@@ -46,7 +46,7 @@ test('a worker that does not answer is named, and asked again until it does', as
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('what has changed in the meantime is not confirmed by an old answer', async () => {
+test('an old answer does not confirm a state that has changed since', async () => {
   const silent = { now: [1] };
   const drains = createDrains(silent);
   drains.set('a', true, WHY);
@@ -59,11 +59,29 @@ test('what has changed in the meantime is not confirmed by an old answer', async
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('the state that an earlier run stored is in force before a worker runs', async () => {
+test('the state that an earlier run stored is confirmed before a worker runs', async () => {
   const earlier = createDrains({ now: [] });
   earlier.set('a', true, WHY);
   const drains = createDrains({ now: [1] }, new Map([['a', earlier.stateOf('a')]]));
   await drains.restore();
   expect(drains.stateOf('a')).toEqual(earlier.stateOf('a'));
   expect(drains.isConfirmed('a')).toBe(true);
+});
+
+test('a second drain keeps the time of the first, and returns the state before', () => {
+  const drains = createDrains({ now: [] });
+  expect(drains.set('a', true, { reason: null, at: 'first' }).before.drained).toBe(false);
+  expect(drains.set('a', true, { reason: null, at: 'second' }).before.drained).toBe(true);
+  expect(drains.stateOf('a')).toMatchObject({ drained: true, since: 'first', reason: null });
+});
+
+test('a reason that is given later is kept', () => {
+  const drains = createDrains({ now: [] });
+  drains.set('a', true, { reason: 'new driver', at: 'first' });
+  drains.set('a', true, { reason: null, at: 'second' });
+  const first = drains.stateOf('a');
+  expect(first).toMatchObject({ since: 'first', reason: 'new driver' });
+  drains.set('a', true, { reason: 'new kernel', at: 'third' });
+  expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel' });
+  expect(drains.stateOf('a').version > first.version).toBe(true);
 });

@@ -5,7 +5,7 @@ import { isLogicalTimestamp, nextLogicalTimestamp } from '../../../src/replicas/
 const epochMs = fc.integer({ min: 0, max: 4_000_000_000_000 });
 const random = fc.stringMatching(/^[0-9a-f]{12}$/);
 
-test('a stamp is greater than the one it follows, however wrong the clock is', () => {
+test('a logical timestamp is greater than the one before it, however wrong the clock is', () => {
   fc.assert(
     fc.property(epochMs, random, epochMs, random, (before, one, now, other) => {
       const first = nextLogicalTimestamp('', before, one);
@@ -16,9 +16,9 @@ test('a stamp is greater than the one it follows, however wrong the clock is', (
   );
 });
 
-test('stamps of clocks that agree have the order of time', () => {
-  const stamps = [1, 35, 36, 1_800_000_000_000].map((ms) => nextLogicalTimestamp('', ms, 'ffffffffffff'));
-  expect(stamps.toSorted()).toEqual(stamps);
+test('logical timestamps of clocks that agree are in the order of time', () => {
+  const timestamps = [1, 35, 36, 1_800_000_000_000].map((ms) => nextLogicalTimestamp('', ms, 'ffffffffffff'));
+  expect(timestamps.toSorted()).toEqual(timestamps);
 });
 
 test.each([
@@ -29,6 +29,6 @@ test.each([
   'zzzzzzzzz-cdf0375d04eb',
   7,
   null,
-])('%j is no stamp that another could follow', (value) => {
+])('%j is not a logical timestamp that another can follow', (value) => {
   expect(isLogicalTimestamp(value)).toBe(false);
 });

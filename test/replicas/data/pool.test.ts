@@ -8,15 +8,15 @@ const AT = '2026-01-01T00:00:00.000Z';
 
 const createNamed = (...names: string[]) => createPools(names.map((name) => toReplicaConfig(name)));
 
-/** Acquires and gives back at once; the name, or why there is no lease. */
-function turn(pool: ReplicaPool, model = 'm', tried: ReadonlySet<Replica> = NONE): string {
+/** Acquires a lease and releases it. Returns the replica's name, or why there is no lease. */
+function pickOnce(pool: ReplicaPool, model = 'm', tried: ReadonlySet<Replica> = NONE): string {
   const lease = pool.acquire(model, tried);
   if (typeof lease === 'string') return lease;
   using held = lease;
   return held.replica.name;
 }
 
-/** The replica whose turn it is, which then has had it. */
+/** Acquires a lease and releases it. Returns the replica. */
 function nextReplica(pool: ReplicaPool): Replica {
   const lease = pool.acquire('m', NONE);
   if (typeof lease === 'string') throw new Error(lease);
@@ -24,13 +24,13 @@ function nextReplica(pool: ReplicaPool): Replica {
   return held.replica;
 }
 
-describe('whose turn it is', () => {
-  test('replicas take turns in the configured order', () => {
+describe('round robin', () => {
+  test('picks replicas in the configured order', () => {
     const { pool } = createNamed('a', 'b', 'c');
-    expect([1, 2, 3, 4].map(() => turn(pool))).toEqual(['a', 'b', 'c', 'a']);
+    expect([1, 2, 3, 4].map(() => pickOnce(pool))).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  test('turns stay even when one replica refuses every request, at any concurrency', () => {
+  test('stays even when one replica refuses every request, at any concurrency', () => {
     for (const concurrency of [1, 2, 3, 7, 100]) {
       const { pool } = createNamed('a', 'b', 'c', 'd');
       const counts = new Map<string, number>();
@@ -51,24 +51,24 @@ describe('whose turn it is', () => {
     }
   });
 
-  test('a drained replica is passed over and the others stay even', () => {
+  test('skips a drained replica and stays even among the others', () => {
     const { pool, setDrained } = createNamed('a', 'b', 'c');
     setDrained('b', true);
-    expect([1, 2, 3, 4].map(() => turn(pool))).toEqual(['a', 'c', 'a', 'c']);
+    expect([1, 2, 3, 4].map(() => pickOnce(pool))).toEqual(['a', 'c', 'a', 'c']);
     setDrained('b', false);
-    expect([1, 2, 3].map(() => turn(pool))).toEqual(['a', 'b', 'c']);
+    expect([1, 2, 3].map(() => pickOnce(pool))).toEqual(['a', 'b', 'c']);
   });
 
-  test('the last ones drained, the turn goes round to the first', () => {
+  test('returns to the first replica when the last ones are drained', () => {
     const { pool, setDrained } = createNamed('a', 'b', 'c', 'd');
     setDrained('c', true);
     setDrained('d', true);
-    expect([1, 2, 3].map(() => turn(pool))).toEqual(['a', 'b', 'a']);
+    expect([1, 2, 3].map(() => pickOnce(pool))).toEqual(['a', 'b', 'a']);
   });
 
-  test('each model has turns of its own', () => {
+  test('has a cursor for each model', () => {
     const { pool } = createPools([toReplicaConfig('a', ['m', 'x']), toReplicaConfig('b', ['m', 'x'])]);
-    expect([turn(pool, 'm'), turn(pool, 'x'), turn(pool, 'm'), turn(pool, 'x')]).toEqual([
+    expect([pickOnce(pool, 'm'), pickOnce(pool, 'x'), pickOnce(pool, 'm'), pickOnce(pool, 'x')]).toEqual([
       'a',
       'a',
       'b',
@@ -76,33 +76,33 @@ describe('whose turn it is', () => {
     ]);
   });
 
-  test('several workers go by one cursor: their turns together are even', () => {
+  test('is even over all workers, which share the cursor', () => {
     const { pools } = createPools(
       ['a', 'b', 'c'].map((name) => toReplicaConfig(name)),
       3,
     );
     const [first, second, third] = pools as [ReplicaPool, ReplicaPool, ReplicaPool];
-    const turns = [first, first, second, third, first, second, second].map((pool) => turn(pool));
-    expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'c', 'a']);
+    const picks = [first, first, second, third, first, second, second].map((pool) => pickOnce(pool));
+    expect(picks).toEqual(['a', 'b', 'c', 'a', 'b', 'c', 'a']);
   });
 
-  test('a thousand replicas, all but one drained or tried: the one is found', () => {
+  test('finds the only one of a thousand replicas that is neither drained nor tried', () => {
     const names = Array.from({ length: 1_000 }, (_, index) => `r${index}`);
     const { pool, setDrained } = createNamed(...names);
     const tried = new Set(Array.from({ length: 500 }, () => nextReplica(pool)));
     for (const name of names.slice(500, 999)) setDrained(name, true);
-    expect([1, 2].map(() => turn(pool, 'm', tried))).toEqual(['r999', 'r999']);
+    expect([1, 2].map(() => pickOnce(pool, 'm', tried))).toEqual(['r999', 'r999']);
   });
 });
 
-describe('who serves a model', () => {
-  test('nobody: the model is not found', () => {
-    expect(turn(createNamed('a').pool, 'other')).toBe('model_not_found');
+describe('the candidates for a model', () => {
+  test('do not exist if no replica serves it: the model is not found', () => {
+    expect(pickOnce(createNamed('a').pool, 'other')).toBe('model_not_found');
   });
 
-  test('a wildcard serves any name, beside those that list it', () => {
+  test('include wildcard replicas besides those that list it', () => {
     const { pool } = createPools([toReplicaConfig('a'), toReplicaConfig('any', ['*'])]);
-    expect([turn(pool), turn(pool), turn(pool, 'other'), turn(pool, 'other')]).toEqual([
+    expect([pickOnce(pool), pickOnce(pool), pickOnce(pool, 'other'), pickOnce(pool, 'other')]).toEqual([
       'a',
       'any',
       'any',
@@ -110,39 +110,39 @@ describe('who serves a model', () => {
     ]);
   });
 
-  test('a replica with an unknown list is a candidate only when none is known to serve the model', () => {
+  test('include replicas with an unknown model list only if none is known to serve it', () => {
     const { pool, registry, publish } = createPools([toReplicaConfig('a'), toReplicaConfig('u', 'auto')]);
-    expect([turn(pool), turn(pool), turn(pool, 'other')]).toEqual(['a', 'a', 'u']);
+    expect([pickOnce(pool), pickOnce(pool), pickOnce(pool, 'other')]).toEqual(['a', 'a', 'u']);
     registry.find('u')?.learn({ models: ['m'], engine: 'vllm' });
     publish();
-    expect([turn(pool), turn(pool), turn(pool, 'other')]).toEqual(['a', 'u', 'model_not_found']);
+    expect([pickOnce(pool), pickOnce(pool), pickOnce(pool, 'other')]).toEqual(['a', 'u', 'model_not_found']);
     expect(registry.find('u')?.engine).toBe('vllm');
   });
 
-  test('names that nobody serves cost no memory: they share one rotation', () => {
+  test('share one rotation for all unknown names, which cost no memory', () => {
     const { pool } = createPools([toReplicaConfig('a', ['*']), toReplicaConfig('b', ['*'])]);
-    expect([turn(pool, 'one'), turn(pool, 'two'), turn(pool, 'three')]).toEqual(['a', 'b', 'a']);
+    expect([pickOnce(pool, 'one'), pickOnce(pool, 'two'), pickOnce(pool, 'three')]).toEqual(['a', 'b', 'a']);
   });
 });
 
-describe('why there is no lease', () => {
-  test('all drained', () => {
+describe('there is no lease because', () => {
+  test('all replicas are drained', () => {
     const { pool, setDrained } = createNamed('a', 'b');
     for (const name of ['a', 'b']) setDrained(name, true);
-    expect(turn(pool)).toBe('all_replicas_drained');
+    expect(pickOnce(pool)).toBe('all_replicas_drained');
   });
 
-  test('all tried, or tried and drained', () => {
+  test('all replicas are tried, or tried and drained', () => {
     const { pool, setDrained } = createNamed('a', 'b');
     const [a, b] = [nextReplica(pool), nextReplica(pool)];
-    expect(turn(pool, 'm', new Set([a, b]))).toBe('no_replica_reachable');
+    expect(pickOnce(pool, 'm', new Set([a, b]))).toBe('no_replica_reachable');
     setDrained('b', true);
-    expect(turn(pool, 'm', new Set([a]))).toBe('no_replica_reachable');
+    expect(pickOnce(pool, 'm', new Set([a]))).toBe('no_replica_reachable');
   });
 });
 
 describe('a lease', () => {
-  test('counts once and is given back once', () => {
+  test('counts once and is released once', () => {
     const { pool, registry } = createNamed('a');
     const lease = pool.acquire('m', NONE);
     if (typeof lease === 'string') throw new Error(lease);
@@ -152,7 +152,7 @@ describe('a lease', () => {
     expect(registry.find('a')?.inflight).toBe(0);
   });
 
-  test('counts whichever worker holds it, until that worker is gone', () => {
+  test('counts for whichever worker holds it, until that worker has ended', () => {
     const { pools, registry, shared } = createPools([toReplicaConfig('a')], 2);
     for (const pool of pools) pool.acquire('m', NONE);
     expect(registry.find('a')?.inflight).toBe(2);
@@ -161,8 +161,8 @@ describe('a lease', () => {
   });
 });
 
-describe('another topology', () => {
-  test('keeps the replicas that stay, their connections and their turns', () => {
+describe('a new snapshot', () => {
+  test('keeps the replicas that stay, their connections and the cursor', () => {
     const { pool, registry, publish } = createNamed('a', 'b');
     const a = nextReplica(pool);
     registry.configure(
@@ -170,11 +170,11 @@ describe('another topology', () => {
       AT,
     );
     publish();
-    expect([1, 2].map(() => turn(pool))).toEqual(['b', 'c']);
+    expect([1, 2].map(() => pickOnce(pool))).toEqual(['b', 'c']);
     expect(nextReplica(pool)).toBe(a);
   });
 
-  test('takes over what has changed of a replica that stays', () => {
+  test('updates a replica that stays', () => {
     const { pool, registry, publish } = createNamed('a');
     const a = nextReplica(pool);
     registry.configure([toReplicaConfig('a', ['m'], { apiKey: 'k', engine: 'vllm' })], AT);
@@ -183,39 +183,31 @@ describe('another topology', () => {
     expect([a.config.apiKey, a.engine]).toEqual(['k', 'vllm']);
   });
 
-  test('gives no lease on a replica that it leaves out, and counts what that still has in flight', () => {
+  test('gives no lease on a replica that it leaves out, and still counts the requests in flight on it', () => {
     const { pool, registry, shared, publish } = createNamed('a', 'b');
     const lease = pool.acquire('m', NONE);
     if (typeof lease === 'string') throw new Error(lease);
     registry.configure([toReplicaConfig('b')], AT);
     publish();
-    expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
+    expect([1, 2].map(() => pickOnce(pool))).toEqual(['b', 'b']);
     expect(shared.inflightOf(lease.replica.slot)).toBe(1);
     lease[Symbol.dispose]();
     expect(shared.inflightOf(lease.replica.slot)).toBe(0);
   });
 
-  test('an url that changed is another replica by the same name: what is drained stays so', () => {
+  test('makes another replica of a name whose url has changed, and a drained name stays drained', () => {
     const { pool, registry, setDrained, publish } = createNamed('a', 'b');
     const before = nextReplica(pool);
     setDrained('a', true);
     registry.configure([toReplicaConfig('a', ['m'], { url: 'http://moved.test' }), toReplicaConfig('b')], AT);
     publish();
-    expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
+    expect([1, 2].map(() => pickOnce(pool))).toEqual(['b', 'b']);
     setDrained('a', false);
-    expect(turn(pool)).toBe('a');
+    expect(pickOnce(pool)).toBe('a');
     expect(before.isDrained).toBe(true);
   });
 
-  test('a drain holds for a removed replica too, while workers may still send to it', () => {
-    const { pool, registry, setDrained } = createNamed('a', 'b');
-    registry.configure([toReplicaConfig('b')], AT);
-    // Nothing is published: the workers do not know yet that it was removed.
-    setDrained('a', true);
-    expect([1, 2].map(() => turn(pool))).toEqual(['b', 'b']);
-  });
-
-  test('what is in flight is told by name, with that on removed replicas', () => {
+  test('adds the requests in flight on removed replicas to those of the same name', () => {
     const { pool, registry, publish } = createNamed('a', 'b');
     const held = [pool.acquire('m', NONE), pool.acquire('m', NONE), pool.acquire('m', NONE)];
     registry.configure([toReplicaConfig('a', ['m'], { url: 'http://moved.test' })], AT);
@@ -229,7 +221,7 @@ describe('another topology', () => {
     );
   });
 
-  test('a slot is used again only when nothing is in flight on it any more', () => {
+  test('reuses a slot only when no request is in flight on it', () => {
     const { pool, registry, publish } = createNamed('a');
     const lease = pool.acquire('m', NONE);
     if (typeof lease === 'string') throw new Error(lease);
@@ -247,31 +239,21 @@ describe('another topology', () => {
   });
 });
 
-describe('drains', () => {
-  test('draining twice keeps the time of the first, and tells the state before', () => {
-    const { drains } = createNamed('a');
-    expect(drains.set('a', true, { reason: null, at: 'first' }).before.drained).toBe(false);
-    expect(drains.set('a', true, { reason: null, at: 'second' }).before.drained).toBe(true);
-    expect(drains.stateOf('a')).toMatchObject({ drained: true, since: 'first', reason: null });
+describe('a drain', () => {
+  test('holds for a removed replica too, while workers may still send to it', () => {
+    const { pool, registry, setDrained } = createNamed('a', 'b');
+    registry.configure([toReplicaConfig('b')], AT);
+    // Nothing is published: the workers do not know yet that the replica was removed.
+    setDrained('a', true);
+    expect([1, 2].map(() => pickOnce(pool))).toEqual(['b', 'b']);
   });
 
-  test('a reason that is given later is kept', () => {
-    const { drains } = createNamed('a');
-    drains.set('a', true, { reason: 'new driver', at: 'first' });
-    drains.set('a', true, { reason: null, at: 'second' });
-    const first = drains.stateOf('a');
-    expect(first).toMatchObject({ since: 'first', reason: 'new driver' });
-    drains.set('a', true, { reason: 'new kernel', at: 'third' });
-    expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel' });
-    expect(drains.stateOf('a').version > first.version).toBe(true);
-  });
-
-  test('a name that is not configured is drained when it comes', () => {
+  test('of a name that is not configured holds when a replica gets that name', () => {
     const { pool, registry, setDrained, publish } = createNamed('a');
     setDrained('b', true);
     registry.configure([toReplicaConfig('a'), toReplicaConfig('b')], AT);
     publish();
-    expect([1, 2].map(() => turn(pool))).toEqual(['a', 'a']);
+    expect([1, 2].map(() => pickOnce(pool))).toEqual(['a', 'a']);
     expect(registry.find('b')?.drain.drained).toBe(true);
   });
 });

@@ -23,7 +23,7 @@ function lease(pool: ReplicaPool, model: string): Lease {
   return acquired;
 }
 
-/** Asks as a request does: waits if there is no room. */
+/** Waits for a lease, as a request does when there is none. */
 function ask(pool: ReplicaPool, model: string, timeoutMs = LONG_MS): Wait {
   const acquired = pool.acquire(model, NONE);
   if (acquired !== 'busy') throw new Error(`not busy: ${String(acquired)}`);
@@ -34,8 +34,8 @@ function ask(pool: ReplicaPool, model: string, timeoutMs = LONG_MS): Wait {
 
 const replicaOf = (result: WaitResult) => (result instanceof Lease ? result.replica.name : result);
 
-describe('a place that becomes free', () => {
-  test('goes to who came first, in whatever worker, and not to a newcomer', async () => {
+describe('a replica that gets room', () => {
+  test('serves the request that arrived first, in any worker, and not a new one', async () => {
     const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const [one, other] = pools as [ReplicaPool, ReplicaPool];
     const held = [lease(one, 'm'), lease(one, 'm')];
@@ -50,7 +50,7 @@ describe('a place that becomes free', () => {
     expect(replicaOf(await second.result)).toBe('b');
   });
 
-  test('goes to who came first among all models that its replica serves', async () => {
+  test('serves the request that arrived first among all its models', async () => {
     const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const [one, other] = pools as [ReplicaPool, ReplicaPool];
     const held = [lease(one, 'm'), lease(one, 'm'), lease(one, 'n')];
@@ -64,7 +64,7 @@ describe('a place that becomes free', () => {
     expect(replicaOf(await forM.result)).toBe('a');
   });
 
-  test('goes to the next when the one before it has left or run out of time', async () => {
+  test('serves the next request when the one before it has left or timed out', async () => {
     const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const [one, other] = pools as [ReplicaPool, ReplicaPool];
     const held = [lease(one, 'm'), lease(one, 'm')];
@@ -80,11 +80,11 @@ describe('a place that becomes free', () => {
     expect(replicaOf(await stays.result)).toBe('a');
   });
 
-  test('is not left unused when whoever comes first has taken another one in the same moment', async () => {
+  test('does not stay idle when the first request has just got another replica', async () => {
     const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const [one, other] = pools as [ReplicaPool, ReplicaPool];
     const held = [lease(one, 'm'), lease(one, 'm')];
-    // The first worker listens first, and its request comes second.
+    // The first worker is woken first, but its request arrived second.
     const gone = ask(one, 'm');
     const first = ask(other, 'm');
     const second = ask(one, 'm');
@@ -96,7 +96,7 @@ describe('a place that becomes free', () => {
     expect([replicaOf(await first.result), replicaOf(await second.result)].toSorted()).toEqual(['a', 'b']);
   });
 
-  test('goes past a worker that has ended with requests in line, and what it had in flight is free', async () => {
+  test('does not wait for a worker that has ended: neither for its waiting requests nor for those in flight', async () => {
     const { pool, shared, registry } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const slotOf = (name: string) => registry.find(name)?.slot ?? -1;
     lease(pool, 'm');
@@ -112,7 +112,7 @@ describe('a place that becomes free', () => {
     expect(shared.waiting.waiting).toBe(0);
   });
 
-  test('is always of the replica that has it, and its first in line gets it: any models, workers, order', async () => {
+  test('serves the first request that waits for it: any models, workers, order', async () => {
     const step = fc.record({ worker: fc.nat(2), model: fc.constantFrom('m', 'n') });
     const limits = fc.record({ a: fc.integer({ min: 1, max: 3 }), b: fc.constant(2), c: fc.constant(1) });
     await fc.assert(
@@ -131,13 +131,13 @@ describe('a place that becomes free', () => {
               held.push(acquired);
             }
           }
-          const line = steps.map(({ worker, model }) => ({ model, wait: ask(poolOf(worker), model) }));
-          for (let turn = 0; line.length > 0; turn++) {
-            const [freed] = held.splice((picks[turn] ?? turn) % held.length, 1) as [Lease];
+          const waiting = steps.map(({ worker, model }) => ({ model, wait: ask(poolOf(worker), model) }));
+          for (let round = 0; waiting.length > 0; round++) {
+            const [freed] = held.splice((picks[round] ?? round) % held.length, 1) as [Lease];
             freed[Symbol.dispose]();
             const { models, name } = freed.replica;
-            const index = line.findIndex(({ model }) => models?.includes(model));
-            const [winner] = index === -1 ? [] : line.splice(index, 1);
+            const index = waiting.findIndex(({ model }) => models?.includes(model));
+            const [winner] = index === -1 ? [] : waiting.splice(index, 1);
             const result = await winner?.wait.result;
             if (result === undefined) continue;
             expect(replicaOf(result)).toBe(name);
@@ -154,23 +154,23 @@ describe('a place that becomes free', () => {
   });
 });
 
-describe('the line', () => {
-  test('has room for so many over all workers, and again when one has gone', async () => {
+describe('the wait queue', () => {
+  test('has a capacity over all workers, and has room again when a request has left', async () => {
     const { pools, shared } = createLimited({ a: 1, b: 1, c: 1 }, 2);
     const [one, other] = pools as [ReplicaPool, ReplicaPool];
     for (let count = 0; count < 2; count++) lease(one, 'm');
     const waits = Array.from({ length: QUEUE_CAPACITY }, (_, index) =>
       ask(index % 2 === 0 ? one : other, 'm'),
     );
-    const asked = { tried: NONE, prefixKey: null };
+    const context = { tried: NONE, prefixKey: null };
 
-    expect(other.waitFor('m', asked, LONG_MS)).toBe('overloaded');
+    expect(other.waitFor('m', context, LONG_MS)).toBe('overloaded');
     waits.pop()?.abandon();
     expect(shared.waiting.waiting).toBe(QUEUE_CAPACITY - 1);
-    expect(other.waitFor('m', asked, LONG_MS)).not.toBe('overloaded');
+    expect(other.waitFor('m', context, LONG_MS)).not.toBe('overloaded');
   });
 
-  test('lets those pass who would take a replica that the first has tried in vain', async () => {
+  test('lets a request overtake that can use a replica which the first has tried', async () => {
     const { pool } = createLimited({ a: 1, b: 1, c: 1 });
     const [a, b] = [lease(pool, 'm'), lease(pool, 'm')];
     const tried = pool.waitFor('m', { tried: new Set([a.replica]), prefixKey: null }, LONG_MS);
@@ -184,7 +184,7 @@ describe('the line', () => {
     expect(replicaOf(await tried.result)).toBe('b');
   });
 
-  test('goes on with another topology: who serves the model now, or that nobody does', async () => {
+  test('follows a new snapshot: waits end with a replica that serves the model now, or because none does', async () => {
     const { pool, registry, publish } = createLimited({ a: 1, b: 1, c: 1 });
     for (let count = 0; count < 2; count++) lease(pool, 'm');
     lease(pool, 'n');
@@ -202,7 +202,7 @@ describe('the line', () => {
     expect(await forN.result).toBe('model_not_found');
   });
 
-  test('takes over another limit', async () => {
+  test('follows a new limit', async () => {
     const { pool, registry, publish } = createLimited({ a: 1, b: 1, c: 1 });
     for (let count = 0; count < 2; count++) lease(pool, 'm');
     const wait = ask(pool, 'm');

@@ -8,17 +8,17 @@ import { createPools, toReplicaConfig } from '../../support/pool.ts';
 const PASSIVE: HealthSettings = { passive: true, active: false, failures: 3, coolDownMs: 10_000 };
 const SLOT = 7;
 
-/** The board as so many threads see it. */
-function createBoards(count: number, settings = PASSIVE) {
+/** The table as `count` threads see it. */
+function createTables(count: number, settings = PASSIVE) {
   const memory = allocateSharedState(1);
-  const boards = Array.from({ length: count }, () => new SharedState(memory).health);
-  for (const board of boards) board.configure(settings);
-  return boards as [SharedState['health'], SharedState['health']];
+  const tables = Array.from({ length: count }, () => new SharedState(memory).health);
+  for (const table of tables) table.configure(settings);
+  return tables as [SharedState['health'], SharedState['health']];
 }
 
 describe('a replica whose connections are refused', () => {
-  test('fails from the third in a row on, whichever threads they were of; one of them learns it', () => {
-    const [one, other] = createBoards(2);
+  test('fails from the third consecutive refusal on, in any threads; one of them is told', () => {
+    const [one, other] = createTables(2);
     expect([one.noteRefused(SLOT), other.noteRefused(SLOT), one.noteRefused(SLOT)]).toEqual([
       false,
       false,
@@ -33,26 +33,26 @@ describe('a replica whose connections are refused', () => {
     expect(other.healthOf(SLOT)).toMatchObject({ state: 'failing', since: expect.stringMatching(/^20.*Z$/) });
   });
 
-  test('is ok with the next answer; one thread learns it', () => {
-    const [one, other] = createBoards(2);
+  test('is ok with the next answer; one thread is told', () => {
+    const [one, other] = createTables(2);
     for (let count = 0; count < 3; count++) one.noteRefused(SLOT);
     expect([other.noteAnswered(SLOT), one.noteAnswered(SLOT)]).toEqual([true, false]);
     expect(one.healthOf(SLOT)).toMatchObject({ state: 'ok', since: expect.any(String) });
   });
 
-  test('does not fail as long as an answer comes in between', () => {
-    const [board] = createBoards(1);
+  test('does not fail while answers come in between', () => {
+    const [table] = createTables(1);
     for (let count = 0; count < 9; count++) {
-      expect(board.noteRefused(SLOT)).toBe(false);
-      if (count % 2 === 1) board.noteAnswered(SLOT);
+      expect(table.noteRefused(SLOT)).toBe(false);
+      if (count % 2 === 1) table.noteAnswered(SLOT);
     }
-    expect(board.healthOf(SLOT)).toEqual({ state: 'ok', since: null });
+    expect(table.healthOf(SLOT)).toEqual({ state: 'ok', since: null });
   });
 
-  test('is tried by one request once in a cool-down, of all threads', () => {
+  test('is tried by one request of all threads in each cool-down', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
-      const [one, other] = createBoards(2);
+      const [one, other] = createTables(2);
       for (let count = 0; count < 3; count++) one.noteRefused(SLOT);
       expect([one.claimRetry(SLOT), other.claimRetry(SLOT)]).toEqual([false, false]);
       vi.advanceTimersByTime(10_000);
@@ -66,21 +66,21 @@ describe('a replica whose connections are refused', () => {
     }
   });
 
-  test('is left to the probes where those fail too', () => {
-    const [board] = createBoards(1, { ...PASSIVE, active: true, coolDownMs: 0 });
-    for (let count = 0; count < 3; count++) board.noteRefused(SLOT);
-    expect(board.claimRetry(SLOT)).toBe(true);
-    expect(board.markFailing(SLOT, 'probes')).toBe(false);
-    expect(board.claimRetry(SLOT)).toBe(false);
-    expect(board.noteAnswered(SLOT)).toBe(false);
-    expect(board.clearFailing(SLOT, 'probes')).toBe(true);
-    expect(board.isFailing(SLOT)).toBe(false);
+  test('is not tried while its probes fail too', () => {
+    const [table] = createTables(1, { ...PASSIVE, active: true, coolDownMs: 0 });
+    for (let count = 0; count < 3; count++) table.noteRefused(SLOT);
+    expect(table.claimRetry(SLOT)).toBe(true);
+    expect(table.markFailing(SLOT, 'probes')).toBe(false);
+    expect(table.claimRetry(SLOT)).toBe(false);
+    expect(table.noteAnswered(SLOT)).toBe(false);
+    expect(table.clearFailing(SLOT, 'probes')).toBe(true);
+    expect(table.isFailing(SLOT)).toBe(false);
   });
 
-  test("is nobody's business unless health is on", () => {
-    const [board] = createBoards(1, { ...PASSIVE, passive: false });
-    for (let count = 0; count < 9; count++) expect(board.noteRefused(SLOT)).toBe(false);
-    expect(board.healthOf(SLOT)).toBeNull();
+  test('does not fail while health checks are off', () => {
+    const [table] = createTables(1, { ...PASSIVE, passive: false });
+    for (let count = 0; count < 9; count++) expect(table.noteRefused(SLOT)).toBe(false);
+    expect(table.healthOf(SLOT)).toBeNull();
   });
 });
 
@@ -93,7 +93,7 @@ describe('a failing replica', () => {
       return held.replica.name;
     });
 
-  test('costs the others no turn, and has its turns with the other failing ones when nobody else is left', () => {
+  test('is skipped, and is picked among the failing ones when no other candidate is left', () => {
     const { pool, registry, shared, setDrained } = createPools(
       ['a', 'b', 'c', 'd'].map((name) => toReplicaConfig(name)),
     );
@@ -106,7 +106,7 @@ describe('a failing replica', () => {
     expect(names(pool, 2)).toEqual(['c', 'c']);
   });
 
-  test('comes behind those that were tried, and before waiting for those without room', () => {
+  test('is tried before a request waits for one without room', () => {
     const limited = { maxInflight: 1 };
     const { pool, registry, shared } = createPools(
       ['a', 'b'].map((name) => toReplicaConfig(name, ['m'], limited)),
@@ -117,7 +117,7 @@ describe('a failing replica', () => {
     expect(pool.acquire('m', new Set())).toBe('busy');
   });
 
-  test('is ok when it was drained and undrained, and so is whoever gets its slot', () => {
+  test('is ok after a drain and an undrain, and so is the next replica in its slot', () => {
     const { registry, shared, setDrained } = createPools([toReplicaConfig('a')]);
     const slot = registry.find('a')?.slot ?? -1;
     shared.health.configure(PASSIVE);

@@ -21,7 +21,7 @@ const namesOf = (replicas: readonly { readonly name: string }[]) => replicas.map
 describe('a name with addresses', () => {
   const pods = service('vllm', 'http://vllm.llm.svc.cluster.local:8000/engine', { gpu_model: 'H100' });
 
-  test('is one replica for each, named by it, with everything else in common', () => {
+  test('is one replica for each address, named after it, with the same settings', () => {
     expect(hasSrvRecords(pods)).toBe(false);
     const common = { ...pods, gpuModel: 'H100', tlsName: 'vllm.llm.svc.cluster.local' };
     expect(expandService(pods, [endpoint('10.0.0.11'), endpoint('fd00::b')])).toEqual([
@@ -30,7 +30,7 @@ describe('a name with addresses', () => {
     ]);
   });
 
-  test('is the same list in whatever order the addresses come', () => {
+  test('is the same list in whatever order the addresses arrive', () => {
     const endpoints = Array.from({ length: 12 }, (_, index) => endpoint(`10.0.0.${index}`));
     const inOrder = expandService(pods, endpoints);
     expect(namesOf(inOrder).at(-1)).toBe('vllm-10.0.0.11');
@@ -45,7 +45,7 @@ describe('a name with addresses', () => {
 describe('a name with SRV records', () => {
   const pods = service('vllm', 'https://_http._tcp.vllm.llm.svc.cluster.local');
 
-  test('is one replica for each target, called as the pod is', () => {
+  test('is one replica for each target, named after the pod', () => {
     expect(hasSrvRecords(pods)).toBe(true);
     const found = ['vllm-10', 'vllm-2'].map((pod) => endpoint(`${pod}.vllm.llm.svc.cluster.local`, 8000));
     expect(expandService(pods, found)).toMatchObject([
@@ -55,18 +55,18 @@ describe('a name with SRV records', () => {
     expect(expandService(pods, found)[0]).not.toHaveProperty('tlsName');
   });
 
-  test('puts the name of the entry before targets that do not begin with it', () => {
+  test('prefixes targets with the name of the entry unless they begin with it', () => {
     expect(namesOf(expandService(pods, [endpoint('gpu-7.example.com', 80)]))).toEqual(['vllm-gpu-7']);
   });
 
-  test('leaves out what is no host name', () => {
+  test('leaves out targets that are not host names', () => {
     for (const host of ['', '.', 'a b', 'a/b', 'a@b', '-.:', 'x'.repeat(64)]) {
       expect(expandService(pods, [endpoint(host, 80)])).toEqual([]);
     }
   });
 });
 
-test('of two replicas with one name the first is taken, and the other is told', () => {
+test('of two replicas with one name the first is kept and the other is reported', () => {
   const a = service('vllm', 'http://_http._tcp.a.test');
   const b = service('vllm', 'http://_http._tcp.b.test');
   const [first] = expandService(a, [endpoint('vllm-0.a.test', 80)]);

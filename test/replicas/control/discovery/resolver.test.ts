@@ -4,7 +4,7 @@ import { srvRecord, startDnsServer } from '../../../support/dns-server.ts';
 
 const SERVICE = '_http._tcp.vllm.llm.svc.cluster.local';
 
-test('the targets of SRV records are told with their ports', async () => {
+test('SRV records resolve to their targets and ports', async () => {
   await using server = await startDnsServer([
     srvRecord(SERVICE, 'vllm-0.vllm.llm.svc.cluster.local', 8000),
     srvRecord(SERVICE, 'vllm-1.vllm.llm.svc.cluster.local', 8001),
@@ -22,7 +22,7 @@ test.each(['NXDOMAIN', 'SERVFAIL'] as const)('%s is a failure, not an empty serv
   await expect(createResolver([server.address]).resolveService(SERVICE)).rejects.toThrow();
 });
 
-test('a host name is found as connections find it: in the hosts file too', async () => {
+test('a host name is resolved as for connections: also from the hosts file', async () => {
   const found = await createResolver().resolveHost('localhost');
   expect(found).toContainEqual({ host: '127.0.0.1', port: null });
 });
