@@ -4,9 +4,10 @@ const TIME_DIGITS = 9; // base 36: enough until the year 5188
 const LOGICAL_TIMESTAMP = /^[0-9a-z]{9}-[0-9a-f]{12}$/;
 
 /**
- * A hybrid logical timestamp (Kulkarni et al. 2014): milliseconds in base 36, then `random`, 12 hexadecimal digits that
- * make it unique. It is greater than `after`, even if the clock is behind; `''` is before all timestamps. Timestamps
- * compare as strings. Their order is that of time where clocks agree, and the same for everyone where they do not.
+ * A timestamp in the manner of hybrid logical clocks (Kulkarni et al. 2014): milliseconds in base 36, then `random`, 12
+ * hexadecimal digits that make it unique. It is greater than `after`, even if the clock is behind; `''` is before all
+ * timestamps. Timestamps compare as strings: in the order of time where clocks agree, and in the same order for every
+ * gateway where they do not.
  */
 export function nextLogicalTimestamp(after: string, epochMs: number, random: string): string {
   const timeMs = Math.max(epochMs, after === '' ? 0 : timeOf(after) + 1);

@@ -193,7 +193,7 @@ export class ReplicaRegistry {
 
   /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
   get waiting(): number {
-    return this.#collaborators.shared.waiting.waiting;
+    return this.#collaborators.shared.waiting.count;
   }
 
   find(name: string): RegisteredReplica | undefined {

@@ -7,7 +7,7 @@ import { isErrno } from '#otel/disk/regular-file.ts';
 const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;
 const HELD = 'held\n';
 
-/** A process that does not announce its decision in this time is stopped; it counts as running. */
+/** A process that has not announced its decision after this time is suspended or stuck; it counts as running. */
 const DECISION_MS = 5_000;
 
 /** A directory that only this gateway uses. */

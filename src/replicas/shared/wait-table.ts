@@ -46,7 +46,7 @@ export class WaitTable {
   }
 
   /** Requests that wait, in all threads. */
-  get waiting(): number {
+  get count(): number {
     return Atomics.load(this.#queue.waiting, 0);
   }
 
@@ -54,7 +54,7 @@ export class WaitTable {
   join(worker: number, capacity: number): number | null {
     if (!tryIncrement(this.#queue.waiting, 0, capacity)) return null;
     Atomics.add(this.#waitingByWorker, worker, 1);
-    // 0 is no ticket.
+    // 0 means no ticket, so it is skipped when the numbers wrap around.
     return this.#takeTicket() || this.#takeTicket();
   }
 
@@ -69,9 +69,9 @@ export class WaitTable {
     Atomics.store(this.#heads, worker * this.#slotCount + slot, ticket);
   }
 
-  /** Whether a request with an earlier ticket waits for a replica. Every ticket is earlier than null, which is none. */
+  /** Whether a request waits for a replica that comes before this ticket. Null: a new request, which comes last. */
   hasEarlierWaiter(slot: number, ticket: number | null): boolean {
-    if (this.waiting === 0) return false;
+    if (this.count === 0) return false;
     for (let row = slot; row < this.#heads.length; row += this.#slotCount) {
       const head = Atomics.load(this.#heads, row);
       if (head !== 0 && (ticket === null || isBefore(head, ticket))) return true;
@@ -93,7 +93,7 @@ export class WaitTable {
 
   /** Wakes the threads with waiting requests: a replica may have room. */
   wake(): void {
-    if (this.waiting === 0) return;
+    if (this.count === 0) return;
     Atomics.add(this.#queue.wakeCount, 0, 1);
     Atomics.notify(this.#queue.wakeCount, 0);
   }

@@ -104,12 +104,12 @@ describe('a replica that gets room', () => {
     const ticket = shared.waiting.join(1, QUEUE_CAPACITY) ?? 0;
     for (const name of ['a', 'b']) shared.waiting.setHead(1, slotOf(name), ticket);
     const waits = ask(pool, 'm');
-    expect(shared.waiting.waiting).toBe(2);
+    expect(shared.waiting.count).toBe(2);
 
     shared.clearWorker(1);
 
     expect(replicaOf(await waits.result)).toBe('b');
-    expect(shared.waiting.waiting).toBe(0);
+    expect(shared.waiting.count).toBe(0);
   });
 
   test('serves the first request that waits for it: any models, workers, order', async () => {
@@ -146,7 +146,7 @@ describe('a replica that gets room', () => {
               expect(inflight).toBeLessThanOrEqual(config.maxInflight ?? 0);
             }
           }
-          expect(shared.waiting.waiting).toBe(0);
+          expect(shared.waiting.count).toBe(0);
         },
       ),
       { numRuns: 100 },
@@ -166,7 +166,7 @@ describe('the wait queue', () => {
 
     expect(other.waitFor('m', context, LONG_MS)).toBe('overloaded');
     waits.pop()?.abandon();
-    expect(shared.waiting.waiting).toBe(QUEUE_CAPACITY - 1);
+    expect(shared.waiting.count).toBe(QUEUE_CAPACITY - 1);
     expect(other.waitFor('m', context, LONG_MS)).not.toBe('overloaded');
   });
 
