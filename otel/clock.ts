@@ -26,3 +26,20 @@ export const systemClock: Clock = {
       }
     }),
 };
+
+/**
+ * Waits for the work, at most `ms`; the work itself goes on. Resolves with its result, or with null if it takes longer.
+ * Rejects as the work does.
+ */
+export async function waitAtMost<T>(
+  ms: number,
+  work: Promise<T>,
+  clock: Clock = systemClock,
+): Promise<T | null> {
+  const isOver = new AbortController();
+  try {
+    return await Promise.race([work, clock.sleep(ms, isOver.signal).then(() => null)]);
+  } finally {
+    isOver.abort();
+  }
+}

@@ -1,5 +1,5 @@
 import type { Resource } from '@opentelemetry/resources';
-import { type Clock, systemClock } from './clock.ts';
+import { systemClock, waitAtMost } from './clock.ts';
 import { openFileSink } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
@@ -112,7 +112,7 @@ export async function startTelemetry(
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([drainLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
     sink.close();
-    await within(SPOOL_MS, clock, backlog.putAside());
+    await waitAtMost(SPOOL_MS, backlog.putAside(), clock);
     if (counters.spooled > 0) log.info({ spooled: counters.spooled }, 'records put aside for the next start');
     return { undelivered: queue.size };
   }
@@ -137,13 +137,6 @@ export async function startTelemetry(
       return finished;
     },
   };
-}
-
-/** Waits for a promise that never rejects, but not for ever. */
-async function within(ms: number, clock: Clock, promise: Promise<void>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([promise, clock.sleep(ms, done.signal)]);
-  done.abort();
 }
 
 function openSink(settings: TelemetrySettings['sink'], envelope: Envelope, log: TelemetryLog): Promise<Sink> {

@@ -11,7 +11,7 @@ import {
 } from '@opentelemetry/exporter-metrics-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
-import type { Clock } from '../clock.ts';
+import { type Clock, waitAtMost } from '../clock.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
 import { toErrorCode } from '../system-error.ts';
@@ -71,13 +71,11 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   return {
     async shutdown(deadlineMs) {
       clearInterval(timer);
-      const isDone = new AbortController();
       const flushed = Promise.resolve(underWay)
         .then(push)
         .then(() => exporter.shutdown())
         .catch(() => undefined);
-      await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
-      isDone.abort();
+      await waitAtMost(deadlineMs, flushed, clock);
     },
   };
 }

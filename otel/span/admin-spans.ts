@@ -8,7 +8,7 @@ import {
   type ReadableSpan,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { Clock } from '../clock.ts';
+import { type Clock, waitAtMost } from '../clock.ts';
 import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
@@ -84,11 +84,9 @@ export function startAdminSpans(
       span.end();
     },
     async shutdown(deadlineMs) {
-      const isDone = new AbortController();
       // It has no deadline of its own, and repeats a call that failed for up to its time-out.
       const flushed = provider.shutdown().catch(() => undefined);
-      await Promise.race([flushed, clock.sleep(deadlineMs, isDone.signal)]);
-      isDone.abort();
+      await waitAtMost(deadlineMs, flushed, clock);
     },
   };
 }
