@@ -19,13 +19,13 @@ import { createFleetMemory } from './fleet/fleet-memory.ts';
 import { createFleetStore } from './fleet/store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
+import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
+import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
 import { createDrainFile } from './replicas/control/drain-file.ts';
 import { Drains } from './replicas/control/drains.ts';
-import { HealthProbes } from './replicas/control/health-probes.ts';
+import { HealthChecker } from './replicas/control/health-checker.ts';
 import { type RegisteredReplica, ReplicaRegistry } from './replicas/control/registry.ts';
-import { createResolver, type Resolver } from './replicas/control/resolver.ts';
-import { Roster } from './replicas/control/roster.ts';
-import type { Topology } from './replicas/control/topology.ts';
+import type { PoolSnapshot } from './replicas/pool-snapshot.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
 import { allocateServingMemory, createServing, type Serving } from './serving/serving.ts';
 import {
@@ -58,10 +58,10 @@ export interface GatewayCollaborators {
 /** The parts of a gateway: one control plane, and the data plane that it directs. */
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
-  readonly roster: Roster;
+  readonly discovery: ReplicaDiscovery;
   /** Null: this gateway shares its drains with no other. */
   readonly fleet: Fleet | null;
-  readonly healthProbes: HealthProbes;
+  readonly healthChecker: HealthChecker;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
   readonly metrics: Metrics;
@@ -136,7 +136,7 @@ export async function composeGateway(
     workerCount === 1
       ? createServing({ ...plane, worker: 0 }, { consumer: telemetry.consumer, log })
       : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onWorkerEnd });
-  const roster = new Roster(config, {
+  const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
     async publish() {
       const { cursors } = await publish(registry, serving);
@@ -144,15 +144,15 @@ export async function composeGateway(
       knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
     },
   });
-  const healthProbes = new HealthProbes(config.health, { registry, board: shared.health, log });
+  const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** The replicas first: they are all that can be refused. */
   const apply = async (next: Config) => {
-    const changes = await roster.configure(next);
+    const changes = await discovery.configure(next);
     if (next.log.level !== inForce.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
-    healthProbes.configure(next.health);
+    healthChecker.configure(next.health);
     inForce = next;
     return changes;
   };
@@ -173,17 +173,17 @@ export async function composeGateway(
         queueSize: config.export.queueSize,
         traceUrlTemplate: config.trace.urlTemplate,
       },
-      refresh: (replica) => roster.refresh(replica),
-      ask: (replica) => healthProbes.askNow(replica, ASK_MS),
+      refresh: (replica) => discovery.refresh(replica),
+      ask: (replica) => healthChecker.askNow(replica, ASK_MS),
       ...{ reload, onAction },
     }),
   );
   const shutdown = () => inForce.shutdown;
   return {
     registry,
-    roster,
+    discovery,
     fleet,
-    healthProbes,
+    healthChecker,
     telemetry,
     figures,
     metrics,
@@ -214,14 +214,14 @@ function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): R
 
 /**
  * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
- * not know any more; with the topology.
+ * not know any more; with the snapshot.
  */
-async function publish(registry: ReplicaRegistry, serving: Serving): Promise<Topology> {
-  const topology = registry.nextTopology();
-  await serving.apply(topology);
-  registry.noteApplied(topology.version);
+async function publish(registry: ReplicaRegistry, serving: Serving): Promise<PoolSnapshot> {
+  const snapshot = registry.nextSnapshot();
+  await serving.apply(snapshot);
+  registry.noteApplied(snapshot.version);
   await serving.confirm();
-  return topology;
+  return snapshot;
 }
 
 /** Tells of each record: to whoever asked for them, and to the access log if it is on. */

@@ -45,16 +45,16 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
-    const { adminListener, fleet, healthProbes, roster, serving } = running;
+    const { adminListener, fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: whoever gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
     await Promise.all([
-      orStartError('replicas', roster.start()),
+      orStartError('replicas', discovery.start()),
       // Whoever serves is known to the others, and knows what is drained.
       orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
     ]);
-    healthProbes.start();
+    healthChecker.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -123,9 +123,9 @@ async function listenOn(
 async function closeDown(
   {
     registry,
-    roster,
+    discovery,
     fleet,
-    healthProbes,
+    healthChecker,
     telemetry,
     figures,
     metrics,
@@ -135,8 +135,8 @@ async function closeDown(
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
-  roster.stop();
-  healthProbes.stop();
+  discovery.stop();
+  healthChecker.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
   await fleet?.leave();

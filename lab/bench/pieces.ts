@@ -9,6 +9,7 @@ import { describeRequestText } from '../../src/proxy/request/request-text.ts';
 import { EventRelay } from '../../src/proxy/response/event-relay.ts';
 import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage.ts';
+import { Fingerprint } from '../../src/replicas/data/replica.ts';
 
 /*
  * `npm run bench:pieces`: what the gateway's own pieces of a request cost by themselves, in µs of CPU: the least of
@@ -74,7 +75,7 @@ measure('look into one event of a stream', () => {
 
 function createRelay(): EventRelay {
   const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-  return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, remembered: { text: null }, tap });
+  return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, fingerprint: new Fingerprint(), tap });
 }
 
 const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };

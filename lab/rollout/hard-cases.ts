@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createResolver } from '../../src/replicas/control/resolver.ts';
+import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { srvRecord, startDnsServer } from '../../test/support/dns-server.ts';
 import { startGateway } from '../../test/support/start-gateway.ts';
 import {

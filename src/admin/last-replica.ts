@@ -1,11 +1,11 @@
+import { waitAtMost } from '#otel/clock.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { inParallel } from '../replicas/control/in-parallel.ts';
-import { waitAtMost } from '../replicas/control/wait-at-most.ts';
-import { type ServesModels, toServingSets } from '../replicas/data/serving-sets.ts';
 import type { Reachability } from '../replicas/reachability.ts';
+import { groupByModel, type ModelServer } from '../replicas/replicas-by-model.ts';
 
 /** A replica as far as it matters who is left. */
-interface ServingReplica extends ServesModels {
+interface ServingReplica extends ModelServer {
   readonly drain: { readonly drained: boolean };
   readonly reachability: Reachability;
 }
@@ -60,7 +60,7 @@ export async function askForLastReplica<T extends ServingReplica>(
 
 /** The models that a replica serves, each with the others that do. */
 function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]): [string, readonly T[]][] {
-  const { byModel, ofUnknown } = toServingSets(all);
+  const { byModel, ofUnknown } = groupByModel(all);
   const sets: [string, readonly T[]][] = [
     ...byModel,
     ['any model that no replica is known to serve', ofUnknown],

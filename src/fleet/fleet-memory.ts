@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import { createStateFile, type DamageLog, type Parsed } from '../replicas/control/state-file.ts';
-import { isStamp } from '../replicas/shared/stamp.ts';
 
 const FILE_NAME = 'fleet.json';
 
@@ -52,19 +52,19 @@ function parseMemory(text: string): Parsed<Memory> | null {
   }
   if (!isObject(stored) || stored.version !== 1 || !isObject(stored.members)) return null;
   const { id, isKnown } = stored;
-  if (!isStamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(stored.removed)) return null;
+  if (!isLogicalTimestamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(stored.removed)) return null;
   const named = Object.entries(stored.members);
   const members = new Map(named.filter(isMember));
-  const removed = stored.removed.filter(isStamp);
+  const removed = stored.removed.filter(isLogicalTimestamp);
   const unreadable = [
     ...named.filter((entry) => !isMember(entry)).map(([member]) => member),
-    ...stored.removed.filter((each) => !isStamp(each)).map(String),
+    ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map(String),
   ];
   return { value: { id, isKnown, members, removed }, unreadable };
 }
 
 function isMember(entry: readonly [string, unknown]): entry is [string, string] {
-  return isStamp(entry[0]) && typeof entry[1] === 'string';
+  return isLogicalTimestamp(entry[0]) && typeof entry[1] === 'string';
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,5 +1,5 @@
 import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
-import { newStamp } from '../replicas/shared/stamp.ts';
+import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import { toLedger } from './fleet-state.ts';
 import { type Member, type MemberCollaborators, openMember } from './member.ts';
 import { type Rounds, startRounds } from './rounds.ts';
@@ -175,7 +175,7 @@ export class Fleet {
       member.retry();
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
       foreign.push(...ignored);
-      member.take({ kind: 'heard', askedAtMs, ...read, freshId: newStamp(member.state.id) });
+      member.take({ kind: 'heard', askedAtMs, ...read, freshId: newLogicalTimestamp(member.state.id) });
       // Whoever is told in this beat that it was heard counts on being remembered.
       await member.remember();
       const beat = member.composeBeat(inflight());

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Drains } from '../replicas/control/drains.ts';
-import { newStamp } from '../replicas/shared/stamp.ts';
+import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import type { FleetLog } from './fleet-log.ts';
 import type { FleetMemory, Memory } from './fleet-memory.ts';
 import { beginFleet, composeBeat, type FleetState } from './fleet-state.ts';
@@ -22,7 +22,7 @@ const LOOK_AGAIN_MS = 1_000;
 export async function openMember(name: string, collaborators: MemberCollaborators): Promise<Member> {
   const { drains, memory } = collaborators;
   const last = await memory.read();
-  const id = newStamp(last.id ?? '');
+  const id = newLogicalTimestamp(last.id ?? '');
   const removed = last.id === null ? last.removed : [...last.removed, last.id].sort();
   const present = { ...last, id, removed };
   await memory.write(present);

@@ -1,5 +1,5 @@
 import type { DrainState } from '../replicas/control/drains.ts';
-import { isStamp } from '../replicas/shared/stamp.ts';
+import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 
 /*
  * The two sheets that each gateway of a fleet writes for the others to read. Their format is a contract between
@@ -58,11 +58,11 @@ export function parseLedger(text: string): Ledger | null {
   const { id, name, revision } = value;
   const named = toMap(value.members, toText);
   const drains = toMap(value.drains, toDrain);
-  if (!isStamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
+  if (!isLogicalTimestamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
   if (named === null || drains === null || !Array.isArray(value.removed)) return null;
   // Earlier versions took whatever stood beside the gateways for one of them, and passed it on.
-  const members = new Map([...named].filter(([member]) => isStamp(member)));
-  const removed = value.removed.filter(isStamp);
+  const members = new Map([...named].filter(([member]) => isLogicalTimestamp(member)));
+  const removed = value.removed.filter(isLogicalTimestamp);
   return { id, name, revision, members, removed, drains };
 }
 
@@ -84,7 +84,7 @@ export function parseBeat(text: string): Beat | null {
   const heard = toMap(value.heard, toCount);
   const drained = toMap(value.drained, toStamp);
   const inflight = toMap(value.inflight, toCount);
-  if (!isStamp(id) || !isCount(number) || !isCount(revision)) return null;
+  if (!isLogicalTimestamp(id) || !isCount(number) || !isCount(revision)) return null;
   if (heard === null || drained === null || inflight === null) return null;
   return { id, number, revision, heard, drained, inflight };
 }
@@ -114,7 +114,7 @@ function toDrain(value: unknown): DrainState | null {
   if (!Array.isArray(value)) return null;
   const [version, drained, since, reason] = value;
   const isDrain =
-    isStamp(version) &&
+    isLogicalTimestamp(version) &&
     (drained === 0 || drained === 1) &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string');
@@ -122,7 +122,7 @@ function toDrain(value: unknown): DrainState | null {
 }
 
 const toText = (value: unknown) => (typeof value === 'string' ? value : null);
-const toStamp = (value: unknown) => (isStamp(value) ? value : null);
+const toStamp = (value: unknown) => (isLogicalTimestamp(value) ? value : null);
 const toCount = (value: unknown) => (isCount(value) ? value : null);
 
 function isCount(value: unknown): value is number {

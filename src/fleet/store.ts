@@ -1,5 +1,5 @@
 import { createClient, MultiErrorReply, RESP_TYPES } from '@redis/client';
-import { isStamp } from '../replicas/shared/stamp.ts';
+import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import { type Beat, type Ledger, parseBeat, parseLedger, printBeat, printLedger } from './sheets.ts';
 import { PROMISE_MS } from './timing.ts';
 
@@ -158,7 +158,8 @@ async function readSheets(client: Client, keys: Keys, known: ReadonlyMap<string,
     Promise.all([ofKind(asMap.hGetAll(keys.revisions), [keys.revisions]), readBeats(client, keys, knownIds)]),
   );
   const fields = [...all];
-  const isOurs = ([id, revision]: readonly [string, string]) => isStamp(id) && REVISION.test(revision);
+  const isOurs = ([id, revision]: readonly [string, string]) =>
+    isLogicalTimestamp(id) && REVISION.test(revision);
   const revisions = new Map(fields.filter(isOurs).map(([id, revision]) => [id, Number(revision)]));
   const foreign = fields.filter((field) => !isOurs(field)).map(([id]) => `${keys.revisions} ${id}`);
   const ids = [...revisions.keys()];

@@ -133,7 +133,7 @@ function planRecorded(
         },
         onResponse(response) {
           body.release();
-          if (isInjected && response.isEventStream) replica.acceptsIncludeUsage = true;
+          if (isInjected && response.isEventStream) replica.noteUsageAccepted();
           recording.noteResponse(replica.name, response);
           replicaLog.answered(replica, recording.span.traceId);
         },

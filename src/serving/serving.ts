@@ -1,3 +1,4 @@
+import { waitAtMost } from '#otel/clock.ts';
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import type { Config } from '../config/config.ts';
@@ -10,12 +11,12 @@ import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyCollaborators } from '../proxy/proxy-context.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
-import type { Topology } from '../replicas/control/topology.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
+import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
 import {
   toClientConnectionSettings,
-  toConnectionTimeouts,
+  toPoolSettings,
   toProxySettings,
   toRecorderSettings,
 } from './settings.ts';
@@ -72,7 +73,7 @@ export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
   listen(address: ListenAddress): Promise<number>;
   /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
-  apply(topology: Topology): Promise<void>;
+  apply(topology: PoolSnapshot): Promise<void>;
   /** Takes over what a reload can change; resolves once no request begins with anything older. */
   configure(config: Config): Promise<void>;
   /**
@@ -101,11 +102,9 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
   const onDefect = (error: unknown) => logDefect(error, log);
-  const pool = new ReplicaPool({
-    ...{ shared, worker, policy: config.routing.policy },
-    timeouts: toConnectionTimeouts(config),
-    queueCapacity: config.limits.queue,
-    ...{ health: config.health, log, clock, sharedReads: new SharedReads(), onDefect },
+  const pool = new ReplicaPool(toPoolSettings(config), {
+    ...{ shared, worker, clock, log, onDefect },
+    sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxySettings(config), {
@@ -121,7 +120,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
 
   /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
   async function endCut(): Promise<void> {
-    await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
+    await waitAtMost(LAST_WORDS_MS, proxy.untilIdle());
     server.destroyConnections();
     await proxy.untilIdle();
   }
@@ -133,12 +132,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
       proxy.configure(toProxySettings(next));
-      pool.configure({
-        policy: next.routing.policy,
-        queueCapacity: next.limits.queue,
-        health: next.health,
-        timeouts: toConnectionTimeouts(next),
-      });
+      pool.configure(toPoolSettings(next));
     },
     // Nothing else of this thread runs while somebody asks: whatever was decided is written.
     confirm: async () => [],
@@ -149,10 +143,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     },
     async finish(graceMs) {
       server.stopAccepting();
-      const isIdle = await Promise.race([
+      const isIdle = await waitAtMost(
+        graceMs,
         proxy.untilIdle().then(() => true),
-        delay(graceMs).then(() => false),
-      ]);
+      );
       const cutRequests = isIdle ? 0 : proxy.cutAll();
       if (cutRequests > 0) await endCut();
       proxy.finishRecords();
@@ -167,13 +161,6 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       await recorder.shutdown();
     },
   };
-}
-
-function delay(ms: number): Promise<void> {
-  if (ms === 0) return Promise.resolve();
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }
 
 /** How often the deadlines of connections are looked at. */

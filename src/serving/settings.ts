@@ -7,6 +7,7 @@ import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
+import type { PoolSettings } from '../replicas/data/pool.ts';
 
 /** How many workers serve clients; with one, that is the main thread. */
 export function toWorkerCount({ gateway }: Config): number {
@@ -30,6 +31,16 @@ export function toProxySettings({ headers, limits, timeouts }: Config): ProxySet
 export function toConnectionTimeouts({ timeouts, discovery }: Config): ConnectionTimeouts {
   const { connectMs, upstreamKeepAliveMs } = timeouts;
   return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
+}
+
+/** What the pool of replicas is told. */
+export function toPoolSettings(config: Config): PoolSettings {
+  return {
+    policy: config.routing.policy,
+    queueCapacity: config.limits.queue,
+    health: config.health,
+    timeouts: toConnectionTimeouts(config),
+  };
 }
 
 /** What the connections of clients are told. */

@@ -8,8 +8,8 @@ import { createFleetMemory, type FleetMemory } from '../../src/fleet/fleet-memor
 import type { FleetStore } from '../../src/fleet/store.ts';
 import type { DrainState } from '../../src/replicas/control/drains.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
+import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
-import { newStamp } from '../../src/replicas/shared/stamp.ts';
 
 const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };
 const away = () => Promise.reject(new Error('gone'));
@@ -70,7 +70,7 @@ async function openOne({ store = {}, memory = memoryOf(), write = async () => un
 
 function memoryOf(isKnown = false) {
   const kept: Parameters<FleetMemory['write']>[0][] = [];
-  const first = { id: isKnown ? newStamp('') : null, isKnown, members: new Map(), removed: [] };
+  const first = { id: isKnown ? newLogicalTimestamp('') : null, isKnown, members: new Map(), removed: [] };
   return {
     kept,
     read: async () => first,
@@ -188,8 +188,8 @@ describe('the memory of a fleet', () => {
     const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const memory = {
-      ...{ id: newStamp(''), isKnown: true, removed: [newStamp('')] },
-      members: new Map([[newStamp(''), 'gw-b']]),
+      ...{ id: newLogicalTimestamp(''), isKnown: true, removed: [newLogicalTimestamp('')] },
+      members: new Map([[newLogicalTimestamp(''), 'gw-b']]),
     };
     const open = () => createFleetMemory(folder, { error: () => expect.unreachable() });
     expect((await open().read()).id).toBeNull();
@@ -198,7 +198,7 @@ describe('the memory of a fleet', () => {
     expect(await readFile(join(folder, 'fleet.json'), 'utf8')).toContain('gw-b');
   });
 
-  const ID = newStamp('');
+  const ID = newLogicalTimestamp('');
   const FOREIGN = { version: 1, id: ID, isKnown: true, members: { foo: 'foo', [ID]: 'gw' }, removed: ['x'] };
   test.each([
     ['', null],

@@ -1,4 +1,4 @@
-import { nextStamp } from '../../src/replicas/shared/stamp.ts';
+import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 
 /** How a gateway's clocks go, beside true time. */
 interface Drift {
@@ -27,6 +27,6 @@ export class ModelClock {
   stampAfter(before: string): string {
     const wallMs = 1_800_000_000_000 + this.#drift.wallOffsetMs + Math.floor(this.#trueMs());
     const random = Math.floor(this.#chance() * 2 ** 48);
-    return nextStamp(before, wallMs, random.toString(16).padStart(12, '0'));
+    return nextLogicalTimestamp(before, wallMs, random.toString(16).padStart(12, '0'));
   }
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseBeat, parseLedger, printBeat, printLedger } from '../../src/fleet/sheets.ts';
-import { nextStamp } from '../../src/replicas/shared/stamp.ts';
+import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 
 const stamp = fc
   .tuple(fc.integer({ min: 0, max: 4_000_000_000_000 }), fc.stringMatching(/^[0-9a-f]{12}$/))
-  .map(([epochMs, random]) => nextStamp('', epochMs, random));
+  .map(([epochMs, random]) => nextLogicalTimestamp('', epochMs, random));
 const count = fc.nat();
 const name = fc.oneof(fc.string(), fc.constant('__proto__'));
 const mapOf = <K extends string, V>(key: fc.Arbitrary<K>, value: fc.Arbitrary<V>) =>

@@ -4,9 +4,9 @@ import { type FleetEvent, reconcile } from '../../src/fleet/reconcile.ts';
 import type { Beat, Ledger } from '../../src/fleet/sheets.ts';
 import { findVanished, isJoined, listGateways, standingOf } from '../../src/fleet/standing.ts';
 import { BELIEF_MS, PROMISE_MS, SETTLED_MS } from '../../src/fleet/timing.ts';
-import { nextStamp } from '../../src/replicas/shared/stamp.ts';
+import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 
-const stampAt = (epochMs: number) => nextStamp('', epochMs, '0123456789ab');
+const stampAt = (epochMs: number) => nextLogicalTimestamp('', epochMs, '0123456789ab');
 const [SELF, OTHER, THIRD, FRESH] = [1, 2, 3, 4].map(stampAt) as [string, string, string, string];
 const VERSION = stampAt(10);
 const DRAIN = { drained: true, since: null, reason: null, version: VERSION };

@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { createResolver } from '../../src/replicas/control/resolver.ts';
+import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { srvRecord, startDnsServer } from '../support/dns-server.ts';
 import {

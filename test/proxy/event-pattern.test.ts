@@ -6,6 +6,7 @@ import { EventRelay } from '../../src/proxy/response/event-relay.ts';
 import { StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { undoRulesFor } from '../../src/proxy/response/undo-usage.ts';
 import { UsageTally } from '../../src/proxy/response/usage.ts';
+import { Fingerprint } from '../../src/replicas/data/replica.ts';
 
 const EVENT = 'data: {"choices":[{"delta":{"content":"one"},"finish_reason":null}]}\n\n';
 
@@ -96,7 +97,7 @@ describe('a stream read by pattern', () => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
     const endpoint = '/v1/chat/completions';
     const undo = engine && undoRulesFor(engine, endpoint, { continuousUsageStats: false });
-    const relayed = new EventRelay({ maxEventBytes: 1024 ** 2, undo, remembered: { text: null }, tap });
+    const relayed = new EventRelay({ maxEventBytes: 1024 ** 2, undo, fingerprint: new Fingerprint(), tap });
     const out: Buffer[] = [];
     for (const read of reads) out.push(...relayed.push(read, 1));
     out.push(...relayed.end());

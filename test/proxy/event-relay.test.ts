@@ -6,6 +6,7 @@ import { EventRelay } from '../../src/proxy/response/event-relay.ts';
 import { StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { undoRulesFor } from '../../src/proxy/response/undo-usage.ts';
 import { UsageTally } from '../../src/proxy/response/usage.ts';
+import { Fingerprint } from '../../src/replicas/data/replica.ts';
 import { readCapture } from '../support/captures.ts';
 
 interface Relayed {
@@ -26,7 +27,7 @@ function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024
   const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
   const tap = new StreamTap(0, usage);
   const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
-  const events = new EventRelay({ maxEventBytes, undo, remembered: { text: null }, tap });
+  const events = new EventRelay({ maxEventBytes, undo, fingerprint: new Fingerprint(), tap });
   const out: Buffer[] = [];
   reads.forEach((read, i) => {
     out.push(...events.push(read, i));
@@ -188,7 +189,7 @@ describe('undoing our include_usage', () => {
 describe('without injection', () => {
   test('every read goes out as it came, at once', () => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const events = new EventRelay({ maxEventBytes: 1024, undo: null, remembered: { text: null }, tap });
+    const events = new EventRelay({ maxEventBytes: 1024, undo: null, fingerprint: new Fingerprint(), tap });
     for (const read of cutAt(readCapture('vllm/chat-stream-usage').body, [3, 500, 501, 900])) {
       expect(events.push(read, 0)).toEqual([read]);
     }
@@ -200,7 +201,7 @@ describe('what is held', () => {
   const create = (engine: Engine) => {
     const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
     const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
-    return new EventRelay({ maxEventBytes: 1024, undo, remembered: { text: null }, tap });
+    return new EventRelay({ maxEventBytes: 1024, undo, fingerprint: new Fingerprint(), tap });
   };
   const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
 

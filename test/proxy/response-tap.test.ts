@@ -6,6 +6,7 @@ import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { EventRelay } from '../../src/proxy/response/event-relay.ts';
 import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage.ts';
+import { Fingerprint } from '../../src/replicas/data/replica.ts';
 
 const ARRIVED_MS = 1000;
 
@@ -16,7 +17,12 @@ function tapped(
 ): Partial<RequestRecord> {
   const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
   const tap = new StreamTap(ARRIVED_MS, usage);
-  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, remembered: { text: null }, tap });
+  const relay = new EventRelay({
+    maxEventBytes: 1024 * 1024,
+    undo: null,
+    fingerprint: new Fingerprint(),
+    tap,
+  });
   for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
   relay.end();
   const record: Partial<RequestRecord> = {};

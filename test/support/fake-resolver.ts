@@ -1,4 +1,4 @@
-import type { Endpoint, Resolver } from '../../src/replicas/control/resolver.ts';
+import type { Endpoint, Resolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { EventLog } from './event-log.ts';
 
 /** A resolver that knows what the test says. */

@@ -56,27 +56,29 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
   registry.configure(configs, '2026-01-01T00:00:00.000Z');
-  const surroundings = {
-    shared,
-    timeouts: TIMEOUTS,
+  const settings = {
     policy: 'round_robin',
     queueCapacity: QUEUE_CAPACITY,
     health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
+    timeouts: TIMEOUTS,
+  } as const;
+  const collaborators = {
+    shared,
     log: { info: () => undefined, warn: () => undefined },
     clock: new DeadlineClock(500),
     sharedReads: new SharedReads(),
     onDefect: () => undefined,
-  } as const;
-  const first = new ReplicaPool({ ...surroundings, worker: 0 });
+  };
+  const first = new ReplicaPool(settings, { ...collaborators, worker: 0 });
   const others = Array.from(
     { length: workerCount - 1 },
-    (_, index) => new ReplicaPool({ ...surroundings, worker: index + 1 }),
+    (_, index) => new ReplicaPool(settings, { ...collaborators, worker: index + 1 }),
   );
   const pools = [first, ...others];
   const publish = () => {
-    const topology = registry.nextTopology();
-    for (const pool of pools) pool.apply(topology);
-    registry.noteApplied(topology.version);
+    const snapshot = registry.nextSnapshot();
+    for (const pool of pools) pool.apply(snapshot);
+    registry.noteApplied(snapshot.version);
   };
   publish();
   return {

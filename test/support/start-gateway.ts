@@ -7,7 +7,7 @@ import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
-import type { Resolver } from '../../src/replicas/control/resolver.ts';
+import type { Resolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */

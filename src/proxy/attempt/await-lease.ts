@@ -1,5 +1,5 @@
 import type { Lease, NoLease } from '../../replicas/data/lease.ts';
-import type { Wait, WaitResult } from '../../replicas/data/waiting-line.ts';
+import type { Wait, WaitResult } from '../../replicas/data/wait-queue.ts';
 import type { Exchange } from '../exchange.ts';
 
 /** What comes of asking for a replica: a lease, why there is none, or a wait for one. */

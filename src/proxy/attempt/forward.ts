@@ -97,7 +97,7 @@ async function tryReplica(
     switch (next) {
       case 'done':
         if (wasUsageRefused && outcome.kind === 'relayed' && outcome.statusCode < 300) {
-          replica.refusesIncludeUsage = true;
+          replica.noteUsageRefused();
         }
         return null;
       case 'next_replica':

@@ -2,7 +2,7 @@ import type { Fields } from '../../http/fields.ts';
 import type { ResponseHead } from '../../http/head.ts';
 import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../../http/upstream-connection.ts';
 import { sizeOf } from '../../http/write-message.ts';
-import type { Replica } from '../../replicas/data/replica.ts';
+import { Fingerprint, type Replica } from '../../replicas/data/replica.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
@@ -202,13 +202,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const { exchange, relay, replica, onResponse, didInjectUsage } = this.#request;
     // The replica compresses although it was asked not to: what our option adds to its streams cannot be
     // taken out again, so that it is not put in any more.
-    if (didInjectUsage && head.isEventStream && head.isEncoded) replica.refusesIncludeUsage = true;
+    if (didInjectUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
     const connection = this.#connection;
     const isRemembered = relay.undo?.movedMember === 'systemFingerprint' && connection !== null;
     const started = new Relay(exchange, head, relay, {
       source: connection,
       arrivedMs,
-      remembered: isRemembered ? replica.fingerprintOf(connection) : { text: null },
+      fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
     });
     this.#relay = started;
     onResponse(started);

@@ -1,23 +1,21 @@
+import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { EventPattern } from './event-pattern.ts';
 import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
 import type { StreamTap } from './response-tap.ts';
 import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
 import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
-import {
-  decideUndo,
-  type RememberedMember,
-  rangeOfMember,
-  showsForcedUsage,
-  type UndoRules,
-} from './undo-usage.ts';
+import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from './undo-usage.ts';
 
 export interface EventRelayOptions {
   readonly maxEventBytes: number;
   /** Null when usage was not injected: then every read goes out as it comes. */
   readonly undo: UndoRules | null;
-  /** What earlier streams of the same server process have shown; filled from this one. */
-  readonly remembered: RememberedMember;
+  /**
+   * What earlier streams of the same server process have shown. With n > 1 vLLM puts it on each finishing chunk
+   * (chat_completion/serving.py), and only the last of them is before the usage chunk: the others are completed from here.
+   */
+  readonly fingerprint: Fingerprint;
   readonly tap: StreamTap;
 }
 
@@ -28,7 +26,7 @@ export interface EventRelayOptions {
 export class EventRelay implements SseSink {
   readonly #splitter: SseSplitter;
   readonly #undo: UndoRules | null;
-  readonly #remembered: RememberedMember;
+  readonly #fingerprint: Fingerprint;
   readonly #tap: StreamTap;
   readonly #data = createEventData();
   readonly #pattern = new EventPattern();
@@ -47,7 +45,7 @@ export class EventRelay implements SseSink {
     this.#splitter = new SseSplitter(options.maxEventBytes);
     this.#undo = options.undo;
     this.#prefix = options.undo && new EventPrefix(options.undo);
-    this.#remembered = options.remembered;
+    this.#fingerprint = options.fingerprint;
     this.#tap = options.tap;
   }
 
@@ -170,7 +168,7 @@ export class EventRelay implements SseSink {
     if (span === null) return null;
     const text = this.#data.bytes.subarray(span.start, span.end);
     const isKept = movedMember === 'systemFingerprint' && text.length <= MAX_REMEMBERED_BYTES;
-    if (isKept && !this.#remembered.text?.equals(text)) this.#remembered.text = Buffer.from(text);
+    if (isKept) this.#fingerprint.note(text);
     return text;
   }
 
@@ -182,7 +180,7 @@ export class EventRelay implements SseSink {
     const held = this.#held;
     if (held === null) return;
     this.#held = null;
-    const member = movedMember ?? this.#remembered.text;
+    const member = movedMember ?? this.#fingerprint.text;
     if (member === null || held.splice === null) this.#emit(held.bytes, 0, held.bytes.length);
     else this.#out.push(...spliceMember(held.bytes, held.splice, member));
   }

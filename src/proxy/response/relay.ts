@@ -1,12 +1,13 @@
 import type { Fields } from '../../http/fields.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import { type FailureCode, toErrorEvent } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './event-relay.ts';
 import { JsonTap, type StreamTap } from './response-tap.ts';
-import type { RememberedMember, UndoRules } from './undo-usage.ts';
+import type { UndoRules } from './undo-usage.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
@@ -23,8 +24,8 @@ export interface ResponseOrigin {
   readonly source: ResponseSource | null;
   /** When its head came: what comes with it came then. Monotonic milliseconds. */
   readonly arrivedMs: number;
-  /** What is known of the connection that it comes on. */
-  readonly remembered: RememberedMember;
+  /** That of the server process that sends it. */
+  readonly fingerprint: Fingerprint;
 }
 
 export interface RelayOptions {
@@ -75,7 +76,7 @@ export class Relay implements RelayedResponse, Sendable {
       this.#events = new EventRelay({
         maxEventBytes: options.maxEventBytes,
         undo: options.undo,
-        remembered: origin.remembered,
+        fingerprint: origin.fingerprint,
         tap: this.#streamTap,
       });
     } else if (head.isJson && createTap !== null && head.status < 400) {

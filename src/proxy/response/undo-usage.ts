@@ -17,15 +17,6 @@ export interface UndoRules {
   readonly movedMember: 'timings' | 'systemFingerprint' | null;
 }
 
-/**
- * The text of a member, key included, that a server repeats in every stream; null while none was seen. With n > 1 vLLM
- * stamps each finishing chunk (chat_completion/serving.py), and only the last of them stands before the usage chunk:
- * the others are completed from here.
- */
-export interface RememberedMember {
-  text: Buffer | null;
-}
-
 /** The rules for one engine, endpoint and request. */
 export function undoRulesFor(
   engine: Engine,

@@ -1,22 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { isStamp, nextStamp } from '../shared/stamp.ts';
-import type { DrainState } from './drains.ts';
+import type { DrainFile, DrainState } from './drains.ts';
+import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts';
 import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
 
-/** The drain states on disk, in `state_dir/drains.json`, so that they survive a restart. */
-export interface DrainFile {
-  /** The states by name: those that can be read, if it is damaged. Rejects on an unreadable file. */
-  read(): Promise<ReadonlyMap<string, DrainState>>;
-  /** Stores these states; resolves once they, or later ones, are on disk. */
-  write(states: ReadonlyMap<string, DrainState>): Promise<void>;
-}
-
 /**
- * Creates the access to the file; it is made when something is stored. A drain that is lost with a damaged file is
- * told in the log: no requests at all would be worse than requests to a replica that somebody is about to stop.
+ * Creates the access to the file, which exists once something is stored. If a drain is lost because the file is
+ * damaged, the log says so and the gateway starts: to serve no requests at all would be worse than to send some to a
+ * replica that is about to be stopped.
  */
 export function createDrainFile(stateDir: string, log: DamageLog): DrainFile {
   const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
@@ -46,31 +39,31 @@ function parseStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | nu
   for (const [name, each] of Object.entries(stored.replicas)) {
     const state = toState(each);
     if (state === null) unreadable.push(name);
-    // What was drained stays so, whatever else of it is damaged.
-    const kept = state ?? (isObject(each) && each.drained === true ? DRAINED_ONCE : null);
+    // A drained replica stays drained, whatever else of its state is damaged.
+    const kept = state ?? (isObject(each) && each.drained === true ? DAMAGED_DRAIN : null);
     if (kept !== null) value.set(name, kept);
   }
   return { value, unreadable };
 }
 
-const DRAINED_ONCE: DrainState = { drained: true, since: null, reason: null, version: stampOf(null) };
+const DAMAGED_DRAIN: DrainState = { drained: true, since: null, reason: null, version: timestampOf(null) };
 
-/** The reason and the version came later than the format: a file without them is as good. */
+/** Null if it is damaged. Files of early releases have no reason and no version. */
 function toState(stored: unknown): DrainState | null {
   if (!isObject(stored)) return null;
-  const { drained, since, reason = null, version = stampOf(since) } = stored;
+  const { drained, since, reason = null, version = timestampOf(since) } = stored;
   const isState =
     typeof drained === 'boolean' &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
-    (version === '' || isStamp(version));
+    (version === '' || isLogicalTimestamp(version));
   return isState ? ({ drained, since, reason, version } as DrainState) : null;
 }
 
-/** A stamp of the time when a state was set; of the beginning of time if that is unknown. */
-function stampOf(since: unknown): string {
+/** The logical timestamp for the time when a state was set; for 1970 if that is unknown. */
+function timestampOf(since: unknown): string {
   const epochMs = typeof since === 'string' ? Date.parse(since) : 0;
-  return nextStamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
+  return nextLogicalTimestamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

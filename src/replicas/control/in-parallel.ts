@@ -1,4 +1,4 @@
-/** Does the work for each item, for so many at a time. Rejects with the first rejection. */
+/** Does the work for each item, at most `limit` at a time. Rejects with the first rejection. */
 export async function inParallel<T>(
   items: Iterable<T>,
   limit: number,

@@ -1,112 +1,54 @@
 import type { Dispatcher } from 'undici';
-import type { Engine } from '../../config/config.ts';
 import type { RegisteredReplica } from './registry.ts';
-import type { ReplicaKnowledge } from './topology.ts';
 
-const MAX_LIST_BYTES = 1024 * 1024;
-const MAX_VERSION_BYTES = 4096;
-/** What is looked at of a version; what follows says which build it is. */
-const RELEASE = /^\d{1,4}\.\d{1,4}\.\d{1,4}/;
+/** What to ask a replica, and which answers are of use. */
+export interface ProbeRequest {
+  readonly path: string;
+  readonly accept: string;
+  readonly timeoutMs: number;
+  /** Whether an answer with this status is read. Any other one fails at once. */
+  readonly isWanted: (status: number) => boolean;
+  readonly maxBytes: number;
+  /** Whether a body of more than `maxBytes` is read to its end and cut off, or fails. */
+  readonly onLongBody: 'truncate' | 'fail';
+}
 
-/** What a model list tells. */
-export type ModelListing = Pick<ReplicaKnowledge, 'models' | 'engine'>;
-
-/** `owned_by` in /v1/models, by engine. Anything else speaks the API of `openai`; TGI has to be named. */
-const ENGINE_OF_OWNER: ReadonlyMap<unknown, Engine> = new Map([
-  ['vllm', 'vllm'],
-  ['sglang', 'sglang'],
-  ['llamacpp', 'llamacpp'],
-  ['library', 'ollama'],
-]);
+export interface ProbeAnswer {
+  readonly status: number;
+  readonly text: string;
+}
 
 /**
- * Asks a replica's own GET /v1/models what it serves. The request carries no X-Request-Id: it is the
- * gateway's own. Returns null when the replica cannot be reached, says no, or answers with no model list.
+ * Sends the gateway's own GET request to a replica; it has no X-Request-Id. Resolves with null if no answer that is
+ * wanted arrives whole in time. Never rejects.
  */
-export async function probeModels(
-  replica: RegisteredReplica,
-  timeoutMs: number,
-): Promise<ModelListing | null> {
-  const body = await fetchText(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs });
-  return body === null ? null : parseModelList(body);
-}
-
-/** Asks a vLLM for its release by GET /version. Null when it does not tell, as above. */
-export async function probeVersion(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
-  const body = await fetchText(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
-  return body === null ? null : parseVersion(body);
-}
-
-/** Parses the answer of GET /version: the three numbers of the release, or null. */
-function parseVersion(text: string): string | null {
-  const answer = parseJson(text);
-  const version = isObject(answer) ? answer.version : undefined;
-  return typeof version === 'string' ? (RELEASE.exec(version)?.[0] ?? null) : null;
-}
-
-/** Parses the answer of GET /v1/models; null when it is not a list of models. */
-export function parseModelList(text: string): ModelListing | null {
-  const list = parseJson(text);
-  const data = isObject(list) ? list.data : undefined;
-  if (!Array.isArray(data)) return null;
-  const entries = data.filter(isObject);
-  // A `*` of the configuration means any name; a replica that says it would take the prompts for others.
-  const models = entries.map((entry) => entry.id).filter((id) => typeof id === 'string');
-  const owner = entries.map((entry) => entry.owned_by).find((owned) => typeof owned === 'string');
-  return { models: models.filter((id) => id !== '*'), engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
-}
-
-/** Undefined if it is no JSON: V8's message quotes its input, and is not passed on. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-interface ProbeRequest {
-  readonly path: string;
-  readonly maxBytes: number;
-  readonly timeoutMs: number;
-}
-
-function fetchText(
-  replica: RegisteredReplica,
-  { path, maxBytes, timeoutMs }: ProbeRequest,
-): Promise<string | null> {
-  const { apiKey } = replica.config;
+export function probe(
+  { connections, pathPrefix, config }: RegisteredReplica,
+  request: ProbeRequest,
+): Promise<ProbeAnswer | null> {
+  const { apiKey } = config;
+  const headers = ['Accept', request.accept, ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])];
   return new Promise((resolve) => {
-    const handler = new ProbeHandler(resolve, maxBytes, timeoutMs);
-    replica.connections.dispatch(
-      {
-        method: 'GET',
-        path: replica.pathPrefix + path,
-        headers: ['Accept', 'application/json', ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])],
-      },
-      handler,
-    );
+    const handler = new ProbeHandler(request, resolve);
+    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers }, handler);
   });
 }
 
-/** Collects a bounded 200 answer within a deadline. */
+/** Collects one answer. It is read to its end where possible, so that the connection can be used again. */
 class ProbeHandler implements Dispatcher.DispatchHandler {
-  #controller: Dispatcher.DispatchController | null = null;
-  readonly #chunks: Buffer[] = [];
-  #sizeBytes = 0;
-  readonly #maxBytes: number;
-  readonly #resolve: (text: string | null) => void;
+  readonly #request: ProbeRequest;
+  readonly #resolve: (answer: ProbeAnswer | null) => void;
   readonly #deadline: NodeJS.Timeout;
+  #controller: Dispatcher.DispatchController | null = null;
+  #status = 0;
+  readonly #chunks: Buffer[] = [];
+  #keptBytes = 0;
   #isOver = false;
 
-  constructor(resolve: (text: string | null) => void, maxBytes: number, timeoutMs: number) {
+  constructor(request: ProbeRequest, resolve: (answer: ProbeAnswer | null) => void) {
+    this.#request = request;
     this.#resolve = resolve;
-    this.#maxBytes = maxBytes;
-    this.#deadline = setTimeout(() => this.#finish(null), timeoutMs);
+    this.#deadline = setTimeout(() => this.#giveUp('probe timed out'), request.timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -114,30 +56,41 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
     if (this.#isOver) controller.abort(new Error('probe timed out'));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
-    // A 103 only announces the answer.
-    if (statusCode >= 200 && statusCode !== 200) this.#finish(null);
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    this.#status = status;
+    // A status below 200, such as 103, only announces the answer.
+    if (status >= 200 && !this.#request.isWanted(status)) this.#giveUp('unwanted answer to a probe');
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#sizeBytes += chunk.length;
-    if (this.#sizeBytes > this.#maxBytes) this.#finish(null);
-    else this.#chunks.push(chunk);
+    const { maxBytes, onLongBody } = this.#request;
+    const restBytes = maxBytes - this.#keptBytes;
+    if (chunk.length > restBytes && onLongBody === 'fail') {
+      this.#giveUp('too long an answer to a probe');
+      return;
+    }
+    const kept = chunk.subarray(0, restBytes);
+    this.#keptBytes += kept.length;
+    this.#chunks.push(kept);
   }
 
   onResponseEnd(): void {
-    this.#finish(Buffer.concat(this.#chunks).toString('utf8'));
+    this.#finish({ status: this.#status, text: Buffer.concat(this.#chunks).toString('utf8') });
   }
 
   onResponseError(): void {
     this.#finish(null);
   }
 
-  #finish(text: string | null): void {
+  #giveUp(reason: string): void {
+    this.#finish(null);
+    this.#controller?.abort(new Error(reason));
+  }
+
+  #finish(answer: ProbeAnswer | null): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#deadline);
-    this.#resolve(text);
-    if (text === null) this.#controller?.abort(new Error('probe given up'));
+    this.#resolve(answer);
   }
 }

@@ -1,15 +1,14 @@
 import type { Pool } from 'undici';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../data/connections.ts';
+import type { PoolSnapshot, ReplicaKnowledge } from '../pool-snapshot.ts';
 import type { Reachability } from '../reachability.ts';
-import type { Health } from '../shared/health-board.ts';
+import type { Health } from '../shared/health-table.ts';
 import { MAX_REPLICAS, type SharedState } from '../shared/shared-state.ts';
-import { Turns } from '../shared/turns.ts';
+import { CursorAllocator } from './cursor-allocator.ts';
+import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
 import type { DrainState, Drains } from './drains.ts';
-import { planReplicas, type ReplicaStep } from './plan-replicas.ts';
-import type { ReplicaKnowledge, Topology } from './topology.ts';
 
-/** What the registry works with. */
 export interface RegistryCollaborators {
   readonly shared: SharedState;
   readonly drains: Drains;
@@ -17,13 +16,13 @@ export interface RegistryCollaborators {
   readonly timeouts: ConnectionTimeouts;
 }
 
-/** One replica as the control plane knows it: what is configured, what was found out, and how it stands now. */
+/** One replica as the control plane knows it: its configuration, what probes have found, and its present state. */
 export class RegisteredReplica {
   readonly slot: number;
   readonly pathPrefix: string;
-  /** The control plane's own, for probes: requests of clients go by those of the workers. */
+  /** For probes only. Requests of clients use the connections of the workers. */
   readonly connections: Pool;
-  readonly #with: RegistryCollaborators;
+  readonly #collaborators: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
   #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
@@ -32,7 +31,7 @@ export class RegisteredReplica {
     this.slot = slot;
     this.pathPrefix = pathPrefixOf(config.url);
     this.connections = createProbeConnections(config, collaborators.timeouts);
-    this.#with = collaborators;
+    this.#collaborators = collaborators;
     this.#config = config;
   }
 
@@ -44,7 +43,7 @@ export class RegisteredReplica {
     return this.#config;
   }
 
-  /** What is configured, and what a probe found where that is `auto`. */
+  /** What is configured, and what probes have found where the configuration says `auto`. */
   get knowledge(): ReplicaKnowledge {
     const { models, engine } = this.#config;
     return {
@@ -54,65 +53,66 @@ export class RegisteredReplica {
     };
   }
 
-  /** Null while the list is not known. */
+  /** Null while its model list is unknown. */
   get models(): readonly string[] | null {
     return this.knowledge.models;
   }
 
-  /** The engine whose wire habits apply; `openai` while it is not known. */
+  /** The engine; `openai` while it is unknown. */
   get engine(): Engine {
     return this.knowledge.engine ?? 'openai';
   }
 
-  /** Whether a probe of /v1/models could still tell something the configuration leaves open. */
+  /** Whether models and engine are known, so that a probe of /v1/models is not urgent. */
   get isFullyKnown(): boolean {
     return this.models !== null && this.knowledge.engine !== null;
   }
 
-  /** One that was removed takes no requests either, whatever the state of its name. */
+  /** The drain state of its name. A removed replica counts as drained, because it takes no requests either. */
   get drain(): DrainState {
-    const state = this.#with.drains.stateOf(this.name);
+    const state = this.#collaborators.drains.stateOf(this.name);
     return this.#removal === null
       ? state
       : { ...state, drained: true, since: this.#removal.at, reason: 'removed' };
   }
 
-  /** Whether it is wanted no more, and finishes what it has in flight. */
+  /** Whether it was removed and finishes its requests. */
   get isRemoving(): boolean {
     return this.#removal !== null;
   }
 
-  /** Whether it fails; null if nobody judges, and while it is drained. */
+  /** Its health; null while it is drained, and if health checks are off. */
   get health(): Health | null {
-    return this.drain.drained ? null : this.#with.shared.health.healthOf(this.slot);
+    return this.drain.drained ? null : this.#collaborators.shared.health.healthOf(this.slot);
   }
 
-  /** Whether it answers, as far as requests and probes have shown; unknown while it is drained. */
+  /** What requests and probes have shown; unknown while it is drained. */
   get reachability(): Reachability {
-    return this.drain.drained ? 'unknown' : this.#with.shared.reachabilityOf(this.slot);
+    return this.drain.drained ? 'unknown' : this.#collaborators.shared.reachabilityOf(this.slot);
   }
 
   /** Notes what a probe has shown. */
   noteReachability(reachability: Reachability): void {
-    this.#with.shared.noteReachability(this.slot, reachability);
+    this.#collaborators.shared.noteReachability(this.slot, reachability);
   }
 
-  /** Requests in flight on it, from all workers. */
+  /** Requests in flight, of all workers. */
   get inflight(): number {
-    return this.#with.shared.inflightOf(this.slot);
+    return this.#collaborators.shared.inflightOf(this.slot);
   }
 
   /**
-   * Drained, and nothing in flight; null while a worker has not said that it knows of it. A lease is counted
-   * before the flag is read for the last time: what is in flight after the drain is all that can still be sent.
+   * Whether it is drained and has no requests in flight; null while a worker has not confirmed the drain. A lease is
+   * counted before the drained flag is read for the last time, so no request can follow those that are in flight once
+   * the drain is confirmed.
    */
   get isSafeToStop(): boolean | null {
     if (!this.drain.drained || this.inflight > 0) return false;
-    const isKnown = this.#removal?.isApplied ?? this.#with.drains.isConfirmed(this.name);
+    const isKnown = this.#removal?.isApplied ?? this.#collaborators.drains.isConfirmed(this.name);
     return isKnown ? true : null;
   }
 
-  /** Takes over what a probe found, and keeps what others found. */
+  /** Takes over what a probe has found; the rest stays as it is. */
   learn(found: Partial<ReplicaKnowledge>): void {
     this.#found = { ...this.#found, ...found };
   }
@@ -122,49 +122,49 @@ export class RegisteredReplica {
     this.#config = config;
   }
 
-  /** It is wanted no more, since a time in RFC 3339. */
+  /** Removes it, at a time in RFC 3339. */
   remove(at: string): void {
     this.#removal = { at, isApplied: false };
     void this.connections.destroy();
   }
 
-  /** Every worker goes by a topology without it: what it has in flight is its last. */
+  /** Notes that every worker uses a snapshot without it, so that it gets no further requests. */
   forget(): void {
     if (this.#removal !== null) this.#removal = { ...this.#removal, isApplied: true };
-    this.#with.drains.unbind(this.name, this.slot);
-    this.#with.shared.setDrained(this.slot, true);
+    this.#collaborators.drains.unbind(this.name, this.slot);
+    this.#collaborators.shared.setDrained(this.slot, true);
   }
 }
 
-/** A replica that was removed, and the first topology without it. */
+/** A removed replica, and the version of the first snapshot without it. */
 interface Retired {
   readonly replica: RegisteredReplica;
-  readonly goneSince: number;
+  readonly removedIn: number;
 }
 
-/** There is no room for all the replicas that are wanted. `message` is one line for the operator. */
+/** There is no room for all wanted replicas. `message` is one line for the operator. */
 export class TooManyReplicasError extends Error {
   constructor() {
-    super(`more than ${MAX_REPLICAS} replicas, those included that finish their last requests`);
+    super(`more than ${MAX_REPLICAS} replicas, including removed ones that finish their requests`);
     this.name = 'TooManyReplicasError';
   }
 }
 
-/** The names of the replicas that a new configuration concerned. */
+/** The names of the replicas that a configuration has changed. */
 export interface ReplicaChanges {
   readonly added: readonly string[];
-  /** Those that moved to another server are among them. */
+  /** Includes names that moved to another server. */
   readonly changed: readonly string[];
   readonly removed: readonly string[];
 }
 
 /**
- * The replicas of the control plane: which there are, what is known of them, and the slots and cursors that they
- * have in shared memory. What it says goes to the workers as topologies.
+ * The replicas of the control plane: their configuration, what is known of them, and their slots and cursors in shared
+ * memory. Workers learn of changes through snapshots.
  */
 export class ReplicaRegistry {
-  readonly #with: RegistryCollaborators;
-  readonly #turns: Turns;
+  readonly #collaborators: RegistryCollaborators;
+  readonly #cursors: CursorAllocator;
   #replicas: readonly RegisteredReplica[] = [];
   #isComplete = true;
   #retired: readonly Retired[] = [];
@@ -172,8 +172,8 @@ export class ReplicaRegistry {
   #version = 0;
 
   constructor(collaborators: RegistryCollaborators) {
-    this.#with = collaborators;
-    this.#turns = new Turns(collaborators.shared);
+    this.#collaborators = collaborators;
+    this.#cursors = new CursorAllocator(collaborators.shared);
   }
 
   /** In configured order. */
@@ -181,19 +181,19 @@ export class ReplicaRegistry {
     return this.#replicas;
   }
 
-  /** Those that were removed and still finish what they have in flight. */
+  /** Removed replicas that still finish requests. */
   get removing(): readonly RegisteredReplica[] {
     return this.#retired.map(({ replica }) => replica).filter(isPresent);
   }
 
-  /** The configured ones, and behind them those that are being removed. */
+  /** The configured replicas, followed by those that are being removed. */
   get all(): readonly RegisteredReplica[] {
     return [...this.#replicas, ...this.removing];
   }
 
   /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
   get waiting(): number {
-    return this.#with.shared.waiting.waiting;
+    return this.#collaborators.shared.waiting.count;
   }
 
   find(name: string): RegisteredReplica | undefined {
@@ -201,16 +201,16 @@ export class ReplicaRegistry {
   }
 
   /**
-   * Takes over the wanted replicas, at a time in RFC 3339. One with the name and the server of a present one is that
-   * one, and keeps what is known of it; drains go by name. Throws a TooManyReplicasError, and changes nothing,
-   * when those that are removed and not yet gone leave too little room. `isComplete`: whether these are all that are meant.
+   * Takes over the wanted replicas, at a time in RFC 3339. A replica whose name and server stay the same keeps what is
+   * known of it; drain states belong to names. Throws a TooManyReplicasError, and changes nothing, if removed replicas
+   * that are still busy leave too little room. `isComplete`: whether the names of all services are resolved.
    */
   configure(configs: readonly ReplicaConfig[], at: string, { isComplete = true } = {}): ReplicaChanges {
-    const { steps, removed } = planReplicas(
+    const { steps, removed } = diffReplicas(
       this.#replicas.map(({ config }) => config),
       configs,
     );
-    const isNew = ({ action }: ReplicaStep) => action === 'add' || action === 'replace';
+    const isNew = ({ action }: ReplicaDiffStep) => action === 'add' || action === 'replace';
     this.#releaseSlots();
     if (steps.filter(isNew).length > this.#freeSlots.length) throw new TooManyReplicasError();
     this.#isComplete = isComplete;
@@ -223,12 +223,12 @@ export class ReplicaRegistry {
     });
     const kept = new Set(this.#replicas);
     for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica, at);
-    const namesOf = (...actions: readonly ReplicaStep['action'][]) =>
+    const namesOf = (...actions: readonly ReplicaDiffStep['action'][]) =>
       steps.filter(({ action }) => actions.includes(action)).map(({ config }) => config.name);
     return { added: namesOf('add'), changed: namesOf('configure', 'replace'), removed };
   }
 
-  /** Requests in flight by name, on replicas that were removed too; names without any are left out. */
+  /** Requests in flight by name, including those on removed replicas; names without any are left out. */
   inflightByName(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { name, inflight } of this.all) {
@@ -237,27 +237,27 @@ export class ReplicaRegistry {
     return counts;
   }
 
-  /** What the workers are to know from now on. */
-  nextTopology(): Topology {
+  /** The snapshot to publish to the workers. */
+  nextSnapshot(): PoolSnapshot {
     this.#version++;
     return {
       version: this.#version,
       replicas: this.#replicas.map(({ slot, config, knowledge }) => ({ slot, config, knowledge })),
       isComplete: this.#isComplete,
-      cursors: this.#turns.assign(this.#replicas),
+      cursors: this.#cursors.assign(this.#replicas),
     };
   }
 
   /**
-   * Every worker goes by the topology of this version: none takes a lease on what it left out. Leases that were taken
-   * before and whose request is not yet written are moved on to another replica, as by a drain.
+   * Notes that every worker uses the snapshot of this version, so that none takes a lease on a replica that it leaves
+   * out. Requests that hold such a lease and are not written yet move to another replica, as with a drain.
    */
   noteApplied(version: number): void {
-    for (const { replica, goneSince } of this.#retired) if (goneSince <= version) replica.forget();
+    for (const { replica, removedIn } of this.#retired) if (removedIn <= version) replica.forget();
     this.#releaseSlots();
   }
 
-  /** Destroys the connections of probes. */
+  /** Destroys the connections for probes. */
   async close(): Promise<void> {
     await Promise.all(this.#replicas.map((replica) => replica.connections.destroy()));
   }
@@ -265,17 +265,17 @@ export class ReplicaRegistry {
   #add(config: ReplicaConfig): RegisteredReplica {
     const slot = this.#freeSlots.pop();
     if (slot === undefined) throw new TooManyReplicasError();
-    this.#with.shared.clearSlot(slot);
-    this.#with.drains.bind(config.name, slot);
-    return new RegisteredReplica(slot, config, this.#with);
+    this.#collaborators.shared.clearSlot(slot);
+    this.#collaborators.drains.bind(config.name, slot);
+    return new RegisteredReplica(slot, config, this.#collaborators);
   }
 
   #retire(replica: RegisteredReplica, at: string): void {
     replica.remove(at);
-    this.#retired = [...this.#retired, { replica, goneSince: this.#version + 1 }];
+    this.#retired = [...this.#retired, { replica, removedIn: this.#version + 1 }];
   }
 
-  /** Those of replicas that have finished since this was looked for: nobody missed them. */
+  /** Frees the slots of removed replicas that have finished their requests. */
   #releaseSlots(): void {
     const present = this.#retired.filter(({ replica }) => isPresent(replica));
     const gone = this.#retired.filter((retired) => !present.includes(retired));
@@ -284,7 +284,7 @@ export class ReplicaRegistry {
   }
 }
 
-/** Whether one that was removed may still have something in flight. */
+/** Whether a removed replica may still have requests in flight. */
 function isPresent({ isSafeToStop }: RegisteredReplica): boolean {
   return isSafeToStop !== true;
 }

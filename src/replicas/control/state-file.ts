@@ -1,45 +1,46 @@
 import { isUtf8 } from 'node:buffer';
-import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isErrno, OddFileError, openRegularFile, readRegularFile } from '#otel/disk/regular-file.ts';
+import { isErrno, OddFileError, readRegularFile } from '#otel/disk/regular-file.ts';
+import { writeDurably } from '#otel/disk/write-durably.ts';
 
-/** Where it is said that a file is damaged. A pino logger fits. */
+/** The log of damaged files. A pino logger fits. */
 export interface DamageLog {
   error(fields: object, message: string): void;
 }
 
-/** What the text of a state file says. */
+/** The content of a state file. */
 export interface Parsed<T> {
   readonly value: T;
-  /** What of it could not be read, by name; empty if all is well. */
+  /** The names of entries that are illegible. */
   readonly unreadable: readonly string[];
 }
 
-/** A small file in state_dir that is always whole: what it was, or what it is to be. */
+/** A small file in state_dir that is replaced as a whole, so that it never holds a part of a write. */
 export interface StateFile<T> {
   /**
-   * What it says; null if it was never written, or nothing of it can be read. Where it is damaged, it is set aside
-   * under another name, the log says so, and what could be read of it is not on disk until it is written. `parse`
-   * gives null for a text that says nothing. Rejects with the system's error.
+   * Reads the file. `value` is null if it was never written or is illegible. A damaged file is renamed and the log says
+   * so; the legible part of it is on disk again only when it is written. `parse` returns null for an illegible text.
+   * Rejects with the system's error.
    */
   read(parse: (text: string) => Parsed<T> | null): Promise<{ value: T | null; isDamaged: boolean }>;
   /**
-   * Replaces it; resolves once this text, or one given later, is on disk. Rejects with the system's error. While one
-   * is being written, of those given only the last is written next.
+   * Replaces the file. Resolves once this text, or a later one, is on disk; rejects with the system's error. Of several
+   * texts given during a write, only the last is written.
    */
   write(text: string): Promise<void>;
 }
 
-/** No state file comes near it. */
+/** Far more than any state file needs. */
 const MAX_BYTES = 64 * 1024 ** 2;
 
-/** How many damaged files of a name stay. */
+/** How many damaged copies of a file are kept. */
 const MAX_ASIDE = 3;
 
-/** How much of what could not be read is named. */
+/** How many illegible entries the log names, and how much of each name. */
 const MAX_NAMED = { names: 20, chars: 120 } as const;
 
-/** Creates the access to a file; it is made when it is first written. */
+/** Creates the access to a file, which exists once it is first written. */
 export function createStateFile<T>(path: string, log: DamageLog): StateFile<T> {
   let lastWrite: Promise<void> = Promise.resolve();
   let next: { text: string; readonly written: Promise<void> } | null = null;
@@ -56,7 +57,7 @@ export function createStateFile<T>(path: string, log: DamageLog): StateFile<T> {
       const lost = parsed === null ? 'all of it' : toNames(unreadable);
       log.error(
         { file: path, set_aside: aside, lost },
-        'a state file is damaged: set aside, what it said is lost',
+        'a state file is damaged: it was renamed, and some of its content is lost',
       );
       return { value, isDamaged: true };
     },
@@ -65,10 +66,11 @@ export function createStateFile<T>(path: string, log: DamageLog): StateFile<T> {
         next.text = text;
         return next.written;
       }
-      const written = lastWrite.then(() => {
+      const written = lastWrite.then(async () => {
         const latest = next?.text ?? text;
         next = null;
-        return writeAtomically(path, latest);
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await writeDurably(path, Buffer.from(latest), '.tmp');
       });
       next = { text, written };
       lastWrite = written.catch(() => undefined);
@@ -81,7 +83,7 @@ function toNames(unreadable: readonly string[]): readonly string[] {
   return unreadable.slice(0, MAX_NAMED.names).map((name) => name.slice(0, MAX_NAMED.chars));
 }
 
-/** Null: there is nothing. Without a text: it is no file that could be read to its end. */
+/** Null: there is no file. A null text: it is not a regular file, or it is too large. */
 async function readContent(path: string): Promise<{ text: string | null; isWhole: boolean } | null> {
   try {
     const bytes = await readRegularFile(path, MAX_BYTES);
@@ -93,27 +95,14 @@ async function readContent(path: string): Promise<{ text: string | null; isWhole
   }
 }
 
-/** Gives it another name, and removes all but the latest that have such a name; returns the new one. */
+/** Renames a damaged file, and removes all but the latest damaged copies. Returns the new name. */
 async function setAside(path: string): Promise<string> {
   const marked = `${basename(path)}.damaged-`;
   const aside = marked + new Date().toISOString().replace(/[-:]/g, '');
   await rename(path, join(dirname(path), aside));
   const names = (await readdir(dirname(path))).filter((name) => name.startsWith(marked)).sort();
   for (const name of names.slice(0, -MAX_ASIDE)) {
-    await unlink(join(dirname(path), name)).catch(() => undefined); // what is no file stays
+    await unlink(join(dirname(path), name)).catch(() => undefined); // a directory of that name stays
   }
   return aside;
-}
-
-async function writeAtomically(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const temporary = `${path}.tmp`;
-  {
-    await using file = await openRegularFile(temporary, 'replace', 0o600);
-    await file.writeFile(text);
-    await file.sync();
-  }
-  await rename(temporary, path);
-  await using directory = await open(dirname(path), 'r');
-  await directory.sync();
 }

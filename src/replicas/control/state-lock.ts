@@ -7,80 +7,82 @@ import { isErrno } from '#otel/disk/regular-file.ts';
 const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;
 const HELD = 'held\n';
 
-/** A process that does not say in this time what it has decided stands still: it counts as one that runs. */
+/** A process that has not announced its decision after this time is suspended or stuck; it counts as running. */
 const DECISION_MS = 5_000;
 
-/** A directory that one gateway has for itself. */
+/** A directory that only this gateway uses. */
 export interface StateLock {
-  /** Lets go of it. */
   release(): Promise<void>;
 }
 
-/** Where it is told that a directory cannot be held. A pino logger fits. */
+/** The log of directories that cannot be locked. A pino logger fits. */
 interface LockLog {
   warn(fields: object, message: string): void;
 }
 
-/** Another process has the directory. The message is one line for the operator. */
+/** Another process uses the directory. The message is one line for the operator. */
 class StateInUseError extends Error {
   override readonly name = 'StateInUseError';
 
   constructor() {
-    super('another gateway that runs has it: each needs one of its own');
+    super('another running gateway uses it: each gateway needs its own');
   }
 }
 
 /**
- * Takes a directory for this process: two gateways in one would send each other's spool, and forget each other's
- * drains. Each has a socket in it on which it listens: the system closes it with the process, however that ends, and
- * containers that share the directory find it, whatever numbers their processes have. Seen from another machine, by
- * way of a network file system, it is one that was left. Rejects while another process has the directory; where there
- * can be no sockets, says so and holds nothing.
+ * Locks a directory for this process: two gateways that used the same one would send each other's spool and overwrite
+ * each other's drains. Each process listens on a socket in the directory. The system closes it when the process ends,
+ * however that happens, and containers that share the directory find it although their process ids differ. A process on
+ * another machine, through a network file system, looks like one that has ended. Rejects while another process uses the
+ * directory. Where sockets are not possible, logs that and locks nothing.
  *
- * Of several that start at once one gets it: each shows its socket before it looks for those of others, so that of two
- * at least one sees the other. One that sees a name before its own gives up; one that sees a name behind its own waits
- * until that one has decided.
+ * Of several processes that start at once, exactly one succeeds. Each makes its socket visible before it looks for
+ * others, so of any two at least one sees the other. A process that sees a name before its own gives up; one that sees
+ * a name after its own waits until that process has decided.
  */
 export async function lockState(directory: string, log: LockLog): Promise<StateLock> {
   await using folder = await open(directory);
-  const place = { directory, folder };
+  const lockDirectory = { directory, folder };
   const own = `lock.${randomUUID()}`;
-  const door = new Door();
+  const lockSocket = new LockSocket();
   try {
-    await door.open(toSocketPath(place, `${own}.new`));
+    await lockSocket.open(toSocketPath(lockDirectory, `${own}.new`));
     await rename(join(directory, `${own}.new`), join(directory, own));
     const names = (await readdir(directory)).filter((name) => LOCK_NAME.test(name) && name !== own);
-    await Promise.all(names.map((name) => outlast(place, name, { isFirst: own < name })));
+    await Promise.all(names.map((name) => waitForRelease(lockDirectory, name, { isFirst: own < name })));
   } catch (error) {
     await unlink(join(directory, own)).catch(() => undefined);
-    door.close();
+    lockSocket.close();
     if (error instanceof StateInUseError) throw error;
-    log.warn({ err: error }, 'state_dir cannot be locked: a second gateway in it would not be noticed');
+    log.warn(
+      { err: error },
+      'state_dir cannot be locked: a second gateway that uses it would not be noticed',
+    );
     return { release: async () => undefined };
   }
-  door.hold();
+  lockSocket.hold();
   return {
     async release() {
       await unlink(join(directory, own)).catch(() => undefined);
-      door.close();
+      lockSocket.close();
     },
   };
 }
 
-interface Place {
+interface LockDirectory {
   readonly directory: string;
   /** The directory, opened. */
   readonly folder: FileHandle;
 }
 
-/** A path of a socket has 107 bytes at most: a long one is shortened, as only Linux can. */
-function toSocketPath({ directory, folder }: Place, name: string): string {
+/** The path of a socket has at most 107 bytes. A longer one is shortened, which only Linux can do. */
+function toSocketPath({ directory, folder }: LockDirectory, name: string): string {
   const path = join(directory, name);
   return Buffer.byteLength(path) <= 100 ? path : `/proc/self/fd/${folder.fd}/${name}`;
 }
 
-/** Where others ask whether somebody is there. It does not keep the process. */
-class Door {
+/** The socket on which other processes ask whether this one runs. It does not keep the process alive. */
+class LockSocket {
   readonly #server: Server = createServer((socket) => this.#receive(socket)).unref();
   readonly #waiting = new Set<Socket>();
   #isHeld = false;
@@ -92,13 +94,12 @@ class Door {
     });
   }
 
-  /** The directory is taken: all who ask are told. */
+  /** Tells all who ask, now and later, that the directory is in use. */
   hold(): void {
     this.#isHeld = true;
     for (const socket of this.#waiting) socket.end(HELD);
   }
 
-  /** Nobody is there any more. */
   close(): void {
     this.#server.close();
     for (const socket of this.#waiting) socket.destroy();
@@ -116,36 +117,40 @@ class Door {
 }
 
 /**
- * Resolves when nobody is behind this name, or nobody any more: what was left is removed. Rejects with a
- * StateInUseError if somebody is. `isFirst`: our own name comes before it.
+ * Resolves when no process listens on this socket, and removes what one left behind. Rejects with a StateInUseError if
+ * a process uses the directory. `isFirst`: our own name comes before this one.
  */
-async function outlast(place: Place, name: string, { isFirst }: { isFirst: boolean }): Promise<void> {
-  const found = await ask(toSocketPath(place, name), { isFirst });
-  if (found === 'somebody') throw new StateInUseError();
-  // No name is ever used again, and each is listened on before it can be seen.
-  if (found === 'nobody') await unlink(join(place.directory, name)).catch(() => undefined);
+async function waitForRelease(
+  lockDirectory: LockDirectory,
+  name: string,
+  { isFirst }: { isFirst: boolean },
+): Promise<void> {
+  const found = await askSocket(toSocketPath(lockDirectory, name), { isFirst });
+  if (found === 'running') throw new StateInUseError();
+  // Names are never reused, and a process listens before others can see its name.
+  if (found === 'stale') await unlink(join(lockDirectory.directory, name)).catch(() => undefined);
 }
 
-function ask(path: string, { isFirst }: { isFirst: boolean }): Promise<'somebody' | 'nobody' | 'left'> {
+function askSocket(path: string, { isFirst }: { isFirst: boolean }): Promise<'running' | 'stale' | 'left'> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });
     let deadline: NodeJS.Timeout | undefined;
-    const end = (found: 'somebody' | 'nobody' | 'left') => {
+    const end = (found: 'running' | 'stale' | 'left') => {
       clearTimeout(deadline);
       socket.destroy();
       resolve(found);
     };
-    deadline = setTimeout(() => end('somebody'), DECISION_MS);
+    deadline = setTimeout(() => end('running'), DECISION_MS);
     socket
       .once('connect', () => {
-        if (!isFirst) end('somebody');
+        if (!isFirst) end('running');
       })
-      .once('data', () => end('somebody'))
+      .once('data', () => end('running'))
       .once('close', () => end('left'))
       .once('error', (error) => {
-        if (isErrno(error, 'ECONNREFUSED') || isErrno(error, 'ENOENT')) end('nobody');
-        // As many wait there as the system keeps.
-        else if (isErrno(error, 'EAGAIN')) end('somebody');
+        if (isErrno(error, 'ECONNREFUSED') || isErrno(error, 'ENOENT')) end('stale');
+        // The backlog of the socket is full.
+        else if (isErrno(error, 'EAGAIN')) end('running');
         else if (isErrno(error, 'ECONNRESET') || isErrno(error, 'EPIPE')) end('left');
         else {
           clearTimeout(deadline);

@@ -7,15 +7,15 @@ export function pathPrefixOf(url: string): string {
   return pathname === '/' ? '' : pathname.replace(/\/$/, '');
 }
 
-/** How long connections take to be made, and how long they are used. */
+/** How long connections may take to open, and how long they are used. */
 export interface ConnectionTimeouts {
   readonly connectMs: number;
   readonly upstreamKeepAliveMs: number;
-  /** The age at which a connection to a name takes no further request: the name may mean another address by then. */
+  /** The age at which a connection to a name takes no further request: the name may have another address by then. */
   readonly nameTtlMs: number;
 }
 
-/** Creates the connections of the gateway's own probes to the origin of a url. Whoever probes has a deadline. */
+/** Creates the connections for the gateway's own probes to the origin of a url. Each probe has its own deadline. */
 export function createProbeConnections(
   { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
   { connectMs, upstreamKeepAliveMs, nameTtlMs }: ConnectionTimeouts,

@@ -1,6 +1,6 @@
 import type { Replica } from './replica.ts';
 
-/** One unit of `inflight` on a replica, which has counted it; given back exactly once, however often it is disposed. */
+/** One unit of `inflight` on a replica, already counted. Released once, however often it is disposed. */
 export class Lease implements Disposable {
   readonly replica: Replica;
   #isHeld = true;

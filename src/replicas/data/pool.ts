@@ -1,101 +1,102 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Topology } from '../control/topology.ts';
+import type { PoolSnapshot } from '../pool-snapshot.ts';
+import { groupByModel } from '../replicas-by-model.ts';
 import { POLICIES } from '../routing/policies.ts';
-import { PrefixHeat } from '../routing/prefix-heat.ts';
-import type { HealthSettings } from '../shared/health-board.ts';
+import { PrefixPopularity } from '../routing/prefix-popularity.ts';
+import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
+import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
-import { Replica, type ReplicaSurroundings } from './replica.ts';
-import { type Asked, Rotation } from './rotation.ts';
-import { toServingSets } from './serving-sets.ts';
-import { type Wait, WaitingLine } from './waiting-line.ts';
+import { Replica, type ReplicaCollaborators } from './replica.ts';
+import { type PickContext, Rotation } from './rotation.ts';
+import { type Wait, WaitQueue } from './wait-queue.ts';
 
-/** What a pool is given. */
-export interface PoolSurroundings extends ReplicaSurroundings {
+export interface PoolSettings {
   readonly policy: keyof typeof POLICIES;
   /** Requests that may wait for a replica with room, in all threads. */
   readonly queueCapacity: number;
-  /** Whether replicas that fail are tried last. */
   readonly health: HealthSettings;
+  readonly timeouts: ConnectionTimeouts;
 }
 
-/** The replicas as one thread serves them: whose turn it is, and the leases on them. Empty before a topology. */
+/** The replicas as one thread serves them. Empty until the first snapshot is applied. */
 export class ReplicaPool {
-  #with: PoolSurroundings;
-  readonly #line: WaitingLine;
-  #topology: Topology = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
+  #settings: PoolSettings;
+  readonly #collaborators: ReplicaCollaborators;
+  readonly #waitQueue: WaitQueue;
+  #snapshot: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
-  /** One rotation a known model. Unknown names share the one behind `#rotationOfUnknown`: bounded. */
+  /** One rotation for each known model. Unknown names share `#rotationOfUnknown`, so that they cost no memory. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
 
-  constructor(surroundings: PoolSurroundings) {
-    const { shared, worker, health } = surroundings;
-    this.#with = surroundings;
-    shared.health.configure(health);
-    this.#line = new WaitingLine({
-      ...{ board: shared.waiting, worker },
+  constructor(settings: PoolSettings, collaborators: ReplicaCollaborators) {
+    const { shared, worker } = collaborators;
+    this.#settings = settings;
+    this.#collaborators = collaborators;
+    shared.health.configure(settings.health);
+    this.#waitQueue = new WaitQueue({
+      ...{ table: shared.waiting, worker },
       rotationOf: (model) => this.#rotationOf(model),
-      acquireFrom: (rotation, asked) => this.#acquireFrom(rotation, asked),
+      acquireFrom: (rotation, context) => this.#acquireFrom(rotation, context),
     });
     this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
     this.#rotationOfAll = this.#toRotationOfAll([]);
   }
 
   /**
-   * Takes over which replicas there are and what they serve. Replicas that stay keep their connections, those that
-   * went finish what they have in flight; turns go on from where they were.
+   * Takes over which replicas there are and what they serve. Replicas that stay keep their connections; removed ones
+   * finish their requests. Cursors keep their positions.
    */
-  apply(topology: Topology): void {
-    this.#topology = topology;
-    const { replicas: facts, cursors } = topology;
+  apply(snapshot: PoolSnapshot): void {
+    this.#snapshot = snapshot;
     const previous = this.#bySlot;
-    const replicas = facts.map((replicaFacts) => {
-      const known = previous.get(replicaFacts.slot);
-      known?.update(replicaFacts);
-      return known ?? new Replica(replicaFacts, this.#with);
+    const replicas = snapshot.replicas.map((replicaSnapshot) => {
+      const known = previous.get(replicaSnapshot.slot);
+      known?.update(replicaSnapshot);
+      return known ?? new Replica(replicaSnapshot, this.#settings.timeouts, this.#collaborators);
     });
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
-    const { byModel, ofUnknown } = toServingSets(replicas);
+    const { byModel, ofUnknown } = groupByModel(replicas);
     const present = this.#rotations;
     this.#rotations = new Map(
-      [...cursors].map(([model, cursor]) => [
+      [...snapshot.cursors].map(([model, cursor]) => [
         model,
         this.#toRotation(byModel.get(model) ?? [], cursor, present.get(model)),
       ]),
     );
     this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels, this.#rotationOfUnknown);
     this.#rotationOfAll = this.#toRotationOfAll(replicas);
-    this.#line.regroup();
+    this.#waitQueue.regroup();
   }
 
-  /** Chooses, queues and connects in another way from now on. */
-  configure(settings: Pick<PoolSurroundings, 'policy' | 'queueCapacity' | 'health' | 'timeouts'>): void {
+  /** Uses these settings from now on. */
+  configure(settings: PoolSettings): void {
     const { timeouts, health } = settings;
-    this.#with.shared.health.configure(health);
-    const areSameTimeouts = isDeepStrictEqual(timeouts, this.#with.timeouts);
-    this.#with = { ...this.#with, ...settings };
+    const areSameTimeouts = isDeepStrictEqual(timeouts, this.#settings.timeouts);
+    this.#settings = settings;
+    this.#collaborators.shared.health.configure(health);
     if (!areSameTimeouts) for (const replica of this.#bySlot.values()) replica.reconnect(timeouts);
-    this.apply(this.#topology);
+    this.apply(this.#snapshot);
   }
 
-  /** Whether the prefix hashes of a request must be known before its replica is chosen. */
+  /** Whether `acquire` needs the prefix key of a request. */
   get choosesByPrefix(): boolean {
-    return this.#with.policy === 'prefix_affinity';
+    return this.#settings.policy === 'prefix_affinity';
   }
 
-  /** What stands for the beginning of a request's text in the choice. To be asked once a request: it is counted. */
+  /** The key that stands for the beginning of a request's text. Call it once for each request: it counts them. */
   prefixKeyOf(model: string, prefixHashes: readonly string[]): number | null {
-    const { heat, candidates } = this.#rotationOf(model);
-    return heat.keyOf(prefixHashes, candidates.length);
+    const { popularity, candidates } = this.#rotationOf(model);
+    return popularity.keyOf(prefixHashes, candidates.length);
   }
 
   /**
-   * A lease on a replica that serves `model`, is not drained and was not tried. `busy`: there are such replicas, all at
-   * their `max_inflight`; then `waitFor` one of them.
+   * A lease on a replica that serves `model`, is not drained and was not tried. `busy`: all such replicas are at their
+   * `max_inflight`, so `waitFor` one of them.
    */
   acquire(
     model: string,
@@ -105,19 +106,15 @@ export class ReplicaPool {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
   }
 
-  /** Waits in line for a lease, for so long at most. `overloaded`: as many wait as may. */
-  waitFor(
-    model: string,
-    asked: { readonly tried: ReadonlySet<Replica>; readonly prefixKey: number | null },
-    timeoutMs: number,
-  ): Wait | 'overloaded' {
-    return this.#line.wait(model, asked, { capacity: this.#with.queueCapacity, timeoutMs });
+  /** Waits for a lease, at most `timeoutMs`. `overloaded`: the wait queue is full. */
+  waitFor(model: string, context: Omit<PickContext, 'ticket'>, timeoutMs: number): Wait | 'overloaded' {
+    return this.#waitQueue.wait(model, context, { capacity: this.#settings.queueCapacity, timeoutMs });
   }
 
-  /** A lease on the next replica in turn, whatever it serves: for GET /v1/models. No limit holds for it. */
+  /** A lease on the next replica, whatever it serves: for GET /v1/models. `max_inflight` does not hold for it. */
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
-    const taken = this.#rotationOfAll.takeTurn({ tried, prefixKey: null, ticket: null });
-    return taken === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(taken);
+    const picked = this.#rotationOfAll.pick({ tried, prefixKey: null, ticket: null });
+    return picked === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(picked);
   }
 
   /** Destroys every connection to every replica. */
@@ -125,33 +122,33 @@ export class ReplicaPool {
     for (const replica of this.#bySlot.values()) replica.upstream.destroy();
   }
 
-  #acquireFrom(rotation: Rotation, asked: Asked): Lease | NoLease | 'busy' {
-    const taken = rotation.takeTurn(asked);
-    if (taken !== null) return new Lease(taken);
-    return rotation.hasUntried(asked.tried) ? 'busy' : this.#whyNone(rotation, asked.tried);
+  #acquireFrom(rotation: Rotation, context: PickContext): Lease | NoLease | 'busy' {
+    const picked = rotation.pick(context);
+    if (picked !== null) return new Lease(picked);
+    return rotation.hasUntried(context.tried) ? 'busy' : this.#whyNone(rotation, context.tried);
   }
 
   #whyNone({ candidates }: Rotation, tried: ReadonlySet<Replica>): NoLease {
     if (candidates.length > 0) return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
-    // A model that nobody serves may be served by those whose name is not resolved yet.
-    return this.#topology.isComplete ? 'model_not_found' : 'no_replica_reachable';
+    // Replicas behind a name that is not resolved yet may serve the model.
+    return this.#snapshot.isComplete ? 'model_not_found' : 'no_replica_reachable';
   }
 
   #rotationOf(model: string): Rotation {
     return this.#rotations.get(model) ?? this.#rotationOfUnknown;
   }
 
-  /** What is popular outlives a change of who serves the model. */
+  /** The popularity of prefixes is kept when other replicas serve the model. */
   #toRotation(candidates: readonly Replica[], cursor: number, previous: Rotation | undefined): Rotation {
-    const { policy, shared } = this.#with;
-    const heat = previous?.heat ?? new PrefixHeat();
-    return new Rotation(candidates, { cursor, heat, choose: POLICIES[policy], isLimited: true }, shared);
+    const popularity = previous?.popularity ?? new PrefixPopularity();
+    const settings = { cursor, popularity, policy: POLICIES[this.#settings.policy], isLimited: true };
+    return new Rotation(candidates, settings, this.#collaborators.shared);
   }
 
-  /** The model listing goes by turns, whatever requests go by. */
+  /** The model listing uses round robin, whatever the policy for requests. */
   #toRotationOfAll(replicas: readonly Replica[]): Rotation {
-    const choose = POLICIES.round_robin;
-    const settings = { cursor: CURSORS.all, heat: new PrefixHeat(), choose, isLimited: false };
-    return new Rotation(replicas, settings, this.#with.shared);
+    const policy = POLICIES.round_robin;
+    const settings = { cursor: CURSORS.all, popularity: new PrefixPopularity(), policy, isLimited: false };
+    return new Rotation(replicas, settings, this.#collaborators.shared);
   }
 }

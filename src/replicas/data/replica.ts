@@ -4,181 +4,213 @@ import type { DeadlineClock } from '../../http/deadline-clock.ts';
 import type { SharedReads } from '../../http/shared-reads.ts';
 import type { UpstreamConnection } from '../../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../../http/upstream-connections.ts';
-import { type HealthLog, logFailing, logOk } from '../control/health-log.ts';
-import type { TopologyReplica } from '../control/topology.ts';
+import type { ReplicaSnapshot } from '../pool-snapshot.ts';
+import { type HealthLog, logFailing, logOk } from '../shared/health-table.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { createUpstreamConnections } from './upstream.ts';
 
-/** What every replica of a pool is given. */
-export interface ReplicaSurroundings {
+/** What every replica of a pool works with. */
+export interface ReplicaCollaborators {
   readonly shared: SharedState;
-  /** The worker that this thread is: the row in which its requests in flight are counted. */
+  /** This thread's worker, for which its requests in flight are counted. */
   readonly worker: number;
-  readonly timeouts: ConnectionTimeouts;
   readonly clock: DeadlineClock;
   readonly sharedReads: SharedReads;
   readonly log: HealthLog;
-  /** Told of a defect of ours that ended a connection. */
+  /** Called with a defect of the gateway that ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
 
 /**
- * One inference server as the proxy sees it: what is configured and known of it, the flags that all threads share,
- * and the connections of this one. Whoever sends to it holds a lease of the pool.
+ * One inference server as the proxy sees it: what is configured and known of it, the state that all threads share, and
+ * the connections of this thread. Only the holder of a lease may send to it.
  */
 export class Replica {
   readonly slot: number;
-  /** 32 bits of its name's digest: the same in every thread and gateway. */
+  /** 32 bits of the digest of its name: the same in every thread and gateway. */
   readonly seed: number;
   /** Path prefix of the configured url, without a trailing slash; often empty. */
   readonly pathPrefix: string;
-  /** What the Host field of requests says. */
+  /** The Host field of requests to it. */
   readonly hostField: string;
-  /** Whether it is known to take include_usage: its engine does, or it has streamed with it. */
-  acceptsIncludeUsage = false;
-  readonly #with: ReplicaSurroundings;
-  #facts: TopologyReplica;
+  readonly #collaborators: ReplicaCollaborators;
+  #snapshot: ReplicaSnapshot;
   #upstream: UpstreamConnections;
   #isRetired = false;
-  readonly #fingerprints = new WeakMap<UpstreamConnection, { text: Buffer | null }>();
+  #acceptsIncludeUsage = false;
+  readonly #fingerprints = new WeakMap<UpstreamConnection, Fingerprint>();
 
-  constructor(facts: TopologyReplica, surroundings: ReplicaSurroundings) {
-    this.slot = facts.slot;
-    this.seed = hash('sha256', facts.config.name, 'buffer').readInt32BE();
-    this.pathPrefix = pathPrefixOf(facts.config.url);
-    this.hostField = new URL(facts.config.url).host;
-    this.#upstream = createUpstreamConnections(facts.config, surroundings);
-    this.#facts = facts;
-    this.#with = surroundings;
+  constructor(snapshot: ReplicaSnapshot, timeouts: ConnectionTimeouts, collaborators: ReplicaCollaborators) {
+    this.slot = snapshot.slot;
+    this.seed = hash('sha256', snapshot.config.name, 'buffer').readInt32BE();
+    this.pathPrefix = pathPrefixOf(snapshot.config.url);
+    this.hostField = new URL(snapshot.config.url).host;
+    this.#upstream = createUpstreamConnections(snapshot.config, { ...collaborators, timeouts });
+    this.#snapshot = snapshot;
+    this.#collaborators = collaborators;
   }
 
   get name(): string {
-    return this.#facts.config.name;
+    return this.#snapshot.config.name;
   }
 
   get config(): ReplicaConfig {
-    return this.#facts.config;
+    return this.#snapshot.config;
   }
 
-  /** Null while the list is not known. */
+  /** Null while its model list is unknown. */
   get models(): readonly string[] | null {
-    return this.#facts.knowledge.models;
+    return this.#snapshot.knowledge.models;
   }
 
-  /** The engine whose wire habits apply; `openai` while it is not known. */
+  /** The engine, which decides details of the wire format; `openai` while it is unknown. */
   get engine(): Engine {
-    return this.#facts.knowledge.engine ?? 'openai';
+    return this.#snapshot.knowledge.engine ?? 'openai';
   }
 
-  /** The engine's release, where its habits depend on it; null while it is not known. */
+  /** The engine's release, where the wire format depends on it; null while it is unknown. */
   get engineVersion(): string | null {
-    return this.#facts.knowledge.engineVersion;
+    return this.#snapshot.knowledge.engineVersion;
   }
 
-  /** Requests in flight on it, of all threads. */
+  /** Requests in flight, of all threads. */
   get inflight(): number {
-    return this.#with.shared.inflightOf(this.slot);
+    return this.#collaborators.shared.inflightOf(this.slot);
   }
 
   /** Whether it takes no new requests. Read again in the tick that writes one. */
   get isDrained(): boolean {
-    return this.#with.shared.isDrained(this.slot);
+    return this.#collaborators.shared.isDrained(this.slot);
   }
 
-  /** Whether it is tried only when none of the others can be. */
+  /** Whether it fails, and so is tried only when no other candidate can be. */
   get isFailing(): boolean {
-    return this.#with.shared.health.isFailing(this.slot);
+    return this.#collaborators.shared.health.isFailing(this.slot);
   }
 
-  /** Whether it fails, and the present request is to find out whether it still does. */
+  /** Whether it fails and the present request must find out whether it still does. */
   claimRetry(): boolean {
-    return this.#with.shared.health.claimRetry(this.slot);
+    return this.#collaborators.shared.health.claimRetry(this.slot);
   }
 
-  /** Notes that a request could not connect to it. */
-  noteRefused(why: 'unreachable' | 'loading' = 'unreachable'): void {
-    this.#with.shared.noteReachability(this.slot, why);
-    if (this.#with.shared.health.noteRefused(this.slot)) logFailing(this.#with.log, this.name, 'connections');
+  /** Notes that a request could not connect, or that the engine was still loading its model. */
+  noteRefused(reachability: 'unreachable' | 'loading' = 'unreachable'): void {
+    const { shared, log } = this.#collaborators;
+    shared.noteReachability(this.slot, reachability);
+    if (shared.health.noteRefused(this.slot)) logFailing(log, this.name, 'connections');
   }
 
   /** Notes that it began a response. */
   noteAnswered(): void {
-    this.#with.shared.noteReachability(this.slot, 'reachable');
-    if (this.#with.shared.health.noteAnswered(this.slot)) logOk(this.#with.log, this.name);
+    const { shared, log } = this.#collaborators;
+    shared.noteReachability(this.slot, 'reachable');
+    if (shared.health.noteAnswered(this.slot)) logOk(log, this.name);
   }
 
-  /**
-   * The replica answered 400 or 422 to `stream_options` and took the request without it, or compresses its
-   * streams: usage is not asked for in the name of clients who do not ask.
-   */
+  /** Whether it has streamed a response to a request with `include_usage`, on this thread. */
+  get acceptsIncludeUsage(): boolean {
+    return this.#acceptsIncludeUsage;
+  }
+
+  /** Whether the gateway must not add `include_usage` to requests of clients that do not ask for usage. */
   get refusesIncludeUsage(): boolean {
-    return this.#with.shared.refusesIncludeUsage(this.slot);
+    return this.#collaborators.shared.refusesIncludeUsage(this.slot);
   }
 
-  set refusesIncludeUsage(refuses: boolean) {
-    this.#with.shared.setRefusesIncludeUsage(this.slot, refuses);
+  /** Notes that it streams a response to a request with `include_usage`. */
+  noteUsageAccepted(): void {
+    this.#acceptsIncludeUsage = true;
+  }
+
+  /** Notes that it answered 400 or 422 to `stream_options`, and served the same request without it. */
+  noteUsageRefused(): void {
+    this.#collaborators.shared.noteUsageRefused(this.slot);
+  }
+
+  /** Notes that it compresses a stream although it was asked not to: an added usage chunk cannot be removed. */
+  noteStreamCompressed(): void {
+    this.#collaborators.shared.noteUsageRefused(this.slot);
   }
 
   /**
-   * The `system_fingerprint` member that came on this connection last, as it was written. A connection ends in one
-   * process, which has one fingerprint; the next may end in its successor.
+   * The fingerprint that came on this connection. A connection ends in one server process, which has one fingerprint;
+   * the next connection may end in its successor.
    */
-  fingerprintOf(connection: UpstreamConnection): { text: Buffer | null } {
+  fingerprintOf(connection: UpstreamConnection): Fingerprint {
     let fingerprint = this.#fingerprints.get(connection);
     if (fingerprint === undefined) {
-      fingerprint = { text: null };
+      fingerprint = new Fingerprint();
       this.#fingerprints.set(connection, fingerprint);
     }
     return fingerprint;
   }
 
-  /** The connections of this thread to it. */
+  /** This thread's connections to it. */
   get upstream(): UpstreamConnections {
     return this.#upstream;
   }
 
-  /** Takes over what a later topology says of it. */
-  update(facts: TopologyReplica): void {
-    this.#facts = facts;
+  /** Takes over a later snapshot of it. */
+  update(snapshot: ReplicaSnapshot): void {
+    this.#snapshot = snapshot;
   }
 
-  /** From now on requests go on connections of other time-outs; those under way go on as they are. */
+  /** Sends new requests on new connections with these timeouts. Requests in flight keep theirs. */
   reconnect(timeouts: ConnectionTimeouts): void {
     this.#upstream.retire();
-    this.#upstream = createUpstreamConnections(this.#facts.config, { ...this.#with, timeouts });
+    this.#upstream = createUpstreamConnections(this.config, { ...this.#collaborators, timeouts });
   }
 
-  /** It is not among the replicas any more: its connections are closed when nothing of this thread is in flight. */
+  /** Notes that it was removed. Closes its connections once this thread has no request in flight on it. */
   retire(): void {
-    const { shared, worker } = this.#with;
+    const { shared, worker } = this.#collaborators;
     this.#isRetired = true;
     if (shared.inflightOfWorker(worker, this.slot) === 0) this.#upstream.destroy();
   }
 
   /**
-   * Whether a request may be sent to it: it is below its `max_inflight`, and nobody waits for it who came before this
-   * ticket. Null: a request that has not waited.
+   * Whether it is below its `max_inflight` and no request with an earlier ticket waits for it. Null: the request has
+   * not waited.
    */
   hasRoomFor(ticket: number | null): boolean {
     const { maxInflight } = this.config;
     if (maxInflight === null) return true;
-    return this.inflight < maxInflight && !this.#with.shared.waiting.isAwaited(this.slot, ticket);
+    const { waiting } = this.#collaborators.shared;
+    return this.inflight < maxInflight && !waiting.hasEarlierWaiter(this.slot, ticket);
   }
 
-  /** Counts one request more in flight, unless that would be more than its `max_inflight`: then answers false. */
+  /** Counts a request in flight and returns true, or returns false if it is at its `max_inflight`. */
   tryBegin(): boolean {
-    return this.#with.shared.beginInflight(this.#with.worker, this.slot, this.config.maxInflight);
+    const { shared, worker } = this.#collaborators;
+    return shared.beginInflight(worker, this.slot, this.config.maxInflight);
   }
 
-  /** Counts one request more in flight, however many there are. */
+  /** Counts a request in flight, whatever its `max_inflight`. */
   begin(): void {
-    this.#with.shared.beginInflight(this.#with.worker, this.slot, null);
+    const { shared, worker } = this.#collaborators;
+    shared.beginInflight(worker, this.slot, null);
   }
 
-  /** Counts one request less in flight. */
+  /** Counts a request that ended. */
   finish(): void {
-    const rest = this.#with.shared.endInflight(this.#with.worker, this.slot);
+    const { shared, worker } = this.#collaborators;
+    const rest = shared.endInflight(worker, this.slot);
     if (rest === 0 && this.#isRetired) this.#upstream.destroy();
+  }
+}
+
+/** The `system_fingerprint` member that a server process sends in every stream, key included, as it was written. */
+export class Fingerprint {
+  #text: Buffer | null = null;
+
+  /** Null until a stream has shown it. */
+  get text(): Buffer | null {
+    return this.#text;
+  }
+
+  /** Notes what a stream has shown; the bytes are copied. */
+  note(text: Buffer): void {
+    if (!this.#text?.equals(text)) this.#text = Buffer.from(text);
   }
 }

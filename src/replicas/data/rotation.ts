@@ -1,141 +1,135 @@
-import type { Candidates } from '../routing/candidates.ts';
-import { Circle } from '../routing/circle.ts';
-import type { Choose } from '../routing/policies.ts';
-import type { PrefixHeat } from '../routing/prefix-heat.ts';
-import { nextInTurn } from '../routing/round-robin.ts';
+import { CandidateSet, type Candidates } from '../routing/candidate-set.ts';
+import type { RoutingPolicy } from '../routing/policies.ts';
+import type { PrefixPopularity } from '../routing/prefix-popularity.ts';
+import { roundRobin } from '../routing/round-robin.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import type { Replica } from './replica.ts';
 
-/** What a request brings to the choice of its replica. */
-export interface Asked {
-  /** The replicas that were tried for it in vain. */
+/** What the choice of a replica depends on, besides the replicas. */
+export interface PickContext {
+  /** The replicas that have failed this request. */
   readonly tried: ReadonlySet<Replica>;
-  /** What stands for the beginning of its text, where that counts; else null. */
+  /** Stands for the beginning of the request's text; null where the policy does not use it. */
   readonly prefixKey: number | null;
-  /** Its ticket if it waits for a replica with room; else null. */
+  /** The request's ticket if it waits for a replica with room; else null. */
   readonly ticket: number | null;
 }
 
-/** How a rotation chooses. */
 export interface RotationSettings {
   /** Its cursor in shared memory. */
   readonly cursor: number;
-  readonly choose: Choose;
-  readonly heat: PrefixHeat;
-  /** Whether `max_inflight` holds for what goes by it. */
+  readonly policy: RoutingPolicy;
+  readonly popularity: PrefixPopularity;
+  /** Whether `max_inflight` holds for its requests. */
   readonly isLimited: boolean;
 }
 
-/** The undrained candidates, as they stood at a version of the shared state. */
-interface Standing {
+/** The undrained candidates at one version of the shared state. */
+interface Eligible {
   readonly version: number;
-  readonly ok: Circle;
-  /** Tried when none of the others can be. */
-  readonly failing: Circle;
+  readonly ok: CandidateSet;
+  /** Tried when no other can be. */
+  readonly failing: CandidateSet;
 }
 
 /**
- * The turns of one model: its candidates in configured order and one cursor that all threads share, left after the
- * replica that was taken last. A replica that is skipped (drained, or refused this request) costs nobody a turn.
+ * The candidates for one model in configured order, and the cursor that all threads share. The cursor is left after the
+ * last replica picked, so that one that is skipped, because it is drained or was tried, does not move the others.
  */
 export class Rotation {
   readonly candidates: readonly Replica[];
-  /** Which prefixes of its requests are popular. */
-  readonly heat: PrefixHeat;
-  readonly #cursor: number;
-  readonly #choose: Choose;
-  readonly #isLimited: boolean;
+  readonly popularity: PrefixPopularity;
+  readonly #settings: RotationSettings;
   readonly #shared: SharedState;
-  /** Those that are not drained: choosing costs the same however many are. Derived again when that has changed. */
-  #standing: Standing | null = null;
+  /** Derived again when drains or health have changed, so that a pick costs the same however many are drained. */
+  #eligible: Eligible | null = null;
 
   constructor(candidates: readonly Replica[], settings: RotationSettings, shared: SharedState) {
     this.candidates = candidates;
-    this.heat = settings.heat;
-    this.#cursor = settings.cursor;
-    this.#choose = settings.choose;
-    this.#isLimited = settings.isLimited;
+    this.popularity = settings.popularity;
+    this.#settings = settings;
     this.#shared = shared;
   }
 
   /**
-   * Chooses a candidate that is neither drained, tried nor at its `max_inflight`, moves the cursor behind it and counts
-   * a request in flight on it. Null if there is none, or those have the right of way who have waited for longer.
+   * Picks a candidate that is not drained, not tried and not at its `max_inflight`, moves the cursor past it and counts
+   * a request in flight on it. Null if there is none, or if requests that have waited longer come first.
    */
-  takeTurn(asked: Asked): Replica | null {
-    const candidates = new OpenCandidates(this.candidates, asked, this.#isLimited);
+  pick(context: PickContext): Replica | null {
+    const { cursor, policy, isLimited } = this.#settings;
+    const candidates = new OpenCandidates(this.candidates, context, isLimited);
     for (;;) {
-      const { ok, failing } = this.#deriveStanding();
+      const { ok, failing } = this.#deriveEligible();
       const retried = failing.size === 0 ? null : this.#claimRetry(failing, candidates);
       if (retried !== null && this.#begin(retried)) return retried;
-      const turn = this.#shared.cursorAt(this.#cursor);
-      const place =
-        this.#choose(ok, turn, candidates, asked.prefixKey) ?? nextInTurn(failing, turn, candidates);
-      const replica = place === null ? undefined : this.candidates[place];
-      if (place === null || replica === undefined) return null;
-      const next = (place + 1) % this.candidates.length;
-      // Another thread may have taken this very turn: then it is the next one's.
-      if (this.#shared.moveCursor(this.#cursor, turn, next) && this.#begin(replica)) return replica;
+      const start = this.#shared.cursorAt(cursor);
+      const index =
+        policy(ok, start, candidates, context.prefixKey) ?? roundRobin(failing, start, candidates);
+      const replica = index === null ? undefined : this.candidates[index];
+      if (index === null || replica === undefined) return null;
+      const next = (index + 1) % this.candidates.length;
+      // If another thread has moved the cursor, pick again.
+      if (this.#shared.moveCursor(cursor, start, next) && this.#begin(replica)) return replica;
     }
   }
 
-  /** A failing candidate that this request is to try, beside all turns: see `HealthBoard.claimRetry`. */
-  #claimRetry(failing: Circle, candidates: OpenCandidates): Replica | null {
-    const isOpen = (place: number) =>
-      candidates.isOpen(place) && this.candidates[place]?.claimRetry() === true;
-    const place = nextInTurn(failing, 0, { isOpen });
-    return place === null ? null : (this.candidates[place] ?? null);
+  /** A failing candidate that this request must try, without moving the cursor: see `HealthTable.claimRetry`. */
+  #claimRetry(failing: CandidateSet, candidates: OpenCandidates): Replica | null {
+    const isOpen = (index: number) =>
+      candidates.isOpen(index) && this.candidates[index]?.claimRetry() === true;
+    const index = roundRobin(failing, 0, { isOpen });
+    return index === null ? null : (this.candidates[index] ?? null);
   }
 
-  /** Counts a request in flight. False: another thread has taken the last place. */
+  /** Counts a request in flight. False: another thread took the last unit of its `max_inflight`. */
   #begin(replica: Replica): boolean {
-    if (this.#isLimited) return replica.tryBegin();
+    if (this.#settings.isLimited) return replica.tryBegin();
     replica.begin();
     return true;
   }
 
-  /** Whether there is a candidate that is neither drained nor tried, whatever it has in flight. */
+  /** Whether a candidate is neither drained nor tried, whatever it has in flight. */
   hasUntried(tried: ReadonlySet<Replica>): boolean {
     return this.candidates.some((replica) => !replica.isDrained && !tried.has(replica));
   }
 
-  #deriveStanding(): Standing {
-    const version = this.#shared.standingVersion;
-    if (this.#standing?.version === version) return this.#standing;
+  #deriveEligible(): Eligible {
+    const version = this.#shared.eligibilityVersion;
+    if (this.#eligible?.version === version) return this.#eligible;
     const { candidates } = this;
-    const circleOf = (isFailing: boolean) =>
-      new Circle(candidates.length, (place) => {
-        const replica = candidates[place];
+    const undrained = (isFailing: boolean) =>
+      new CandidateSet(candidates.length, (index) => {
+        const replica = candidates[index];
         return replica?.isDrained === false && replica.isFailing === isFailing;
       });
-    this.#standing = { version, ok: circleOf(false), failing: circleOf(true) };
-    return this.#standing;
+    this.#eligible = { version, ok: undrained(false), failing: undrained(true) };
+    return this.#eligible;
   }
 }
 
 /** The candidates as one request sees them. */
 class OpenCandidates implements Candidates {
   readonly #replicas: readonly Replica[];
-  readonly #asked: Asked;
+  readonly #context: PickContext;
   readonly #isLimited: boolean;
 
-  constructor(replicas: readonly Replica[], asked: Asked, isLimited: boolean) {
+  constructor(replicas: readonly Replica[], context: PickContext, isLimited: boolean) {
     this.#replicas = replicas;
-    this.#asked = asked;
+    this.#context = context;
     this.#isLimited = isLimited;
   }
 
-  isOpen(place: number): boolean {
-    const replica = this.#replicas[place];
-    if (replica === undefined || this.#asked.tried.has(replica)) return false;
-    return !this.#isLimited || replica.hasRoomFor(this.#asked.ticket);
+  isOpen(index: number): boolean {
+    const replica = this.#replicas[index];
+    if (replica === undefined || this.#context.tried.has(replica)) return false;
+    return !this.#isLimited || replica.hasRoomFor(this.#context.ticket);
   }
 
-  inflightAt(place: number): number {
-    return this.#replicas[place]?.inflight ?? 0;
+  inflightAt(index: number): number {
+    return this.#replicas[index]?.inflight ?? 0;
   }
 
-  seedAt(place: number): number {
-    return this.#replicas[place]?.seed ?? 0;
+  seedAt(index: number): number {
+    return this.#replicas[index]?.seed ?? 0;
   }
 }

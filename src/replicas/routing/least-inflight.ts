@@ -1,25 +1,24 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 
 /**
- * The open candidate of the circle with the fewest requests in flight; of several, the one whose turn comes first
- * from `turn` on. Null if none is open. Looks at every candidate.
+ * The open member of the set with the fewest requests in flight; of several, the first from `start` on. Null if none is
+ * open. Looks at every member.
  */
 export function leastInflight(
-  circle: Circle,
-  turn: number,
+  set: CandidateSet,
+  start: number,
   candidates: Pick<Candidates, 'isOpen' | 'inflightAt'>,
 ): number | null {
   let best: number | null = null;
   let fewest = Number.POSITIVE_INFINITY;
-  let place = circle.from(turn);
-  for (let seen = 0; seen < circle.size; seen++) {
-    const inflight = candidates.inflightAt(place);
-    if (inflight < fewest && candidates.isOpen(place)) {
-      best = place;
+  let index = set.from(start);
+  for (let seen = 0; seen < set.size; seen++) {
+    const inflight = candidates.inflightAt(index);
+    if (inflight < fewest && candidates.isOpen(index)) {
+      best = index;
       fewest = inflight;
     }
-    place = circle.after(place);
+    index = set.after(index);
   }
   return best;
 }

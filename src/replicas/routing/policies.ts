@@ -1,28 +1,27 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 import { leastInflight } from './least-inflight.ts';
 import { ownerOfPrefix } from './prefix-affinity.ts';
-import { nextInTurn } from './round-robin.ts';
+import { roundRobin } from './round-robin.ts';
 
 /**
- * Finds the place of the candidate that a request goes to; null if none in the circle is open.
+ * Chooses the candidate for a request: its index, or null if no member of the set is open.
  *
- * @param turn the place whose turn it is, which may lie beyond the last one
- * @param prefixKey what the request is sent by where prefixes count: see `PrefixHeat`
+ * @param start the index after the last choice; may be beyond the last candidate
+ * @param prefixKey stands for the beginning of the request's text: see `PrefixPopularity`
  */
-export type Choose = (
-  circle: Circle,
-  turn: number,
+export type RoutingPolicy = (
+  set: CandidateSet,
+  start: number,
   candidates: Candidates,
   prefixKey: number | null,
 ) => number | null;
 
-/** The values of `routing.policy`. Without a prefix that tells anything, a request goes where the least is in flight. */
+/** The values of `routing.policy`. A request without a prefix key goes where the fewest requests are in flight. */
 export const POLICIES = {
-  round_robin: nextInTurn,
+  round_robin: roundRobin,
   least_inflight: leastInflight,
-  prefix_affinity: (circle, turn, candidates, prefixKey) =>
+  prefix_affinity: (set, start, candidates, prefixKey) =>
     prefixKey === null
-      ? leastInflight(circle, turn, candidates)
-      : ownerOfPrefix(prefixKey, circle, turn, candidates),
-} as const satisfies Record<string, Choose>;
+      ? leastInflight(set, start, candidates)
+      : ownerOfPrefix(prefixKey, set, start, candidates),
+} as const satisfies Record<string, RoutingPolicy>;

@@ -1,19 +1,18 @@
-import type { Candidates } from './candidates.ts';
-import type { Circle } from './circle.ts';
+import type { CandidateSet, Candidates } from './candidate-set.ts';
 
 /**
- * The first open candidate of the circle whose turn it is from `turn` on; null if none is open. One step, and one
- * more for each candidate on the way that is not open.
+ * The first open member of the set from `start` on; null if none is open. Takes one step, and one more for each member
+ * on the way that is not open.
  */
-export function nextInTurn(
-  circle: Circle,
-  turn: number,
+export function roundRobin(
+  set: CandidateSet,
+  start: number,
   candidates: Pick<Candidates, 'isOpen'>,
 ): number | null {
-  let place = circle.from(turn);
-  for (let passed = 0; passed < circle.size; passed++) {
-    if (candidates.isOpen(place)) return place;
-    place = circle.after(place);
+  let index = set.from(start);
+  for (let passed = 0; passed < set.size; passed++) {
+    if (candidates.isOpen(index)) return index;
+    index = set.after(index);
   }
   return null;
 }

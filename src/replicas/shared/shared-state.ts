@@ -1,69 +1,70 @@
-import { tryAddOne } from '../control/try-add-one.ts';
 import { REACHABILITIES, type Reachability } from '../reachability.ts';
-import { HealthBoard, healthBoardBytes } from './health-board.ts';
-import { WaitingBoard, waitingBoardWords } from './waiting-board.ts';
+import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
+import { openTables, type SharedTable, sizeOfTables, tryIncrement } from './shared-table.ts';
+import { toWaitShapes, WaitTable } from './wait-table.ts';
 
-/** Replicas that can be known at one time, those included that are removed and still finish requests. */
+/** Replicas at one time, including removed ones that still finish requests. */
 export const MAX_REPLICAS = 4096;
 
-/** Turns that can be kept apart; see `CURSORS` and the registry, which hands them out by model. */
+/** Round-robin cursors. The registry's `CursorAllocator` assigns them to models. */
 export const MAX_CURSORS = 16_384;
 
-/** Cursors that are always there. */
+/** Cursors that always exist. */
 export const CURSORS = { all: 0, unknownModels: 1, firstOfModels: 2 } as const;
 
 const FLAG = { drained: 1 << 0, refusesIncludeUsage: 1 << 1 } as const;
 
-/** The memory itself, as it can be handed to another thread. */
+/** One row for each slot. */
+const REPLICA_COLUMNS = {
+  /** Bits of FLAG. */
+  flags: 'int32',
+  /** Requests in flight of all workers: the sum of `inflightByWorker`, so that one step can check and count. */
+  inflight: 'int32',
+  /** An index of REACHABILITIES. */
+  reachability: 'int32',
+} as const;
+
+/** The memory itself, which can be passed to another thread. */
 export interface SharedStateMemory {
   readonly buffer: SharedArrayBuffer;
   readonly workerCount: number;
 }
 
-/** Reserves the memory for so many workers, everything in it at zero. */
+/** Reserves the memory for so many workers, filled with zeros. */
 export function allocateSharedState(workerCount: number): SharedStateMemory {
-  return { buffer: new SharedArrayBuffer(layOut(workerCount).endBytes), workerCount };
+  return { buffer: new SharedArrayBuffer(sizeOfTables(toShapes(workerCount))), workerCount };
 }
 
 /**
- * What all threads of a gateway know of its replicas at the same moment: who is drained, what is in flight, whose
- * turn it is. A replica is a slot here. Every word is read and written with Atomics; nobody ever waits.
+ * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, waiting requests
+ * and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and written with Atomics;
+ * no thread ever blocks.
  *
- * In-flight requests are counted by worker, one row each: what a worker that died had in flight can be taken away.
+ * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
  */
 export class SharedState {
   readonly memory: SharedStateMemory;
-  readonly #flags: Int32Array;
-  readonly #standingVersion: Int32Array;
+  readonly #replicas: SharedTable<typeof REPLICA_COLUMNS>;
+  readonly #inflightByWorker: Int32Array;
   readonly #cursors: Int32Array;
-  /** Requests in flight by replica: the sum of the rows, to be read and reserved in one step. */
-  readonly #inflight: Int32Array;
-  readonly #inflightRows: readonly Int32Array[];
-  /** By replica: the place of what is known in REACHABILITIES. */
-  readonly #reachability: Int32Array;
-  /** Who fails. */
-  readonly health: HealthBoard;
-  /** Who waits for a replica that is at its `max_inflight`. */
-  readonly waiting: WaitingBoard;
+  readonly #eligibilityVersion: Int32Array;
+  readonly health: HealthTable;
+  readonly waiting: WaitTable;
 
   constructor(memory: SharedStateMemory) {
-    const { buffer, workerCount } = memory;
-    const layout = layOut(workerCount);
+    const tables = openTables(memory.buffer, toShapes(memory.workerCount));
     this.memory = memory;
-    this.#standingVersion = new Int32Array(buffer, layout.standingVersion, 1);
-    this.#flags = new Int32Array(buffer, layout.flags, MAX_REPLICAS);
-    this.#cursors = new Int32Array(buffer, layout.cursors, MAX_CURSORS);
-    this.#inflight = new Int32Array(buffer, layout.inflight, MAX_REPLICAS);
-    this.#inflightRows = layout.inflightRows.map((offset) => new Int32Array(buffer, offset, MAX_REPLICAS));
-    this.#reachability = new Int32Array(buffer, layout.reachability, MAX_REPLICAS);
-    this.health = new HealthBoard(buffer, layout.health, MAX_REPLICAS, () => this.#changeStanding());
-    const waitingWords = new Int32Array(buffer, layout.waiting, waitingBoardWords(workerCount, MAX_REPLICAS));
-    this.waiting = new WaitingBoard(waitingWords, workerCount, MAX_REPLICAS);
+    this.#replicas = tables.replicas;
+    this.#inflightByWorker = tables.inflightByWorker.inflight;
+    this.#cursors = tables.cursors.index;
+    this.#eligibilityVersion = tables.eligibility.version;
+    this.health = new HealthTable(tables.health, () => this.#changeEligibility());
+    this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
-  /** Changes with every drain and undrain, and when a replica begins or ceases to fail. */
-  get standingVersion(): number {
-    return Atomics.load(this.#standingVersion, 0);
+  /** Goes up with every drain and undrain, and when a replica begins or ceases to fail. */
+  get eligibilityVersion(): number {
+    return Atomics.load(this.#eligibilityVersion, 0);
   }
 
   isDrained(slot: number): boolean {
@@ -74,125 +75,120 @@ export class SharedState {
     this.#setFlag(slot, FLAG.drained, isDrained);
     this.health.forget(slot);
     this.noteReachability(slot, 'unknown');
-    this.#changeStanding();
-    this.waiting.ring();
+    this.#changeEligibility();
+    this.waiting.wake();
   }
 
-  /** Whether a replica answers, as far as requests and probes have shown. */
+  /** What requests and probes have shown. */
   reachabilityOf(slot: number): Reachability {
-    return REACHABILITIES[Atomics.load(this.#reachability, slot)] ?? 'unknown';
+    return REACHABILITIES[Atomics.load(this.#replicas.reachability, slot)] ?? 'unknown';
   }
 
-  /** Notes what a request or a probe has shown. Called for every answer: it writes what is new only. */
+  /** Notes what a request or a probe has shown. Called for every response, so it writes only what changed. */
   noteReachability(slot: number, reachability: Reachability): void {
-    const place = REACHABILITIES.indexOf(reachability);
-    if (Atomics.load(this.#reachability, slot) !== place) Atomics.store(this.#reachability, slot, place);
+    const cells = this.#replicas.reachability;
+    const index = REACHABILITIES.indexOf(reachability);
+    if (Atomics.load(cells, slot) !== index) Atomics.store(cells, slot, index);
   }
 
   refusesIncludeUsage(slot: number): boolean {
     return this.#hasFlag(slot, FLAG.refusesIncludeUsage);
   }
 
-  setRefusesIncludeUsage(slot: number, refuses: boolean): void {
-    this.#setFlag(slot, FLAG.refusesIncludeUsage, refuses);
+  noteUsageRefused(slot: number): void {
+    this.#setFlag(slot, FLAG.refusesIncludeUsage, true);
   }
 
-  /** Requests in flight on a replica, from all workers. */
+  /** Requests in flight on a replica, of all workers. */
   inflightOf(slot: number): number {
-    return Atomics.load(this.#inflight, slot);
+    return Atomics.load(this.#replicas.inflight, slot);
   }
 
-  /** Requests that a worker has in flight on a replica. */
+  /** Requests in flight on a replica, of one worker. */
   inflightOfWorker(worker: number, slot: number): number {
-    return Atomics.load(this.#rowOf(worker), slot);
+    return Atomics.load(this.#inflightByWorker, rowOf(worker, slot));
   }
 
   /**
-   * Counts one request more that a worker has in flight, unless there are so many already: then answers false. The sum
-   * is counted up before the row, and down after it: a worker that ends in between leaves one too many, never too few.
+   * Counts a request in flight and returns true, or returns false if `limit` requests are in flight already. The sum
+   * goes up before the worker's count and down after it: if the worker dies in between, the sum is one too high, never
+   * too low.
    */
   beginInflight(worker: number, slot: number, limit: number | null): boolean {
-    const row = this.#rowOf(worker);
-    if (limit === null) Atomics.add(this.#inflight, slot, 1);
-    else if (!tryAddOne(this.#inflight, slot, limit)) return false;
-    Atomics.add(row, slot, 1);
+    const { inflight } = this.#replicas;
+    if (limit === null) Atomics.add(inflight, slot, 1);
+    else if (!tryIncrement(inflight, slot, limit)) return false;
+    Atomics.add(this.#inflightByWorker, rowOf(worker, slot), 1);
     return true;
   }
 
-  /** Counts one request less that a worker has in flight; returns how many it has now. */
+  /** Counts a request that ended. Returns how many the worker still has in flight on the replica. */
   endInflight(worker: number, slot: number): number {
-    const rest = Atomics.sub(this.#rowOf(worker), slot, 1) - 1;
-    Atomics.sub(this.#inflight, slot, 1);
-    this.waiting.ring();
+    const rest = Atomics.sub(this.#inflightByWorker, rowOf(worker, slot), 1) - 1;
+    Atomics.sub(this.#replicas.inflight, slot, 1);
+    this.waiting.wake();
     return rest;
   }
 
-  /** Takes away what a worker that ended had in flight, and in line. */
+  /** Removes the requests of a worker that ended: those in flight and those that wait. */
   clearWorker(worker: number): void {
-    const row = this.#rowOf(worker);
-    for (let slot = 0; slot < row.length; slot++) {
-      Atomics.sub(this.#inflight, slot, Atomics.exchange(row, slot, 0));
+    for (let slot = 0; slot < MAX_REPLICAS; slot++) {
+      const count = Atomics.exchange(this.#inflightByWorker, rowOf(worker, slot), 0);
+      Atomics.sub(this.#replicas.inflight, slot, count);
     }
     this.waiting.clearWorker(worker);
   }
 
-  /** Makes a slot that no worker uses ready for another replica. */
+  /** Prepares a slot that no worker uses for another replica. */
   clearSlot(slot: number): void {
-    Atomics.store(this.#flags, slot, 0);
+    Atomics.store(this.#replicas.flags, slot, 0);
     this.health.forget(slot);
     this.noteReachability(slot, 'unknown');
-    Atomics.store(this.#inflight, slot, 0);
-    for (const row of this.#inflightRows) Atomics.store(row, slot, 0);
+    Atomics.store(this.#replicas.inflight, slot, 0);
+    for (let worker = 0; worker < this.memory.workerCount; worker++) {
+      Atomics.store(this.#inflightByWorker, rowOf(worker, slot), 0);
+    }
   }
 
-  /** The place in its rotation of the replica whose turn is next. */
+  /** The index of the candidate that is next. */
   cursorAt(cursor: number): number {
     return Atomics.load(this.#cursors, cursor);
   }
 
-  /** Moves a cursor, unless another thread has moved it from `from` in the meantime: then answers false. */
+  /** Moves a cursor and returns true, or returns false if another thread has moved it away from `from`. */
   moveCursor(cursor: number, from: number, to: number): boolean {
     return Atomics.compareExchange(this.#cursors, cursor, from, to) === from;
   }
 
-  #changeStanding(): void {
-    Atomics.add(this.#standingVersion, 0, 1);
-  }
-
-  #rowOf(worker: number): Int32Array {
-    const row = this.#inflightRows[worker];
-    if (row === undefined) throw new RangeError(`there is no worker ${worker}`);
-    return row;
+  #changeEligibility(): void {
+    Atomics.add(this.#eligibilityVersion, 0, 1);
   }
 
   #hasFlag(slot: number, flag: number): boolean {
-    return (Atomics.load(this.#flags, slot) & flag) !== 0;
+    return (Atomics.load(this.#replicas.flags, slot) & flag) !== 0;
   }
 
   #setFlag(slot: number, flag: number, isSet: boolean): void {
-    if (isSet) Atomics.or(this.#flags, slot, flag);
-    else Atomics.and(this.#flags, slot, ~flag);
+    if (isSet) Atomics.or(this.#replicas.flags, slot, flag);
+    else Atomics.and(this.#replicas.flags, slot, ~flag);
   }
 }
 
-/** Where each part begins, in bytes. The one place that knows the order. */
-function layOut(workerCount: number) {
-  let endBytes = 0;
-  const take = (words: number) => {
-    const offset = endBytes;
-    endBytes += words * Int32Array.BYTES_PER_ELEMENT;
-    return offset;
-  };
+/** The tables, in the order in which they lie in memory. */
+function toShapes(workerCount: number) {
   return {
-    // At a multiple of 8.
-    health: take(healthBoardBytes(MAX_REPLICAS) / Int32Array.BYTES_PER_ELEMENT),
-    standingVersion: take(1),
-    flags: take(MAX_REPLICAS),
-    cursors: take(MAX_CURSORS),
-    inflight: take(MAX_REPLICAS),
-    reachability: take(MAX_REPLICAS),
-    inflightRows: Array.from({ length: workerCount }, () => take(MAX_REPLICAS)),
-    waiting: take(waitingBoardWords(workerCount, MAX_REPLICAS)),
-    endBytes,
-  };
+    replicas: { rowCount: MAX_REPLICAS, columns: REPLICA_COLUMNS },
+    health: { rowCount: MAX_REPLICAS, columns: HEALTH_COLUMNS },
+    cursors: { rowCount: MAX_CURSORS, columns: { index: 'int32' } },
+    /** One row. */
+    eligibility: { rowCount: 1, columns: { version: 'int32' } },
+    /** One row for each slot of each worker. */
+    inflightByWorker: { rowCount: workerCount * MAX_REPLICAS, columns: { inflight: 'int32' } },
+    ...toWaitShapes(workerCount, MAX_REPLICAS),
+  } as const;
+}
+
+/** The row of `inflightByWorker`. */
+function rowOf(worker: number, slot: number): number {
+  return worker * MAX_REPLICAS + slot;
 }

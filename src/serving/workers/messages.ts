@@ -1,6 +1,6 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
-import type { Topology } from '../../replicas/control/topology.ts';
+import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import type { ListenAddress, ServingLog, ServingSettings } from '../serving.ts';
 
 /** The levels of the lines that a worker may write. */
@@ -15,13 +15,13 @@ export interface WorkerStart {
   /** The levels that are written: lines of others are not sent. */
   readonly logLevels: readonly LogLevel[];
   /** What it serves from the beginning. */
-  readonly topology: Topology | null;
+  readonly topology: PoolSnapshot | null;
 }
 
 /** What the main thread tells a worker to do: the methods of its data plane. */
 export type Order =
   | { readonly kind: 'listen'; readonly address: ListenAddress }
-  | { readonly kind: 'apply'; readonly topology: Topology }
+  | { readonly kind: 'apply'; readonly topology: PoolSnapshot }
   | {
       readonly kind: 'configure';
       readonly config: ServingSettings['config'];

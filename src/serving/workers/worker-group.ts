@@ -1,7 +1,8 @@
 import { url as inspectorUrl } from 'node:inspector';
+import { waitAtMost } from '#otel/clock.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
-import type { Topology } from '../../replicas/control/topology.ts';
+import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import {
   LAST_WORDS_MS,
@@ -64,7 +65,7 @@ export class WorkerGroup implements Serving {
   readonly #beats: Int32Array;
   readonly #watch: HangWatch;
   readonly #looking: NodeJS.Timeout;
-  #topology: Topology | null = null;
+  #topology: PoolSnapshot | null = null;
   #address: ListenAddress | null = null;
   #state: 'starting' | 'serving' | 'closing' = 'starting';
   /** Requests that ended with their worker while the group was closing. */
@@ -91,7 +92,7 @@ export class WorkerGroup implements Serving {
     return port;
   }
 
-  async apply(topology: Topology): Promise<void> {
+  async apply(topology: PoolSnapshot): Promise<void> {
     this.#topology = topology;
     await this.#tellAll({ kind: 'apply', topology });
   }
@@ -107,7 +108,7 @@ export class WorkerGroup implements Serving {
       if (thread === null) return null;
       // One that ends meanwhile writes nothing any more.
       const answered = thread.call({ kind: 'confirm' }).catch(() => 0);
-      return (await within(ANSWER_MS, answered)) === null ? worker + 1 : null;
+      return (await waitAtMost(ANSWER_MS, answered)) === null ? worker + 1 : null;
     });
     return (await Promise.all(answers)).filter((worker) => worker !== null);
   }
@@ -253,18 +254,5 @@ export class WorkerGroup implements Serving {
 /** A worker's answer, or null when the worker fails, ends before, or takes longer. */
 function answerOf(thread: WorkerThread, order: Order, ms: number): Promise<number | null> {
   const answer: Promise<number | null> = thread.call(order).catch(() => null);
-  return within(ms, answer);
-}
-
-/** What a promise resolves with, or null when that takes longer. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return waitAtMost(ms, answer);
 }

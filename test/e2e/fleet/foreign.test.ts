@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createFleetStore } from '../../../src/fleet/store.ts';
-import { newStamp } from '../../../src/replicas/shared/stamp.ts';
+import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { type FleetGateway, startFleet, type TestFleet } from './start-fleet.ts';
 
@@ -36,8 +36,8 @@ describe.concurrent('what no gateway wrote into the shared state', () => {
     ['a field named like a part of every object', ['hset', REVISIONS, '__proto__', '1'], '__proto__'],
     ['a field named like a method of every object', ['hset', REVISIONS, 'constructor', '1'], 'constructor'],
     ['a field that is no text', putBytes(REVISIONS, `'\\255\\254'`, `'1'`), `${REVISIONS} `],
-    ['a gateway whose revision is no number', ['hset', REVISIONS, newStamp(''), 'NaN'], REVISIONS],
-    ['a gateway whose revision is negative', ['hset', REVISIONS, newStamp(''), '-1'], REVISIONS],
+    ['a gateway whose revision is no number', ['hset', REVISIONS, newLogicalTimestamp(''), 'NaN'], REVISIONS],
+    ['a gateway whose revision is negative', ['hset', REVISIONS, newLogicalTimestamp(''), '-1'], REVISIONS],
   ])('%s is named once, and drains spread as before', async (_, words, name) => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
@@ -111,7 +111,7 @@ test('what is not of a fleet is told beside what is', async () => {
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const store = createFleetStore({ url: (await redis.openWay()).url, prefix: 'spangate' });
   onTestFinished(() => store.close());
-  const [one, two] = [newStamp(''), newStamp('')];
+  const [one, two] = [newLogicalTimestamp(''), newLogicalTimestamp('')];
   for (let index = 0; index < 300; index++) await redis.command('hset', REVISIONS, `f\u001b${index}`, '1');
   for (const id of [one, two]) await redis.command('hset', REVISIONS, id, '1');
   await redis.command(...putBytes(LEDGERS, `'${one}'`, `string.rep('x', 9000000)`));

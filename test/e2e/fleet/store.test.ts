@@ -3,11 +3,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFleetStore, type FleetStore } from '../../../src/fleet/store.ts';
-import { newStamp } from '../../../src/replicas/shared/stamp.ts';
+import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 
-const ID = newStamp('');
+const ID = newLogicalTimestamp('');
 const LEDGER = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };
 const BEAT = { id: ID, number: 1, revision: 3, heard: new Map(), drained: new Map(), inflight: new Map() };
 
@@ -66,7 +66,7 @@ test('the user of the URL needs the commands of the documentation, and no others
   await redis.command('acl', 'setuser', 'gateway', ...rights);
   const store = open(urlFor('gateway:p%2Fw@'));
   await use(store);
-  await store.write({ beat: BEAT, ledger: null, gone: [newStamp('')] });
+  await store.write({ beat: BEAT, ledger: null, gone: [newLogicalTimestamp('')] });
   await store.writeLast(LEDGER);
   await expect(use(open(urlFor('gateway:wrong@')))).rejects.toThrow('WRONGPASS');
 });

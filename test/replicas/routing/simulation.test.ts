@@ -1,85 +1,85 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Candidates } from '../../../src/replicas/routing/candidates.ts';
-import { Circle } from '../../../src/replicas/routing/circle.ts';
+import type { Candidates } from '../../../src/replicas/routing/candidate-set.ts';
+import { CandidateSet } from '../../../src/replicas/routing/candidate-set.ts';
 import { leastInflight } from '../../../src/replicas/routing/least-inflight.ts';
 import { ownerOfPrefix } from '../../../src/replicas/routing/prefix-affinity.ts';
-import { PrefixHeat } from '../../../src/replicas/routing/prefix-heat.ts';
-import { nextInTurn } from '../../../src/replicas/routing/round-robin.ts';
+import { PrefixPopularity } from '../../../src/replicas/routing/prefix-popularity.ts';
+import { roundRobin } from '../../../src/replicas/routing/round-robin.ts';
 import { type Outcome, type Route, simulate, WORKLOADS } from './traffic.ts';
 
 const REPLICAS = 8;
 const REQUESTS = 2000;
 
-/** Chooses with the cursor behind whoever was taken last, as the gateway does. */
+/** Chooses with the cursor after the last choice, as the gateway does. */
 function routeBy(
-  choose: (hashes: readonly string[], turn: number, candidates: Candidates) => number | null,
+  choose: (hashes: readonly string[], start: number, candidates: Candidates) => number | null,
 ): Route {
-  let turn = 0;
+  let start = 0;
   return (hashes, loads) => {
-    const place = choose(hashes, turn, {
+    const index = choose(hashes, start, {
       isOpen: () => true,
       inflightAt: (at) => loads[at] ?? 0,
       seedAt: (at) => Math.imul(at + 1, 0x9e3779b1),
     });
-    if (place === null) throw new Error('all are open');
-    turn = place + 1;
-    return place;
+    if (index === null) throw new Error('all are open');
+    start = index + 1;
+    return index;
   };
 }
 
-const circle = new Circle(REPLICAS, () => true);
+const set = new CandidateSet(REPLICAS, () => true);
 
 const ROUTES = {
-  round_robin: () => routeBy((_hashes, turn, candidates) => nextInTurn(circle, turn, candidates)),
-  least_inflight: () => routeBy((_hashes, turn, candidates) => leastInflight(circle, turn, candidates)),
+  round_robin: () => routeBy((_hashes, start, candidates) => roundRobin(set, start, candidates)),
+  least_inflight: () => routeBy((_hashes, start, candidates) => leastInflight(set, start, candidates)),
   prefix_affinity() {
-    const heat = new PrefixHeat();
-    return routeBy((hashes, turn, candidates) => {
-      const key = heat.keyOf(hashes, REPLICAS);
+    const popularity = new PrefixPopularity();
+    return routeBy((hashes, start, candidates) => {
+      const key = popularity.keyOf(hashes, REPLICAS);
       return key === null
-        ? leastInflight(circle, turn, candidates)
-        : ownerOfPrefix(key, circle, turn, candidates);
+        ? leastInflight(set, start, candidates)
+        : ownerOfPrefix(key, set, start, candidates);
     });
   },
 };
 
-/** The most requests that one replica served, to the mean. */
+/** The most requests that one replica served, relative to the mean. */
 const spreadOf = ({ served }: Outcome) => Math.max(...served) / (REQUESTS / REPLICAS);
 
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 
 describe.each(Object.entries(WORKLOADS))('on 8 replicas, traffic of the kind "%s"', (kind, make) => {
-  let byTurns: Outcome;
+  let byRoundRobin: Outcome;
   let byLoad: Outcome;
   let byPrefix: Outcome;
 
   beforeAll(() => {
     const requests = make(REQUESTS);
-    byTurns = simulate(requests, REPLICAS, ROUTES.round_robin());
+    byRoundRobin = simulate(requests, REPLICAS, ROUTES.round_robin());
     byLoad = simulate(requests, REPLICAS, ROUTES.least_inflight());
     byPrefix = simulate(requests, REPLICAS, ROUTES.prefix_affinity());
   });
 
-  test('is spread evenly by turns, and by least in flight so that loads are even', () => {
-    expect(spreadOf(byTurns)).toBe(1);
+  test('is spread evenly by round robin, and by least in flight so that loads are even', () => {
+    expect(spreadOf(byRoundRobin)).toBe(1);
     expect(spreadOf(byLoad)).toBeLessThan(1.05);
-    expect(byLoad.peakToMean).toBeLessThan(byTurns.peakToMean);
+    expect(byLoad.peakToMean).toBeLessThan(byRoundRobin.peakToMean);
   });
 
-  test('is spread by prefixes so that nobody serves a quarter more than the mean', () => {
+  test('is spread by prefixes so that no replica serves a quarter more than the mean', () => {
     expect(spreadOf(byPrefix)).toBeLessThan(1.25);
   });
 
-  test('finds more of its prompts cached by prefixes than by turns', () => {
-    expect(byPrefix.cachedShare - byTurns.cachedShare).toBeGreaterThan(0.15);
-    expect(Math.abs(byLoad.cachedShare - byTurns.cachedShare)).toBeLessThan(0.03);
+  test('finds more of its prompts cached with prefixes than with round robin', () => {
+    expect(byPrefix.cachedShare - byRoundRobin.cachedShare).toBeGreaterThan(0.15);
+    expect(Math.abs(byLoad.cachedShare - byRoundRobin.cachedShare)).toBeLessThan(0.03);
   });
 
   test('is in docs/routing.md with these figures', async () => {
     const page = await readFile(join(import.meta.dirname, '../../../docs/routing.md'), 'utf8');
-    const cached = [byTurns, byLoad, byPrefix].map(({ cachedShare }) => percent(cachedShare));
+    const cached = [byRoundRobin, byLoad, byPrefix].map(({ cachedShare }) => percent(cachedShare));
     expect(page).toContain(`| ${[kind, ...cached, spreadOf(byPrefix).toFixed(2)].join(' | ')} |`);
   });
 });

@@ -7,24 +7,24 @@ export interface SimulatedRequest {
   readonly atMs: number;
 }
 
-/** Who takes a request, as far as a simulation needs to know. Loads are requests in flight, by place. */
+/** Chooses the replica for a request: its index. Loads are requests in flight, by index. */
 export type Route = (hashes: readonly string[], loads: readonly number[]) => number;
 
-/** What came of a simulation. */
+/** The result of a simulation. */
 export interface Outcome {
-  /** Requests served, by place. */
+  /** Requests served, by index. */
   readonly served: readonly number[];
-  /** Prompt tokens that the replica had in its prefix cache, of all. */
+  /** The share of prompt tokens that the replica had in its prefix cache. */
   readonly cachedShare: number;
-  /** The highest load of a replica over the mean load, on average over the arrivals. */
+  /** The highest load of a replica relative to the mean load, averaged over the arrivals. */
   readonly peakToMean: number;
 }
 
 const BLOCK_CHARS = 512;
-/** Blocks of 16 tokens a replica can cache: 1,000 of our blocks of 512 characters. */
+/** Blocks of 16 tokens that a replica can cache: 1,000 of our blocks of 512 characters. */
 const CACHE_BLOCKS = 8_000;
 
-/** Random numbers from 0 to 1 that are the same in every run (mulberry32, public domain). */
+/** Random numbers from 0 to 1, the same in every run (mulberry32, public domain). */
 export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -35,7 +35,7 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** Plays requests in virtual time: a prompt that is cached is over sooner, and what is in flight is counted. */
+/** Plays requests in virtual time. A cached prompt takes less time. */
 export function simulate(requests: readonly SimulatedRequest[], replicaCount: number, route: Route): Outcome {
   const random = createRandom(9);
   const hasher = createPrefixHasher({
@@ -46,27 +46,27 @@ export function simulate(requests: readonly SimulatedRequest[], replicaCount: nu
   const caches = Array.from({ length: replicaCount }, () => new PrefixCache(CACHE_BLOCKS));
   const loads = new Array<number>(replicaCount).fill(0);
   const served = new Array<number>(replicaCount).fill(0);
-  let running: { readonly place: number; readonly untilMs: number }[] = [];
+  let running: { readonly index: number; readonly untilMs: number }[] = [];
   let tokens = 0;
   let cached = 0;
   let peaks = 0;
   for (const { blocks, atMs } of requests) {
-    for (const { place } of running.filter(({ untilMs }) => untilMs <= atMs))
-      loads[place] = at(loads, place) - 1;
+    for (const { index } of running.filter(({ untilMs }) => untilMs <= atMs))
+      loads[index] = at(loads, index) - 1;
     running = running.filter(({ untilMs }) => untilMs > atMs);
 
     const text = blocks.join('');
     const chain = hasher.begin('m', undefined);
     chain.add(Buffer.from(text));
-    const place = route(chain.finish(), loads);
+    const index = route(chain.finish(), loads);
     const prompt = textPrompt(text);
-    const { cachedTokens } = at(caches, place).remember('m', prompt);
+    const { cachedTokens } = at(caches, index).remember('m', prompt);
     tokens += prompt.tokens;
     cached += cachedTokens;
-    served[place] = at(served, place) + 1;
-    loads[place] = at(loads, place) + 1;
+    served[index] = at(served, index) + 1;
+    loads[index] = at(loads, index) + 1;
     const prefillMs = (prompt.tokens - cachedTokens) * 0.8;
-    running.push({ place, untilMs: atMs + prefillMs + 10_000 * (0.5 + random()) });
+    running.push({ index, untilMs: atMs + prefillMs + 10_000 * (0.5 + random()) });
     peaks += (Math.max(...loads) * replicaCount) / running.length;
   }
   return { served, cachedShare: cached / tokens, peakToMean: peaks / requests.length };
@@ -78,7 +78,7 @@ function at<T>(items: readonly T[], index: number): T {
   return item;
 }
 
-/** Kinds of traffic that share prefixes in different ways; `count` requests each, in the order they come. */
+/** Kinds of traffic that share prefixes in different ways: `count` requests each, in the order of arrival. */
 export const WORKLOADS: Readonly<Record<string, (count: number) => SimulatedRequest[]>> = {
   /** Conversations that begin with one system prompt. */
   'one application': (count) => {
@@ -96,7 +96,7 @@ export const WORKLOADS: Readonly<Record<string, (count: number) => SimulatedRequ
     const make = new Maker(2);
     return make.conversations(count, { startMs: 1_500, thinkMs: 25_000, turns: 10, start: () => [] });
   },
-  /** Questions of 300 tenants, each with a system prompt of its own; some ask much more than others. */
+  /** Questions of 300 tenants, each with its own system prompt; some ask much more than others. */
   tenants: (count) => {
     const make = new Maker(3);
     const systems = Array.from({ length: 300 }, () => make.blocks(2 + make.below(5)));
@@ -122,7 +122,7 @@ export const WORKLOADS: Readonly<Record<string, (count: number) => SimulatedRequ
   },
 };
 
-/** Makes up texts and times. */
+/** Generates texts and times. */
 class Maker {
   readonly #random: () => number;
   #made = 0;
@@ -135,7 +135,7 @@ class Maker {
     return Math.floor(this.#random() * limit);
   }
 
-  /** So many blocks that were never there before. */
+  /** Blocks that are all new. */
   blocks(count: number): string[] {
     return Array.from({ length: count }, () => `${this.#made++} `.padEnd(BLOCK_CHARS, 'lorem ipsum '));
   }
@@ -162,7 +162,7 @@ class Maker {
     return requests.sort((a, b) => a.atMs - b.atMs).slice(0, count);
   }
 
-  /** Each from one of so many owners, the k-th of whom asks 1/k^0.8 as often as the first. */
+  /** Each question is from one of the owners; the k-th asks 1/k^0.8 as often as the first. */
   questions(count: number, owners: number, ask: (owner: number) => string[]): SimulatedRequest[] {
     const bounds: number[] = [];
     for (let owner = 0; owner < owners; owner++) bounds.push((bounds.at(-1) ?? 0) + (owner + 1) ** -0.8);

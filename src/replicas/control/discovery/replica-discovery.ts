@@ -1,0 +1,216 @@
+import { waitAtMost } from '#otel/clock.ts';
+import type { Config } from '../../../config/config.ts';
+import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
+import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
+import { expandService, mergeReplicas } from './expand-service.ts';
+import { ModelDiscovery } from './model-discovery.ts';
+import type { Resolver } from './resolver.ts';
+
+/** The configured replicas and services, and how often names and models are looked up. */
+export type DiscoverySettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
+
+/** The log of replicas that come and go. A pino logger fits. */
+export interface DiscoveryLog extends EndpointLog {
+  error(fields: object, message: string): void;
+}
+
+export interface DiscoveryCollaborators {
+  readonly registry: ReplicaRegistry;
+  readonly resolver: Resolver;
+  readonly log: DiscoveryLog;
+  /** Sends what the registry knows to every worker. Resolves once no worker uses anything older. */
+  readonly publish: () => Promise<void>;
+}
+
+/** How long a start or a reload waits for name servers, and then for replicas to list their models. */
+const PATIENCE_MS = 2_000;
+
+/** How soon a replica whose models or engine are unknown is probed again. */
+const RETRY_MS = 2_000;
+
+/**
+ * Finds the replicas: those of the configuration, and those behind the names in it. It resolves the names and probes
+ * the replicas for their models again and again, and publishes one change after another. Drained replicas are not
+ * probed.
+ */
+export class ReplicaDiscovery {
+  readonly #collaborators: DiscoveryCollaborators;
+  readonly #endpoints: EndpointDiscovery;
+  readonly #models: ModelDiscovery;
+  #settings: DiscoverySettings;
+  /** Whether the registry knows something that was not published. */
+  #hasNews = true;
+  #lastChange: Promise<unknown> = Promise.resolve();
+  #polls: readonly Poll[] = [];
+  /** The urls of the replicas that were left out at the last update, because their name was taken. */
+  #leftOut: ReadonlySet<string> = new Set();
+  #lastFailure: string | null = null;
+  #isStopped = false;
+
+  constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
+    this.#settings = settings;
+    this.#collaborators = collaborators;
+    this.#endpoints = new EndpointDiscovery(collaborators.resolver, collaborators.log);
+    this.#models = new ModelDiscovery(PATIENCE_MS, () => {
+      this.#hasNews = true;
+    });
+  }
+
+  /** Finds what it can in a few seconds. The rest is published when it is found. */
+  async start(): Promise<void> {
+    // Before names are resolved, so that the admin API can drain the replicas of the file.
+    await this.#inOrder(() => this.#update(this.#settings));
+    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
+    // The admin API can also reload, so the settings may have changed.
+    await this.#inOrder(() => this.#update(this.#settings));
+    this.#startPolls();
+  }
+
+  /**
+   * Takes over another configuration. Resolves when every worker uses it: none sends a request to a replica that was
+   * removed. Rejects with a TooManyReplicasError, and then changes nothing.
+   */
+  async configure(settings: DiscoverySettings): Promise<ReplicaChanges> {
+    await this.#endpoints.resolve(settings.services, PATIENCE_MS);
+    const changes = await this.#inOrder(async () => {
+      this.#hasNews = true; // another order of the replicas is not among the changes
+      const done = await this.#update(settings);
+      this.#settings = settings;
+      return done;
+    });
+    this.#startPolls();
+    return changes;
+  }
+
+  /** Probes one replica for its models, even a drained one: it is about to be undrained. */
+  async refresh(replica: RegisteredReplica): Promise<void> {
+    await this.#models.ask([replica]);
+    await this.#inOrder(() => this.#publishNews());
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const poll of this.#polls) poll.stop();
+  }
+
+  #startPolls(): void {
+    for (const poll of this.#polls) poll.stop();
+    if (this.#isStopped) return;
+    const { modelsIntervalMs, dnsIntervalMs } = this.#settings.discovery;
+    this.#polls = [
+      startPoll(() => this.#pollEndpoints(), dnsIntervalMs),
+      startPoll(() => this.#pollModels(() => true), modelsIntervalMs),
+      startPoll(() => this.#pollModels(({ isFullyKnown }) => !isFullyKnown), RETRY_MS),
+    ];
+  }
+
+  async #pollEndpoints(): Promise<void> {
+    if (this.#settings.services.length === 0) return;
+    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
+    await this.#orLog(async () => {
+      const changes = await this.#inOrder(() => this.#update(this.#settings));
+      if (isChange(changes)) this.#collaborators.log.info(changes, 'replicas changed');
+    });
+  }
+
+  async #pollModels(isAsked: (replica: RegisteredReplica) => boolean): Promise<void> {
+    await this.#models.ask(this.#undrained().filter(isAsked));
+    await this.#orLog(() => this.#inOrder(() => this.#publishNews()));
+  }
+
+  #undrained(): readonly RegisteredReplica[] {
+    return this.#collaborators.registry.replicas.filter(({ drain }) => !drain.drained);
+  }
+
+  /** Registers the replicas that are configured and resolved, and probes the new ones before it publishes them. */
+  async #update(settings: DiscoverySettings): Promise<ReplicaChanges> {
+    const changes = this.#register(settings);
+    this.#hasNews ||= isChange(changes);
+    const names = new Set([...changes.added, ...changes.changed]);
+    const asking = this.#models.ask(this.#undrained().filter(({ name }) => names.has(name)));
+    await waitAtMost(PATIENCE_MS, asking);
+    await this.#publishNews();
+    return changes;
+  }
+
+  #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
+    const { registry, log } = this.#collaborators;
+    const found = services.map((service) => {
+      const endpoints = this.#endpoints.endpointsOf(service);
+      return endpoints === null ? null : expandService(service, endpoints);
+    });
+    const { replicas, leftOut } = mergeReplicas([...configured, ...found.flatMap((each) => each ?? [])]);
+    for (const { name, url } of leftOut) {
+      if (!this.#leftOut.has(url)) log.warn({ replica: name, url }, 'replica left out: its name is taken');
+    }
+    this.#leftOut = new Set(leftOut.map(({ url }) => url));
+    return registry.configure(replicas, new Date().toISOString(), { isComplete: !found.includes(null) });
+  }
+
+  async #publishNews(): Promise<void> {
+    if (!this.#hasNews || this.#isStopped) return;
+    this.#hasNews = false;
+    try {
+      await this.#collaborators.publish();
+    } catch (error) {
+      this.#hasNews = true;
+      throw error;
+    }
+  }
+
+  /** Begins a change when the one before has ended. */
+  #inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#lastChange.then(change);
+    this.#lastChange = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Logs a failure, unless the last time failed in the same way. */
+  async #orLog(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.#lastFailure = null;
+    } catch (error) {
+      if (String(error) !== this.#lastFailure) {
+        this.#collaborators.log.error({ err: error }, 'replicas not changed');
+      }
+      this.#lastFailure = String(error);
+    }
+  }
+}
+
+function isChange({ added, changed, removed }: ReplicaChanges): boolean {
+  return added.length + changed.length + removed.length > 0;
+}
+
+/** Work that is repeated until it is stopped. */
+interface Poll {
+  stop(): void;
+}
+
+/**
+ * Repeats work that never rejects. Each pause varies by up to a tenth, so that gateways that started together do not
+ * stay in step.
+ */
+function startPoll(work: () => Promise<void>, intervalMs: number): Poll {
+  let timer: NodeJS.Timeout;
+  let isStopped = false;
+
+  function schedule(): void {
+    timer = setTimeout(() => void run(), intervalMs * (0.9 + 0.2 * Math.random()));
+    timer.unref();
+  }
+
+  async function run(): Promise<void> {
+    await work();
+    if (!isStopped) schedule();
+  }
+
+  schedule();
+  return {
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../../config/config.ts';
+import { toReachability } from '../reachability.ts';
+import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
+import { type ProbeAnswer, probe } from './probe.ts';
+import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
+
+export interface HealthCheckerCollaborators {
+  readonly registry: ReplicaRegistry;
+  readonly table: HealthTable;
+  readonly log: HealthLog;
+}
+
+/** How much of an answer's body is read for what it says. */
+const MAX_TEXT_BYTES = 1024;
+
+/** The last probes of a replica. */
+interface ProbeHistory {
+  /** Consecutive ones. */
+  failures: number;
+  successes: number;
+  isUnderWay: boolean;
+}
+
+/**
+ * The active health checks: probes one replica after another, each once in an interval, and marks those that fail in
+ * the shared table. Drained replicas are not probed.
+ */
+export class HealthChecker {
+  readonly #collaborators: HealthCheckerCollaborators;
+  #settings: Config['health'];
+  #histories = new WeakMap<RegisteredReplica, ProbeHistory>();
+  #next = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(settings: Config['health'], collaborators: HealthCheckerCollaborators) {
+    this.#settings = settings;
+    this.#collaborators = collaborators;
+    collaborators.table.configure(settings);
+  }
+
+  /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
+  async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
+    if (replica.drain.drained) return;
+    const answer = await probeHealth(replica, { path: this.#settings.path, timeoutMs });
+    if (!replica.drain.drained) replica.noteReachability(toReachability(answer));
+  }
+
+  start(): void {
+    this.stop();
+    if (this.#settings.active) this.#schedule();
+  }
+
+  /** Uses other settings, and forgets what the former ones have shown. */
+  configure(settings: Config['health']): void {
+    if (isDeepStrictEqual(settings, this.#settings)) return;
+    const { table, registry } = this.#collaborators;
+    this.#settings = settings;
+    this.#histories = new WeakMap();
+    table.configure(settings);
+    for (const { slot } of registry.replicas) table.forget(slot);
+    this.start();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** Spreads the probes over the interval, so that a thousand replicas are not probed at once. */
+  #schedule(): void {
+    const { length } = this.#collaborators.registry.replicas;
+    this.#timer = setTimeout(() => this.#checkNext(), this.#settings.intervalMs / Math.max(1, length));
+    this.#timer.unref();
+  }
+
+  #checkNext(): void {
+    const { replicas } = this.#collaborators.registry;
+    const replica = replicas[this.#next++ % replicas.length];
+    if (replica !== undefined && !replica.drain.drained) void this.#check(replica);
+    this.#schedule();
+  }
+
+  async #check(replica: RegisteredReplica): Promise<void> {
+    const history = this.#histories.get(replica) ?? { failures: 0, successes: 0, isUnderWay: false };
+    if (history.isUnderWay) return;
+    this.#histories.set(replica, history);
+    history.isUnderWay = true;
+    const answer = await probeHealth(replica, this.#settings);
+    const isOk = answer !== null && answer.status >= 200 && answer.status < 300;
+    history.isUnderWay = false;
+    // The settings have changed since: this answer no longer counts.
+    if (this.#histories.get(replica) !== history) return;
+    // A replica that was drained since may be about to stop.
+    if (replica.drain.drained) {
+      this.#histories.delete(replica);
+      return;
+    }
+    replica.noteReachability(toReachability(answer));
+    this.#decide(replica, history, isOk);
+  }
+
+  #decide({ slot, name }: RegisteredReplica, history: ProbeHistory, isOk: boolean): void {
+    const { table, log } = this.#collaborators;
+    history.failures = isOk ? 0 : history.failures + 1;
+    history.successes = isOk ? history.successes + 1 : 0;
+    if (history.failures >= this.#settings.failures && table.markFailing(slot, 'probes')) {
+      logFailing(log, name, 'probes');
+    }
+    const isReachable = isOk && table.noteAnswered(slot);
+    const isHealthy = history.successes >= this.#settings.successes && table.clearFailing(slot, 'probes');
+    if (isReachable || isHealthy) logOk(log, name);
+  }
+}
+
+function probeHealth(
+  replica: RegisteredReplica,
+  { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
+): Promise<ProbeAnswer | null> {
+  return probe(replica, {
+    ...{ path, timeoutMs, accept: '*/*' },
+    isWanted: () => true,
+    ...{ maxBytes: MAX_TEXT_BYTES, onLongBody: 'truncate' },
+  });
+}

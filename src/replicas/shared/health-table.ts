@@ -1,0 +1,138 @@
+import type { SharedTable } from './shared-table.ts';
+
+/** One bit for each kind of evidence that a replica fails. */
+const FAILING = { connections: 1 << 0, probes: 1 << 1 } as const;
+
+/** What shows that a replica fails: requests that cannot connect, or probes of the control plane. */
+export type HealthSource = keyof typeof FAILING;
+
+/** How the health of replicas is decided: `health` of the configuration. */
+export interface HealthSettings {
+  readonly passive: boolean;
+  readonly active: boolean;
+  /** Consecutive refused connections, or failed probes, after which a replica fails. */
+  readonly failures: number;
+  /** How often one request tries a replica whose connections were refused. */
+  readonly coolDownMs: number;
+}
+
+/** Whether a replica fails, and since when: RFC 3339; null if that never changed. */
+export interface Health {
+  readonly state: 'ok' | 'failing';
+  readonly since: string | null;
+}
+
+/** One row for each slot. */
+export const HEALTH_COLUMNS = {
+  /** Bits of FAILING. */
+  failing: 'int32',
+  /** Consecutive refused connections. */
+  refusals: 'int32',
+  /** When `failing` last changed: milliseconds since 1970; 0 if never. */
+  sinceMs: 'int64',
+  /** When a request may try a replica whose connections were refused: milliseconds since 1970. */
+  retryAtMs: 'int64',
+} as const;
+
+/**
+ * Which replicas fail, shared by all threads of a gateway. A failing replica is never left out: it is tried when no
+ * other can be. Health checks are off until `configure`, which each thread calls with the same settings.
+ */
+export class HealthTable {
+  #settings: HealthSettings = { passive: false, active: false, failures: 1, coolDownMs: 0 };
+  readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
+  readonly #onChange: () => void;
+
+  /** @param onChange called when this thread marks a replica as failing or as ok */
+  constructor(rows: SharedTable<typeof HEALTH_COLUMNS>, onChange: () => void) {
+    this.#rows = rows;
+    this.#onChange = onChange;
+  }
+
+  /** Uses these settings from now on. */
+  configure(settings: HealthSettings): void {
+    this.#settings = settings;
+  }
+
+  isFailing(slot: number): boolean {
+    return Atomics.load(this.#rows.failing, slot) !== 0;
+  }
+
+  /** The health of a replica; null if health checks are off. */
+  healthOf(slot: number): Health | null {
+    if (!this.#settings.passive && !this.#settings.active) return null;
+    const sinceMs = Number(Atomics.load(this.#rows.sinceMs, slot));
+    return {
+      state: this.isFailing(slot) ? 'failing' : 'ok',
+      since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
+    };
+  }
+
+  /** Notes that a request could not connect. Returns whether the replica fails from now on. */
+  noteRefused(slot: number): boolean {
+    const { passive, failures, coolDownMs } = this.#settings;
+    if (!passive || Atomics.add(this.#rows.refusals, slot, 1) + 1 < failures) return false;
+    Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + coolDownMs));
+    return this.markFailing(slot, 'connections');
+  }
+
+  /** Notes that a request or a probe was answered. Returns whether the replica is ok from now on. */
+  noteAnswered(slot: number): boolean {
+    if (!this.#settings.passive || Atomics.load(this.#rows.refusals, slot) === 0) return false;
+    Atomics.store(this.#rows.refusals, slot, 0);
+    return this.clearFailing(slot, 'connections');
+  }
+
+  /** Whether the present request must try a replica whose connections were refused: one request in each cool-down. */
+  claimRetry(slot: number): boolean {
+    const { failing, retryAtMs } = this.#rows;
+    if (Atomics.load(failing, slot) !== FAILING.connections) return false;
+    const retryAt = Atomics.load(retryAtMs, slot);
+    const nowMs = Date.now();
+    if (retryAt > nowMs) return false;
+    const next = BigInt(nowMs + this.#settings.coolDownMs);
+    return Atomics.compareExchange(retryAtMs, slot, retryAt, next) === retryAt;
+  }
+
+  /** Marks a replica as failing. Returns whether it was ok before. */
+  markFailing(slot: number, source: HealthSource): boolean {
+    const before = Atomics.or(this.#rows.failing, slot, FAILING[source]);
+    if (before === 0) this.#noteChange(slot);
+    return before === 0;
+  }
+
+  /** Withdraws one kind of evidence. Returns whether it was the last one, so that the replica is ok from now on. */
+  clearFailing(slot: number, source: HealthSource): boolean {
+    const isOk = Atomics.and(this.#rows.failing, slot, ~FAILING[source]) === FAILING[source];
+    if (isOk) this.#noteChange(slot);
+    return isOk;
+  }
+
+  /** Forgets what is known of a slot: its replica was drained and may have restarted, or is a different one. */
+  forget(slot: number): void {
+    Atomics.store(this.#rows.refusals, slot, 0);
+    Atomics.store(this.#rows.sinceMs, slot, 0n);
+    if (Atomics.exchange(this.#rows.failing, slot, 0) !== 0) this.#onChange();
+  }
+
+  #noteChange(slot: number): void {
+    Atomics.store(this.#rows.sinceMs, slot, BigInt(Date.now()));
+    this.#onChange();
+  }
+}
+
+/** The log of health changes. A pino logger fits. */
+export interface HealthLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Logs that a replica fails from now on. */
+export function logFailing(log: HealthLog, replica: string, judge: HealthSource): void {
+  log.warn({ replica, judge }, 'replica failing: tried last');
+}
+
+/** Logs that a replica is ok again. */
+export function logOk(log: HealthLog, replica: string): void {
+  log.info({ replica }, 'replica ok: no longer tried last');
+}

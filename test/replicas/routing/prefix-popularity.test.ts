@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { PrefixPopularity } from '../../../src/replicas/routing/prefix-popularity.ts';
+
+const hashOf = (id: number) => id.toString(16).padStart(16, '0').slice(-8).padEnd(16, '0');
+const SHARED = [hashOf(1), hashOf(2)];
+
+test('the key is the first block while that is rare', () => {
+  const popularity = new PrefixPopularity();
+  expect(popularity.keyOf(SHARED, 4)).toBe(1);
+});
+
+test('a block that every request begins with is skipped, and the key is the first block of its own', () => {
+  const popularity = new PrefixPopularity();
+  const keys = Array.from({ length: 100 }, (_, id) => popularity.keyOf([...SHARED, hashOf(1000 + id)], 4));
+  expect(keys.slice(50)).toEqual(Array.from({ length: 50 }, (_, id) => 1050 + id));
+});
+
+test('a request with only popular blocks, or with none, has no key', () => {
+  const popularity = new PrefixPopularity();
+  const keys = Array.from({ length: 100 }, () => popularity.keyOf(SHARED, 4));
+  expect(keys.at(-1)).toBeNull();
+  expect(popularity.keyOf([], 4)).toBeNull();
+});
+
+test('a block is popular with more than half of the share of one replica', () => {
+  const keyAfter = (replicaCount: number) => {
+    const popularity = new PrefixPopularity();
+    let last: number | null = null;
+    // One of ten requests begins with the shared block.
+    for (let id = 0; id < 2000; id++) {
+      if (id % 10 === 0) last = popularity.keyOf([hashOf(1), hashOf(5000 + id)], replicaCount);
+      else popularity.keyOf([hashOf(9000 + id)], replicaCount);
+    }
+    return last;
+  };
+  expect(keyAfter(4)).toBe(1);
+  expect(keyAfter(8)).toBe(5000 + 1990);
+});
+
+test('a block that is no longer popular is a key again', () => {
+  const popularity = new PrefixPopularity();
+  for (let id = 0; id < 1000; id++) popularity.keyOf([hashOf(1), hashOf(5000 + id)], 4);
+  for (let id = 0; id < 5000; id++) popularity.keyOf([hashOf(9000 + id)], 4);
+  expect(popularity.keyOf(SHARED, 4)).toBe(1);
+});
+
+test('two instances that see different requests of the same traffic agree', () => {
+  const [one, other] = [new PrefixPopularity(), new PrefixPopularity()];
+  for (let id = 0; id < 2000; id++) {
+    const popularity = id % 2 === 0 ? one : other;
+    popularity.keyOf([hashOf(1), hashOf(10 + (id % 7)), hashOf(5000 + id)], 2);
+  }
+  for (let tenant = 0; tenant < 7; tenant++) {
+    const hashes = [hashOf(1), hashOf(10 + tenant), hashOf(99)];
+    expect(one.keyOf(hashes, 2)).toBe(10 + tenant);
+    expect(other.keyOf(hashes, 2)).toBe(10 + tenant);
+  }
+});
