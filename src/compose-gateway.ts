@@ -15,8 +15,8 @@ import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
-import { createFleetMemory } from './fleet/fleet-memory.ts';
-import { createFleetStore } from './fleet/store.ts';
+import { createMembershipFile } from './fleet/membership-file.ts';
+import { createRedisStore } from './fleet/redis-store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
 import { createDrainFile } from './replicas/control/drain-file.ts';
@@ -194,8 +194,8 @@ async function openConfiguredFleet(
 ): Promise<Fleet | null> {
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
-    store: createFleetStore(fleet),
-    memory: createFleetMemory(stateDir, log),
+    store: createRedisStore(fleet),
+    file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),
     log: new FleetLog(log),

@@ -1,6 +1,6 @@
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import type { AdminServices } from './admin-services.ts';
-import type { FleetDrainChange, FleetSpread } from './fleet-control.ts';
+import type { DrainPropagation, FleetDrainChange } from './fleet-control.ts';
 
 /** What a drain or undrain came to. */
 export interface DrainResult {
@@ -8,7 +8,7 @@ export interface DrainResult {
   /** Whether it is on disk: a restart forgets it otherwise. */
   readonly isStored: boolean;
   /** How far it has spread up to now; null without a fleet. */
-  readonly spread: () => FleetSpread | null;
+  readonly propagation: () => DrainPropagation | null;
   /** What there is to know of this gateway although it succeeded; null where there is nothing. */
   readonly warnings: readonly (string | null)[];
 }
@@ -26,7 +26,10 @@ export async function changeDrain(
   const startEpochMs = Date.now();
   const { name } = replica;
   const given = { reason: why ?? null, at: new Date(startEpochMs).toISOString() };
-  const { before, after, stored, settled, spread } = set(name, action === 'drain', given, { drains, fleet });
+  const { before, after, stored, settled, propagation } = set(name, action === 'drain', given, {
+    drains,
+    fleet,
+  });
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
   log.info({ ...done, was_drained: before.drained }, action);
   const storing = stored.then(
@@ -43,7 +46,7 @@ export async function changeDrain(
   return {
     wasDrained: before.drained,
     isStored,
-    spread,
+    propagation,
     warnings: [
       isStored ? null : 'The state is in force but could not be stored: a restart forgets it.',
       silentWorkers.length === 0
@@ -58,15 +61,15 @@ function set(
   drained: boolean,
   why: { readonly reason: string | null; readonly at: string },
   { drains, fleet }: Pick<AdminServices, 'drains' | 'fleet'>,
-): Omit<FleetDrainChange, 'spread'> & Pick<DrainResult, 'spread'> {
+): Omit<FleetDrainChange, 'propagation'> & Pick<DrainResult, 'propagation'> {
   if (fleet !== null) return fleet.set(name, drained, why);
-  return { ...drains.set(name, drained, why), settled: Promise.resolve(), spread: () => null };
+  return { ...drains.set(name, drained, why), settled: Promise.resolve(), propagation: () => null };
 }
 
 /** What there is to know of how far a drain or undrain has spread; null if nothing. */
-export function warnOfSpread(
+export function warnOfPropagation(
   action: 'drain' | 'undrain',
-  { scope, overtaken, unconfirmed }: FleetSpread,
+  { scope, overtaken, unconfirmed }: DrainPropagation,
 ): string | null {
   if (overtaken) {
     return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, holds instead.`;

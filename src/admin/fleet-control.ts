@@ -1,7 +1,7 @@
 import type { DrainChange } from '../replicas/control/drains.ts';
 
 /** How far a drain or an undrain has spread. */
-export interface FleetSpread {
+export interface DrainPropagation {
   /** `local`: the others could not be told since the call. */
   readonly scope: 'fleet' | 'local';
   /** A later call for the opposite, perhaps on another gateway, holds instead. */
@@ -15,7 +15,7 @@ export interface FleetDrainChange extends DrainChange {
   /** Resolves when it can be answered: it is in force here or overtaken, and the others had a moment to hear of it. */
   readonly settled: Promise<void>;
   /** How far it has spread up to now. */
-  spread(): FleetSpread;
+  propagation(): DrainPropagation;
 }
 
 /** The gateways that share drains, as the admin API works with them. */
@@ -30,7 +30,7 @@ export interface FleetControl {
     why: { readonly reason: string | null; readonly at: string },
   ): FleetDrainChange;
   /** How a replica stands in the whole fleet, given what this gateway has in flight on it. */
-  standingOf(
+  drainStatusOf(
     replica: string,
     ownInflight: number,
   ): {

@@ -17,6 +17,6 @@ export function toStanding(replica: RegisteredReplica, fleet: FleetControl | nul
   if (replica.isRemoving) {
     return { inflight, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
   }
-  const { safeToStop, ...rest } = fleet.standingOf(name, inflight);
+  const { safeToStop, ...rest } = fleet.drainStatusOf(name, inflight);
   return { ...rest, isSafeToStop: safeToStop };
 }

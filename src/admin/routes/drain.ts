@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { changeDrain, type DrainResult, warnOfSpread } from '../change-drain.ts';
+import { changeDrain, type DrainResult, warnOfPropagation } from '../change-drain.ts';
 import { json } from '../content.ts';
 import { askForLastReplica, warnOfLastReplica } from '../last-replica.ts';
 import { durationParam, textParam } from '../query.ts';
@@ -144,14 +144,14 @@ function toDrainView(
   toView: () => z.output<typeof drainSchema>['replica'],
   result: DrainResult,
 ): z.output<typeof drainSchema> {
-  const spread = result.spread();
-  const warnings = [...result.warnings, spread === null ? null : warnOfSpread(action, spread)];
+  const propagation = result.propagation();
+  const warnings = [...result.warnings, propagation === null ? null : warnOfPropagation(action, propagation)];
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
     replica: toView(),
     was_drained: result.wasDrained,
     stored: result.isStored,
-    ...(spread ?? {}),
+    ...(propagation ?? {}),
     ...(warning === '' ? {} : { warning }),
   };
 }

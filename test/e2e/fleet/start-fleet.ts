@@ -14,7 +14,7 @@ export interface FleetReplicaAnswer {
   readonly unconfirmed: readonly string[];
 }
 
-/** What drain and undrain answer in a fleet. */
+/** The answer to a drain or an undrain in a fleet. */
 export interface FleetDrainAnswer {
   readonly replica: FleetReplicaAnswer;
   readonly scope: 'fleet' | 'local';
@@ -31,7 +31,7 @@ export interface GatewayAnswer {
   readonly inflight: number | null;
 }
 
-/** One gateway of a fleet, and its own way to the store. */
+/** One gateway of a fleet, and its own link to the store. */
 export interface FleetGateway {
   readonly name: string;
   readonly way: RedisWay;
@@ -41,26 +41,26 @@ export interface FleetGateway {
   post(path: string): Promise<Response>;
   drain(replica: string, query?: string): Promise<FleetDrainAnswer>;
   undrain(replica: string, query?: string): Promise<FleetDrainAnswer>;
-  /** Resolves with the replica as soon as it is as asked for; looks again and again, for the test's time. */
+  /** Polls until the replica meets the condition, and resolves with it. */
   until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
 }
 
-/** Sends so many chats to a gateway, one after the other. */
+/** Sends this number of chat requests to a gateway, one after another. */
 export async function chatTo({ gateway }: FleetGateway, count: number): Promise<void> {
   for (let sent = 0; sent < count; sent++) await (await gateway.chat()).arrayBuffer();
 }
 
-/** Gateways in this process, replicas `x` and `y` behind them, a real Redis between them. */
+/** Gateways in this process, replicas `x` and `y` behind them, and a real Redis server between them. */
 export interface TestFleet extends AsyncDisposable {
   readonly redis: RedisServer;
   readonly replicas: { readonly x: FakeReplica; readonly y: FakeReplica };
-  /** Starts a gateway; with a state_dir of its own by this name, over restarts. */
+  /** Starts a gateway. Its state_dir depends on the name and survives restarts. */
   start(name: string, gatewayKeys?: { readonly workers?: number }): Promise<FleetGateway>;
 }
 
 const LOOK_EVERY_MS = 50;
 
-/** Starts the store and the replicas, and these gateways, all at once. */
+/** Starts the store, the replicas and these gateways. */
 export async function startFleet<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<TestFleet & { readonly gateways: { readonly [K in keyof Names]: FleetGateway } }> {
