@@ -7,10 +7,10 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
-import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
-import { DrainWaits } from './admin/drain-waits.ts';
+import { IdleWatcher } from './admin/drains/idle-watcher.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
@@ -156,7 +156,7 @@ export async function composeGateway(
     log,
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },
-      waits: new DrainWaits(),
+      idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),

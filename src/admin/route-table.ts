@@ -10,7 +10,7 @@ import { reloadConfig } from './routes/reload.ts';
 import { listReplicas, showReplica } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
-/** Everything that the admin listener answers. */
+/** All routes of the admin listener. */
 export const ROUTES: readonly Route[] = [
   listReplicas,
   showReplica,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { recordSchema } from '../record-view.ts';
-import { type ReplicaView, replicaSchema, statsSchema, waitingSchema } from '../views.ts';
+import { recordSchema } from '../record-schema.ts';
+import { type ReplicaJson, replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
 import type { Figures } from './live-figures.ts';
 import type { Traffic } from './traffic-window.ts';
 
@@ -56,21 +56,21 @@ export const overviewSchema = z
 export type Overview = z.output<typeof overviewSchema>;
 
 /** The part of the overview that the figures tell. `nowEpochMs` is the time they are of. */
-export function toFiguresView(
+export function toFiguresJson(
   { total, byReplica, collector, history }: Figures,
-  replicas: readonly ReplicaView[],
+  replicas: readonly ReplicaJson[],
   nowEpochMs: number,
 ): Pick<Overview, 'time' | 'last_minute' | 'replicas' | 'collector' | 'history'> {
   return {
     time: new Date(nowEpochMs).toISOString(),
-    last_minute: toTrafficView(total),
+    last_minute: toTrafficJson(total),
     replicas: replicas.map((replica) => ({
       ...replica,
-      last_minute: toTrafficView(byReplica.get(replica.name) ?? NO_TRAFFIC),
+      last_minute: toTrafficJson(byReplica.get(replica.name) ?? NO_TRAFFIC),
     })),
     collector: { state: collector.kind, since: collector.since, failed_calls: collector.failedCalls },
     history: history.map((past) => ({
-      ...toTrafficView(past),
+      ...toTrafficJson(past),
       time: new Date(nowEpochMs - past.agoMs).toISOString(),
       inflight: past.inflight,
       queued: past.queued,
@@ -89,7 +89,7 @@ const NO_TRAFFIC: Traffic = {
   latencyP95Ms: null,
 };
 
-function toTrafficView(traffic: Traffic): Overview['last_minute'] {
+function toTrafficJson(traffic: Traffic): Overview['last_minute'] {
   return {
     requests: traffic.requests,
     errors: traffic.errors,

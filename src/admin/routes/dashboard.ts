@@ -1,13 +1,12 @@
-import { bytes } from '../content.ts';
+import { AdminError } from '../admin-error.ts';
 import { loadAssets } from '../dashboard/assets.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
+import { bytes, defineRoute } from '../route.ts';
 
 const assets = loadAssets();
 
 /**
- * Scripts and styles come from this listener only, none from the page's own text; no script can make markup of a
- * text; nobody frames the page, and no form leaves it. (Content Security Policy Level 3, Trusted Types)
+ * Allows scripts and styles from this listener only, and none inline. Scripts cannot turn text into markup, no site can
+ * frame the page, and no form can be sent. (Content Security Policy Level 3, Trusted Types)
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -33,9 +32,9 @@ export const showDashboard = defineRoute({
   method: 'GET',
   path: '/',
   operationId: 'showDashboard',
-  summary: 'The dashboard: a page without data, which asks for the token',
+  summary: 'The dashboard: a page without data that asks for the token',
   isPage: true,
-  answer: { description: 'The page.', content: bytes(assets.page.mediaType) },
+  response: { description: 'The page.', content: bytes(assets.page.mediaType) },
   handle: () => ({
     body: assets.page.body,
     headers: {
@@ -52,13 +51,13 @@ export const showDashboardFile = defineRoute({
   method: 'GET',
   path: '/dashboard/{version}/{file}',
   operationId: 'showDashboardFile',
-  summary: 'What the dashboard loads',
+  summary: 'A file that the dashboard loads',
   isPage: true,
-  answer: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
-  refusals: ['not_found'],
+  response: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
+  errors: ['not_found'],
   handle({ params }) {
     const asset = params.version === assets.version ? assets.files.get(params.file) : undefined;
-    if (asset === undefined) return new Refusal('not_found');
+    if (asset === undefined) return new AdminError('not_found');
     return {
       body: asset.body,
       headers: {

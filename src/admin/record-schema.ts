@@ -4,12 +4,12 @@ const text = () => z.string().optional();
 const count = () => z.int().optional();
 const milliseconds = () => z.number().optional();
 
-/** A request record as the admin API shows it: its fields without prefix. An absent one is unknown. */
+/** A request record in the admin API. Its field names have no prefix; an absent field is unknown. */
 export const recordSchema = z
   .object({
     request_id: z.string(),
     trace_id: z.string(),
-    ts: z.string().describe('When the request arrived: RFC 3339.'),
+    ts: z.string().describe('When the request arrived, in RFC 3339 format.'),
     replica: text(),
     model: text(),
     endpoint: z.string(),
@@ -36,4 +36,4 @@ export const recordSchema = z
     client_request_id: text(),
     timings: z.record(z.string(), z.number()).readonly().optional(),
   })
-  .meta({ id: 'Record', description: 'The facts of one request; docs/record.md says what each means.' });
+  .meta({ id: 'Record', description: 'The record of one request. docs/record.md explains the fields.' });
