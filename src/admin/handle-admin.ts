@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError } from './admin-error.ts';
 import type { EncodedResponse, Route } from './route.ts';
-import { ROUTES } from './route-table.ts';
+import { createRoutes } from './route-table.ts';
 import { sendResponse } from './send-response.ts';
 
 /** Creates the handler of the admin listener. Without a token it rejects every API call. */
@@ -12,7 +12,7 @@ export function createAdminHandler(
   collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const authorize = createAuth(token);
-  const match = createRouteMatcher(ROUTES);
+  const match = createRouteMatcher(createRoutes());
 
   async function respond(
     request: IncomingMessage,

@@ -138,7 +138,7 @@ export function toAbsentReplicaJson(
 
 /** How many requests wait for a replica on this gateway. */
 export const waitingSchema = count().describe(
-  'Requests that wait because all replicas of their model are at max_inflight.',
+  'Requests that wait because all replicas of their model have reached max_inflight.',
 );
 
 /** The export counters in the admin API. `ExportStats` explains them. */
