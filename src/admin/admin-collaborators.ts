@@ -65,8 +65,8 @@ export type ReloadOutcome =
 /** The fleet of gateways that share drains, as the admin API uses it. */
 export interface FleetControl {
   /**
-   * Drains or undrains a replica. A drain applies here at once; an undrain applies when no gateway can still rely on the
-   * drain. `stored` resolves when the state is applied and on disk.
+   * Drains or undrains a replica. A drain applies here at once; an undrain applies when no gateway can still rely on
+   * the drain. `stored` resolves when the state is applied and on disk.
    */
   set(
     replica: string,

@@ -84,7 +84,10 @@ export function configureAdminListener(
   server.keepAliveTimeout = keepAliveMs;
 }
 
-/** Starts to listen and resolves with the port. Rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a free one. */
+/**
+ * Starts to listen and resolves with the port. Rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a
+ * free one.
+ */
 export function listenForAdmin(
   server: Server,
   address: { readonly host: string; readonly port: number },

@@ -21,11 +21,11 @@ Every call needs the token in SVC_ADMIN_TOKEN. If no token is configured, every 
 /** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
   const operations = routes.filter((route) => !route.isPage);
-  const { answers, schemas } = toSchemas(operations);
+  const { responses, schemas } = toSchemas(operations);
   const paths: Record<string, Record<string, object>> = {};
   for (const route of operations) {
     const path = paths[route.path] ?? {};
-    path[route.method.toLowerCase()] = toOperation(route, answers[route.operationId]);
+    path[route.method.toLowerCase()] = toOperation(route, responses[route.operationId]);
     paths[route.path] = path;
   }
   const errors = operations.flatMap(errorsOf).map((codes) => [nameOf(codes), toErrorResponse(codes)]);
@@ -50,13 +50,13 @@ export function toOpenApiDocument(routes: readonly Route[]) {
 
 /** The schema of each operation's response by operation id, and the schemas with a name of their own. */
 function toSchemas(operations: readonly Route[]) {
-  const answers = operations.flatMap(({ operationId, response }): [string, z.ZodType][] =>
+  const responses = operations.flatMap(({ operationId, response }): [string, z.ZodType][] =>
     response.schema === null ? [] : [[operationId, response.schema]],
   );
-  const whole = z.object({ answers: z.object(Object.fromEntries(answers)), error: errorSchema });
+  const whole = z.object({ responses: z.object(Object.fromEntries(responses)), error: errorSchema });
   const { properties, $defs: schemas } = moveDefinitions(z.toJSONSchema(whole, { override: simplify }));
-  const byOperation = properties?.answers as JsonSchema | undefined;
-  return { answers: byOperation?.properties ?? {}, schemas };
+  const byOperation = properties?.responses as JsonSchema | undefined;
+  return { responses: byOperation?.properties ?? {}, schemas };
 }
 
 /** In OpenAPI, named schemas are in `components`, not in `$defs`. */
@@ -75,10 +75,12 @@ function simplify({ jsonSchema }: { readonly jsonSchema: JsonSchema }): void {
   delete jsonSchema.readOnly;
 }
 
-function toOperation(route: Route, answer: unknown): object {
+function toOperation(route: Route, responseSchema: unknown): object {
   const { operationId, summary, description } = route;
   const parameters = [...toPathParameters(route), ...toQueryParameters(route)];
-  const content = { [route.response.mediaType]: answer === undefined ? {} : { schema: answer } };
+  const content = {
+    [route.response.mediaType]: responseSchema === undefined ? {} : { schema: responseSchema },
+  };
   const errors = errorsOf(route).map((codes) => [
     ADMIN_ERRORS[codes[0]].status,
     { $ref: `#/components/responses/${nameOf(codes)}` },

@@ -126,7 +126,9 @@ export function toDrainStatus(replica: RegisteredReplica, fleet: FleetControl | 
   return { ...rest, isSafeToStop: safeToStop };
 }
 
-/** Converts the drain state of a name without a replica to JSON. `inflight` is what this gateway still has in flight. */
+/**
+ * Converts the drain state of a name without a replica to JSON. `inflight` is what this gateway still has in flight.
+ */
 export function toAbsentReplicaJson(
   name: string,
   inflight: number,

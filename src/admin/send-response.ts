@@ -8,7 +8,8 @@ const STALLED_MS = 30_000;
 
 /**
  * Sends a response, whole or piece by piece. Node leaves out the body of a response to HEAD. A client that disconnects
- * or does not read is not an error. Rejects if the iterable of pieces fails; the client then sees an incomplete response.
+ * or does not read is not an error. Rejects if the iterable of pieces fails; the client then sees an incomplete
+ * response.
  */
 export async function sendResponse(
   response: ServerResponse,

@@ -65,7 +65,7 @@ export function unawareOf(
 }
 
 /** A drain or an undrain that an operator asked this gateway for. */
-export interface DrainCall {
+export interface RequestedDrain {
   readonly replica: string;
   /** True for a drain, false for an undrain. */
   readonly drained: boolean;
@@ -89,7 +89,7 @@ export interface Propagation {
 /** Returns how far a call has propagated. */
 export function propagationOf(
   state: FleetState,
-  { replica, drained, calledAtMs }: DrainCall,
+  { replica, drained, calledAtMs }: RequestedDrain,
   nowMs: number,
 ): Propagation {
   const current = state.drains.get(replica) ?? NEVER_DRAINED;

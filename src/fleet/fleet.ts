@@ -1,11 +1,11 @@
 import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
 import { newStamp } from '../replicas/shared/stamp.ts';
 import {
-  type DrainCall,
   drainStatusOf,
   type FleetDrainStatus,
   type Propagation,
   propagationOf,
+  type RequestedDrain,
 } from './drain-status.ts';
 import { toSnapshot } from './fleet-state.ts';
 import {
@@ -13,8 +13,8 @@ import {
   findVanished,
   type GatewayStatus,
   isJoined,
-  listGateways,
   mayServeAlone,
+  toGatewayStatuses,
 } from './liveness.ts';
 import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
 import { type FleetStore, WrongTypeError } from './redis-store.ts';
@@ -42,7 +42,10 @@ export interface FleetChange extends DrainChange {
 /** How long a call waits for the other gateways. */
 const PROPAGATION_MS = 2_000;
 
-/** How long a call waits for a sync of its own: the rest of the current one and a whole one, with three slow answers each. */
+/**
+ * How long a call waits for a sync of its own: the rest of the current one and a whole one, with three slow answers
+ * each.
+ */
 const OWN_SYNC_MS = 6_500;
 
 /** How often an unchanged snapshot is written again, in case it was damaged in the store. */
@@ -76,8 +79,8 @@ export class Fleet {
   }
 
   /**
-   * Starts to sync. Resolves when this gateway may serve. Rejects if no other gateway knows it and it cannot join within
-   * 30 seconds.
+   * Starts to sync. Resolves when this gateway may serve. Rejects if no other gateway knows it and it cannot join
+   * within 30 seconds.
    */
   async join(): Promise<void> {
     const membership = this.#membership;
@@ -128,7 +131,7 @@ export class Fleet {
   gateways(): readonly GatewayStatus[] {
     const own = this.#collaborators.inflight().values();
     const ownInflight = own.reduce((sum, count) => sum + count, 0);
-    return listGateways(this.#membership.state, ownInflight, performance.now());
+    return toGatewayStatuses(this.#membership.state, ownInflight, performance.now());
   }
 
   /** Forgets the vanished gateways of a name. Returns why not if there are none. */
@@ -159,7 +162,7 @@ export class Fleet {
   }
 
   async #settle(
-    { replica, calledAtMs }: DrainCall,
+    { replica, calledAtMs }: RequestedDrain,
     propagation: () => Propagation,
     stored: Promise<void>,
   ): Promise<void> {

@@ -10,8 +10,8 @@ export function isStable({ readAtMs, readableSinceMs }: FleetState, nowMs: numbe
 
 /**
  * Whether a gateway has joined the fleet and may serve: every gateway that could answer `safe_to_stop` counts it as a
- * member, and it has applied every drain state that it read. That includes undrains: if this gateway lost its state_dir,
- * others may still rely on a drain that it confirmed before.
+ * member, and it has applied every drain state that it read. That includes undrains: if this gateway lost its
+ * state_dir, others may still rely on a drain that it confirmed before.
  */
 export function isJoined(state: FleetState): boolean {
   const { id, publishedRevision, readAtMs, readableSinceMs, heartbeatIds, removed, peers } = state;
@@ -52,7 +52,7 @@ export interface GatewayStatus {
 }
 
 /** Lists the members of the fleet by name. `ownInflight` is the count of this gateway. */
-export function listGateways(
+export function toGatewayStatuses(
   state: FleetState,
   ownInflight: number,
   nowMs: number,

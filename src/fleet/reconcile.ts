@@ -42,13 +42,13 @@ export type FleetEffect =
   | { readonly kind: 'persist' };
 
 /** The state after an event, and the effects to carry out. */
-export interface Outcome {
+export interface ReconcileResult {
   readonly state: FleetState;
   readonly effects: readonly FleetEffect[];
 }
 
 /** Computes the state after an event. Pure: times are arguments, from the gateway's own monotonic clock. */
-export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): Outcome {
+export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): ReconcileResult {
   const after = noteUndrains(before, reduce(before, event), nowMs);
   const hasNewMembership =
     after.id !== before.id || after.members !== before.members || after.removed !== before.removed;

@@ -31,8 +31,8 @@ export interface StoreUpdate {
 }
 
 /**
- * The store that the gateways of a fleet share. Every answer of the server has a deadline. A call rejects if the deadline
- * passes or anything else fails. The next call then opens a new connection.
+ * The store that the gateways of a fleet share. Every answer of the server has a deadline. A call rejects if the
+ * deadline passes or anything else fails. The next call then opens a new connection.
  */
 export interface FleetStore {
   /** `known`: the revisions of the snapshots that were already read. */
@@ -81,7 +81,9 @@ export function createRedisStore({
     ended.client.destroy();
   }
 
-  /** Uses one connection. Any failure closes it, so that a late answer is never taken for the answer to another call. */
+  /**
+   * Uses one connection. Any failure closes it, so that a late answer is never taken for the answer to another call.
+   */
   async function call<T>(work: (client: Client) => Promise<T>): Promise<T> {
     connection ??= connect(url, end);
     const used = connection;
@@ -146,8 +148,8 @@ async function withDeadline<T>(work: Promise<T>): Promise<T> {
 }
 
 /**
- * All keys of a fleet have the same hash tag, so a cluster keeps them on one node. The key names are part of the contract
- * with other versions: `ledgers` holds the snapshots, `beat` a heartbeat.
+ * All keys of a fleet have the same hash tag, so a cluster keeps them on one node. The key names are part of the
+ * contract with other versions: `ledgers` holds the snapshots, `beat` a heartbeat.
  */
 function toKeys(prefix: string) {
   const tag = `{${prefix}}`;

@@ -2,8 +2,8 @@
 export const SYNC_INTERVAL_MS = 1_000;
 
 /**
- * How long another gateway's heartbeat is valid, counted from when this gateway sent the heartbeat that it acknowledges.
- * In a healthy fleet that was up to three syncs ago.
+ * How long another gateway's heartbeat is valid, counted from when this gateway sent the heartbeat that it
+ * acknowledges. In a healthy fleet that was up to three syncs ago.
  */
 export const HEARTBEAT_VALID_MS = 5_000;
 

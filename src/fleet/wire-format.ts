@@ -3,11 +3,14 @@ import { isStamp } from '../replicas/shared/stamp.ts';
 
 /*
  * The two messages that each gateway of a fleet writes for the others: a snapshot and a heartbeat. Their format is a
- * contract between gateways of different versions. Members may be added. A gateway that cannot read a message knows that
- * its writer exists, but does not treat it as alive.
+ * contract between gateways of different versions. Members may be added. A gateway that cannot read a message knows
+ * that its writer exists, but does not treat it as alive.
  */
 
-/** What a gateway knows for longer. It writes the snapshot on every change; the store keeps it until the gateway is gone. */
+/**
+ * What a gateway knows for longer. It writes the snapshot on every change; the store keeps it until the gateway is
+ * gone.
+ */
 export interface Snapshot {
   /** The gateway's id: a stamp, new for each process. */
   readonly id: string;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createFleetState, type FleetState, nextHeartbeat } from '../../src/fleet/fleet-state.ts';
-import { findVanished, isJoined, listGateways } from '../../src/fleet/liveness.ts';
+import { findVanished, isJoined, toGatewayStatuses } from '../../src/fleet/liveness.ts';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS } from '../../src/fleet/timing.ts';
 import {
   createStableState,
@@ -61,7 +61,7 @@ describe('the members of a fleet', () => {
       snapshots,
       heartbeats: [heartbeatOf(OTHER, { inflight: new Map([['y', 4]]) })],
     });
-    expect(listGateways(state, 7, NOW)).toEqual([
+    expect(toGatewayStatuses(state, 7, NOW)).toEqual([
       { name: 'gw-a', id: SELF, isSelf: true, isAlive: true, inflight: 7 },
       { name: 'gw-b', id: OTHER, isSelf: false, isAlive: true, inflight: 4 },
       { name: 'gw-b', id: THIRD, isSelf: false, isAlive: false, inflight: null },

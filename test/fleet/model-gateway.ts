@@ -1,9 +1,9 @@
 import {
-  type DrainCall,
   drainStatusOf,
   type FleetDrainStatus,
   type Propagation,
   propagationOf,
+  type RequestedDrain,
 } from '../../src/fleet/drain-status.ts';
 import { createFleetState, type FleetState, nextHeartbeat, toSnapshot } from '../../src/fleet/fleet-state.ts';
 import { findVanished, isJoined, mayServeAlone } from '../../src/fleet/liveness.ts';
@@ -46,7 +46,7 @@ const emptyDisk = (): Disk => ({
 });
 
 /** A call and the version that it made. */
-export interface ModelDrainCall extends DrainCall {
+export interface ModelRequestedDrain extends RequestedDrain {
   readonly version: string;
 }
 
@@ -72,7 +72,7 @@ export class ModelGateway {
   /** Replicas whose drain some worker has not confirmed: it may have chosen the replica before. */
   readonly #unconfirmed = new Set<string>();
   readonly #inflight = new Map<string, number>();
-  #calls: readonly ModelDrainCall[] = [];
+  #calls: readonly ModelRequestedDrain[] = [];
 
   constructor(name: string, clock: ModelClock, collaborators: ModelCollaborators) {
     this.name = name;
@@ -145,12 +145,12 @@ export class ModelGateway {
   }
 
   /** The calls that may not have been answered yet. */
-  get openCalls(): readonly ModelDrainCall[] {
+  get openCalls(): readonly ModelRequestedDrain[] {
     return this.#calls.filter(({ calledAtMs }) => this.#clock.nowMs - calledAtMs < CALL_OPEN_MS);
   }
 
   /** What the gateway would answer to a call now. */
-  answerTo(call: DrainCall): Propagation | null {
+  answerTo(call: RequestedDrain): Propagation | null {
     return this.#process === null ? null : propagationOf(this.#process.state, call, this.#clock.nowMs);
   }
 

@@ -47,7 +47,10 @@ export class ModelLink {
     this.#call([step], end, this.isSlow ? 15_000 : TRIP_MS);
   }
 
-  /** Carries a message one way. It is lost if the link is cut when it leaves; if the link is cut later, it may arrive late. */
+  /**
+   * Carries a message one way. It is lost if the link is cut when it leaves; if the link is cut later, it may arrive
+   * late.
+   */
   send(arrive: () => void, withinMs = TRIP_MS): void {
     const { nowMs, schedule, chance } = this.#collaborators;
     if (this.isCut || nowMs() < this.backAtMs) return;

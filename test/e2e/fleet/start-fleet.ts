@@ -6,7 +6,7 @@ import { type RedisServer, type RedisWay, startRedisServer } from '../../support
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 /** A replica as a gateway of a fleet shows it. */
-export interface FleetReplicaAnswer {
+export interface FleetReplicaJson {
   readonly name: string;
   readonly drained: boolean;
   readonly inflight: number;
@@ -15,8 +15,8 @@ export interface FleetReplicaAnswer {
 }
 
 /** The answer to a drain or an undrain in a fleet. */
-export interface FleetDrainAnswer {
-  readonly replica: FleetReplicaAnswer;
+export interface FleetDrainResponse {
+  readonly replica: FleetReplicaJson;
   readonly scope: 'fleet' | 'local';
   readonly overtaken: boolean;
   readonly unconfirmed: readonly string[];
@@ -24,7 +24,7 @@ export interface FleetDrainAnswer {
 }
 
 /** A gateway as GET /admin/gateways lists it. */
-export interface GatewayAnswer {
+export interface GatewayJson {
   readonly name: string;
   readonly self: boolean;
   readonly alive: boolean;
@@ -36,13 +36,13 @@ export interface FleetGateway {
   readonly name: string;
   readonly way: RedisWay;
   readonly gateway: StartedGateway;
-  replica(name: string): Promise<FleetReplicaAnswer>;
-  gateways(): Promise<readonly GatewayAnswer[]>;
+  replica(name: string): Promise<FleetReplicaJson>;
+  gateways(): Promise<readonly GatewayJson[]>;
   post(path: string): Promise<Response>;
-  drain(replica: string, query?: string): Promise<FleetDrainAnswer>;
-  undrain(replica: string, query?: string): Promise<FleetDrainAnswer>;
+  drain(replica: string, query?: string): Promise<FleetDrainResponse>;
+  undrain(replica: string, query?: string): Promise<FleetDrainResponse>;
   /** Polls until the replica meets the condition, and resolves with it. */
-  until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
+  until(replica: string, isMet: (answer: FleetReplicaJson) => boolean): Promise<FleetReplicaJson>;
 }
 
 /** Sends this number of chat requests to a gateway, one after another. */
@@ -93,17 +93,17 @@ export async function startFleet<const Names extends readonly string[]>(
 function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): FleetGateway {
   const post = (path: string) => gateway.admin(path, { method: 'POST' });
   const replica = async (wanted: string) => {
-    const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaAnswer[];
+    const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaJson[];
     const found = replicas.find((each) => each.name === wanted);
     if (found === undefined) throw new Error(`no replica ${wanted}`);
     return found;
   };
   const change = async (wanted: string, action: string) =>
-    (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainAnswer;
+    (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainResponse;
   return {
     ...{ name, way, gateway, replica, post },
     gateways: async () =>
-      ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayAnswer[] }).gateways,
+      ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayJson[] }).gateways,
     drain: (wanted, query = '') => change(wanted, `drain${query}`),
     undrain: (wanted, query = '') => change(wanted, `undrain${query}`),
     async until(wanted, isMet) {

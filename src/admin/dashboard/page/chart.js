@@ -17,10 +17,8 @@ export class Chart {
   #points = { times: [], values: [] };
 
   /**
-   * @param {HTMLElement} parent
-   * @param {object} options
-   * @param {(value: number) => string} options.format
-   * @param {(text: string | null) => void} options.onPoint called with the value under the pointer; null if there is none
+   * @param {HTMLElement} parent @param {object} options @param {(value: number) => string} options.format @param
+   * {(text: string | null) => void} options.onPoint called with the value under the pointer; null if there is none
    */
   constructor(parent, { format, onPoint }) {
     parent.setAttribute('aria-hidden', 'true');

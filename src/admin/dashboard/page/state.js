@@ -32,9 +32,8 @@ export function toSince({ since, reason, drained, health, health_since }, time) 
 }
 
 /**
- * The gateways that have not confirmed a drain. Until they have, it is unknown whether the replica is safe to stop. Empty
- * if all have.
- * @param {Replica} replica
+ * The gateways that have not confirmed a drain. Until they have, it is unknown whether the replica is safe to stop.
+ * Empty if all have. @param {Replica} replica
  */
 export function toUnconfirmed({ drained, removing, safe_to_stop, unconfirmed = [] }) {
   if (!drained || removing) return '';
