@@ -48,11 +48,15 @@ export async function changeDrain(
     propagation,
     warnings: [
       isStored ? null : 'The state is applied but could not be stored: a restart forgets it.',
-      silentWorkers.length === 0
-        ? null
-        : `Workers ${silentWorkers.join(', ')} have not confirmed it yet: they may still send a request.`,
+      warnOfWorkers(silentWorkers),
     ],
   };
+}
+
+function warnOfWorkers(silent: readonly number[]): string | null {
+  if (silent.length === 0) return null;
+  const subject = silent.length === 1 ? 'Worker %s has' : 'Workers %s have';
+  return `${subject.replace('%s', silent.join(', '))} not confirmed it yet and may still send a request.`;
 }
 
 function set(
@@ -77,5 +81,5 @@ export function warnOfPropagation(
     return 'The shared state cannot be reached: the other gateways receive it when the connection is back.';
   }
   if (action === 'undrain' || unconfirmed.length === 0) return null;
-  return `Not confirmed yet by ${unconfirmed.join(', ')}: they may still send requests.`;
+  return `Not confirmed yet by ${unconfirmed.join(', ')}, which may still send requests.`;
 }
