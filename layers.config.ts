@@ -112,9 +112,9 @@ export const ROOMS: readonly Room[] = [
     why: 'Gateways of a fleet share drains, so src/fleet/ knows replicas and nothing above them.',
   },
   {
-    path: 'src/fleet/store.ts',
+    path: 'src/fleet/redis-store.ts',
     may: ['src/fleet/', 'src/replicas/', '@redis/client', NODE],
-    why: 'Only store.ts knows Redis.',
+    why: 'Only redis-store.ts knows Redis.',
   },
 
   // The data plane.

@@ -7,16 +7,16 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
-import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
-import { DrainWaits } from './admin/drain-waits.ts';
+import { IdleWatcher } from './admin/drains/idle-watcher.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
-import { createFleetMemory } from './fleet/fleet-memory.ts';
-import { createFleetStore } from './fleet/store.ts';
+import { createMembershipFile } from './fleet/membership-file.ts';
+import { createRedisStore } from './fleet/redis-store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload.ts';
 import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
@@ -162,7 +162,7 @@ export async function composeGateway(
     log,
     createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },
-      waits: new DrainWaits(),
+      idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
       metricsText: () => metrics.toPrometheusText(),
       stats: () => telemetry.stats(),
@@ -200,8 +200,8 @@ async function openConfiguredFleet(
 ): Promise<Fleet | null> {
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
-    store: createFleetStore(fleet),
-    memory: createFleetMemory(stateDir, log),
+    store: createRedisStore(fleet),
+    file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),
     log: new FleetLog(log),

@@ -1,7 +1,7 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { listenForAdmin } from './admin/admin-listener.ts';
-import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
 import { lockState, type StateLock } from './replicas/control/state-lock.ts';

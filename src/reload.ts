@@ -1,5 +1,5 @@
 import type { AdminAction } from '#otel/span/admin-spans.ts';
-import type { ReloadOutcome } from './admin/admin-services.ts';
+import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
 import { planReload } from './config/reload.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
-import { createFleetMemory } from '../../src/fleet/fleet-memory.ts';
-import { createFleetStore } from '../../src/fleet/store.ts';
+import { createMembershipFile } from '../../src/fleet/membership-file.ts';
+import { createRedisStore } from '../../src/fleet/redis-store.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
@@ -94,8 +94,8 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
   });
   const quiet = () => undefined;
   return await openFleet(name, {
-    store: createFleetStore({ url, prefix: 'spangate' }),
-    memory: createFleetMemory(stateDir, console),
+    store: createRedisStore({ url, prefix: 'spangate' }),
+    file: createMembershipFile(stateDir, console),
     drains,
     inflight: () =>
       new Map(

@@ -1,22 +1,22 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { Refusal, type RefusalCode } from './refusal.ts';
+import { AdminError, type AdminErrorCode } from './admin-error.ts';
 
-/** What a call may send as its body, although none is read. */
+/** The largest body that a call may send, although no call reads one. */
 const MAX_BODY_BYTES = 64 * 1024;
-/** Calls that wait on a connection until the one before them is answered. */
+/** The most calls that wait on a connection for the response to an earlier one. */
 const MAX_WAITING = 8;
-/** How long a client whose connection is closed has to read what it was told, once the system has taken it all. */
+/** How long a client has to read the last response, once the system has accepted it all. */
 const LINGER_MS = 2_000;
-/** How long a client may take nothing of what it is told. */
+/** How long a client may read nothing of a response. */
 const STALLED_MS = 30_000;
-/** What it may send meanwhile; it is thrown away. */
-const MAX_THROWN_BYTES = 1024 * 1024;
+/** The most input that is discarded after the last accepted call. */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
 
-/** Handles one call. Its body, if it had one, has come whole and is gone. */
+/** Handles one call. Its body, if any, has been read and discarded. */
 export type CallHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A call as Node's parser gives it. `acceptBody` sends the 100 that a client may be waiting for. */
+/** A call from Node's parser. `acceptBody` sends the 100 that the client may be waiting for. */
 interface IncomingCall {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -24,87 +24,88 @@ interface IncomingCall {
 }
 
 /**
- * One connection to the admin API: its calls are handled one after the other. Once it takes no more of them, what
- * still comes is thrown away, and the client has a moment to read its answer: a connection that is closed with bytes
- * unread is reset by the system, and the answer is lost (RFC 9112 9.6).
+ * One connection to the admin API. It handles calls one after another. When it accepts no more calls, it discards
+ * further input and gives the client time to read the last response: if a connection is closed with unread input, the
+ * system resets it and the response is lost (RFC 9112 9.6).
  */
 export class AdminConnection {
   readonly #socket: Socket;
   readonly #handle: CallHandler;
   readonly #bodyTimeoutMs: () => number;
   readonly #waiting: (() => void)[] = [];
-  /** The response of the call that is being handled. */
-  #open: ServerResponse | null = null;
-  /** Whether calls are taken; no more once it is `closing`, which ends with the answers of those that were. */
+  /** The response of the call that is handled now. */
+  #current: ServerResponse | null = null;
+  /** `closing`: it accepts no more calls, and closes after the responses to those that it accepted. */
   #state: 'open' | 'closing' | 'lingering' = 'open';
 
-  /** `bodyTimeoutMs`: how long a body may take. */
+  /** `bodyTimeoutMs` returns how long a body may take. */
   constructor(socket: Socket, handle: CallHandler, bodyTimeoutMs: () => number) {
     this.#socket = socket;
     this.#handle = handle;
     this.#bodyTimeoutMs = bodyTimeoutMs;
-    // This is how Node closes a connection after its last response.
+    // Node calls this to close a connection after its last response.
     socket.destroySoon = () => this.#linger();
   }
 
-  /** Handles a call when those before it are answered. */
-  take(call: IncomingCall): void {
-    // A client should not send one behind a call that has no answer yet (RFC 9112 9.3.2), and nobody reads it.
-    if (this.#open !== null && hasBody(call.request)) this.#takeNoMore();
-    else this.#enqueue(() => void this.#serve(call));
+  /** Handles a call after the ones before it have their responses. */
+  accept(call: IncomingCall): void {
+    // A client should not send a body while an earlier call has no response (RFC 9112 9.3.2). It would not be read.
+    if (this.#current !== null && hasBody(call.request)) this.#stopAccepting();
+    else this.#enqueue(() => void this.#handleCall(call));
   }
 
-  /** Refuses what comes after the calls that were taken, and closes. */
-  refuseNext(refusal: Refusal): void {
-    this.#enqueue(() => this.#refuse(refusal));
-    this.#takeNoMore();
+  /** Sends an error after the responses to the accepted calls, and closes. */
+  rejectNext(error: AdminError): void {
+    this.#enqueue(() => this.#sendError(error));
+    this.#stopAccepting();
   }
 
-  /** What came is not HTTP, came too slowly, or nothing comes any more: Node's error code says which. */
+  /** Handles an error of Node's parser: invalid HTTP, slow input, or the end of input. `code` is Node's error code. */
   fail(code: string): void {
     if (this.#state !== 'open') return;
     const { bytesRead } = this.#socket;
     const isUnused = code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0;
-    const hasLeft = code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && this.#open !== null);
-    if (isUnused || hasLeft || !this.#socket.writable) this.#socket.destroy();
-    // The body of a call is malformed, and the call has no answer yet: this is it.
-    else if (this.#open !== null && !this.#open.req.complete && !this.#open.headersSent) {
-      this.#refuse(new Refusal(toRefusalCode(code)));
-    } else if (this.#open !== null && code.startsWith('HPE_CLOSED')) this.#takeNoMore();
-    else this.refuseNext(new Refusal(toRefusalCode(code)));
+    const hasDisconnected =
+      code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && this.#current !== null);
+    if (isUnused || hasDisconnected || !this.#socket.writable) this.#socket.destroy();
+    // The body of the current call is malformed or late, and the call has no response yet.
+    else if (this.#current !== null && !this.#current.req.complete && !this.#current.headersSent) {
+      this.#sendError(new AdminError(toErrorCode(code)));
+    } else if (this.#current !== null && code.startsWith('HPE_CLOSED')) this.#stopAccepting();
+    else this.rejectNext(new AdminError(toErrorCode(code)));
   }
 
-  #enqueue(serve: () => void): void {
+  #enqueue(start: () => void): void {
     if (this.#state !== 'open') return;
-    if (this.#open === null) serve();
-    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(serve);
-    else this.#takeNoMore();
+    if (this.#current === null) start();
+    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(start);
+    else this.#stopAccepting();
   }
 
-  async #serve({ request, response, acceptBody }: IncomingCall): Promise<void> {
-    this.#open = response;
-    // The last answer may have left one.
+  async #handleCall({ request, response, acceptBody }: IncomingCall): Promise<void> {
+    this.#current = response;
+    // The last response may have set one.
     this.#socket.setTimeout(0);
     response.once('close', () => this.#next(response));
-    const end = hasBody(request) ? await discardBody(request, acceptBody, this.#bodyTimeoutMs()) : 'whole';
-    if (end === 'gone' || this.#state === 'lingering') return;
-    if (end === 'whole') this.#handle(request, response);
-    else this.#refuse(new Refusal(end));
+    const end = hasBody(request) ? await discardBody(request, acceptBody, this.#bodyTimeoutMs()) : 'complete';
+    if (end === 'closed' || this.#state === 'lingering') return;
+    if (end === 'complete') this.#handle(request, response);
+    else this.#sendError(new AdminError(end));
   }
 
   #next(ended: ServerResponse): void {
-    if (this.#open !== ended) return;
-    this.#open = null;
+    if (this.#current !== ended) return;
+    this.#current = null;
     if (this.#socket.destroyed) this.#waiting.length = 0;
-    const serve = this.#waiting.shift();
-    if (serve !== undefined) serve();
+    const start = this.#waiting.shift();
+    if (start !== undefined) start();
     else if (this.#state === 'closing') this.#linger();
   }
 
-  /** Answers on the bare socket, where there is no call to answer to, and closes. */
-  #refuse(refusal: Refusal): void {
-    const { status } = refusal;
-    const body = `${refusal.toJson()}\n`;
+  /** Writes an error to the socket, because there is no call to respond to, and closes. */
+  #sendError(error: AdminError): void {
+    const { status } = error;
+    const body = `${error.toJson()}\n`;
     this.#socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nCache-Control: no-store\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -112,28 +113,28 @@ export class AdminConnection {
     this.#linger();
   }
 
-  #takeNoMore(): void {
+  #stopAccepting(): void {
     if (this.#state !== 'open') return;
     this.#state = 'closing';
-    this.#throwAwayInput();
-    const open = this.#open;
-    if (open === null) this.#linger();
-    else if (!open.headersSent && this.#waiting.length === 0) open.shouldKeepAlive = false;
+    this.#discardInput();
+    const current = this.#current;
+    if (current === null) this.#linger();
+    else if (!current.headersSent && this.#waiting.length === 0) current.shouldKeepAlive = false;
   }
 
-  /** From now on bytes go past the parser. */
-  #throwAwayInput(): void {
-    let thrownBytes = 0;
+  /** Detaches the parser and discards further input. */
+  #discardInput(): void {
+    let discardedBytes = 0;
     this.#socket.removeAllListeners('data');
     this.#socket.on('data', ({ length }: Buffer) => {
-      thrownBytes += length;
-      if (thrownBytes <= MAX_THROWN_BYTES) return;
-      // A client that sends on and on still has its moment to read; one whose call waits would have an hour.
+      discardedBytes += length;
+      if (discardedBytes <= MAX_DISCARDED_BYTES) return;
+      // While it lingers, the client keeps its time to read. A waiting call could otherwise keep it for an hour.
       if (this.#state === 'lingering') this.#socket.pause();
       else this.#socket.destroy();
     });
     this.#socket.once('end', () => {
-      // Node would end the call of a client that leaves; its parser does not hear of it any more.
+      // Node would end the call of a client that disconnects, but its parser is detached.
       if (this.#state === 'closing') this.#socket.destroy();
     });
     this.#socket.resume();
@@ -141,7 +142,7 @@ export class AdminConnection {
 
   #linger(): void {
     if (this.#state === 'lingering' || this.#socket.destroyed) return;
-    if (this.#state === 'open') this.#throwAwayInput();
+    if (this.#state === 'open') this.#discardInput();
     this.#state = 'lingering';
     this.#waiting.length = 0;
     this.#socket.setTimeout(STALLED_MS, () => this.#socket.destroy());
@@ -152,7 +153,7 @@ export class AdminConnection {
   }
 }
 
-function toRefusalCode(code: string): RefusalCode {
+function toErrorCode(code: string): AdminErrorCode {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return 'headers_too_large';
@@ -167,12 +168,12 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Reads a body and forgets it. Resolves when it has come whole, or is waited for no longer. */
+/** Reads and discards a body. Resolves when it is complete, or with the reason to stop reading. */
 async function discardBody(
   request: IncomingMessage,
   acceptBody: () => void,
   timeoutMs: number,
-): Promise<'whole' | 'gone' | 'request_too_large' | 'request_timeout'> {
+): Promise<'complete' | 'closed' | 'request_too_large' | 'request_timeout'> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return 'request_too_large';
   acceptBody();
   const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<typeof discardBody>>>();
@@ -182,9 +183,9 @@ async function discardBody(
     receivedBytes += length;
     if (receivedBytes > MAX_BODY_BYTES) resolve('request_too_large');
   });
-  request.once('end', () => resolve('whole'));
-  request.once('close', () => resolve('gone'));
-  request.once('error', () => resolve('gone'));
+  request.once('end', () => resolve('complete'));
+  request.once('close', () => resolve('closed'));
+  request.once('error', () => resolve('closed'));
   try {
     return await promise;
   } finally {

@@ -2,30 +2,30 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
-import { Refusal } from './refusal.ts';
+import { AdminError } from './admin-error.ts';
 
-/** Connections at one time. Nobody needs a token to open one. */
+/** The most connections at one time. Opening one needs no token. */
 const MAX_CONNECTIONS = 1_000;
 
-/** How often it is logged that connections are refused, at most. */
+/** The shortest interval between two log lines about refused connections. */
 const LOG_EVERY_MS = 60_000;
 
-/** What the admin listener is told. */
+/** The settings of the admin listener. */
 export interface AdminListenerSettings {
   readonly maxHeaderBytes: number;
-  /** For a head, and again for a body. */
+  /** Applies to the head, and again to the body. */
   readonly headersTimeoutMs: number;
   readonly keepAliveMs: number;
 }
 
-/** Where the listener tells that it refuses connections. A pino logger fits. */
+/** Where refused connections are logged. A pino logger fits. */
 export interface AdminListenerLog {
   error(fields: object, message: string): void;
 }
 
 /**
- * Creates the HTTP server of the admin API: Node's strict parser, with bounded heads, bodies, connections and times,
- * and one call of a connection at a time. What is not HTTP is answered and closed.
+ * Creates the HTTP server of the admin API. It uses Node's strict parser, limits heads, bodies, connections and times,
+ * and handles one call per connection at a time. Input that is not HTTP gets an error, and the connection is closed.
  */
 export function createAdminListener(
   settings: AdminListenerSettings,
@@ -35,15 +35,15 @@ export function createAdminListener(
   const server = createServer({
     maxHeaderSize: settings.maxHeaderBytes,
     headersTimeout: settings.headersTimeoutMs,
-    // The connection bounds the body's time: it has to end in an answer.
+    // AdminConnection limits the time of a body, so that the client gets a response.
     requestTimeout: 0,
     keepAliveTimeout: settings.keepAliveMs,
     connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
     insecureHTTPParser: false,
-    // Checked below, together with what Node lets pass.
+    // `isWellFormed` checks this.
     requireHostHeader: false,
   });
-  // Node drops fields beyond 2,000 silently; the size limit bounds them instead.
+  // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
   server.on('drop', logDrops(log));
@@ -58,24 +58,24 @@ export function createAdminListener(
   };
   const onRequest = (request: IncomingMessage, response: ServerResponse, acceptBody: () => void) => {
     const connection = connectionOf(request.socket);
-    if (isWellFormed(request)) connection.take({ request, response, acceptBody });
-    else connection.refuseNext(new Refusal('bad_request'));
+    if (isWellFormed(request)) connection.accept({ request, response, acceptBody });
+    else connection.rejectNext(new AdminError('bad_request'));
   };
   server.on('connection', connectionOf);
   server.on('request', (request, response) => onRequest(request, response, () => undefined));
-  // Another expectation than 100-continue may be ignored (RFC 9110 10.1.1).
+  // A server may ignore any expectation other than 100-continue (RFC 9110 10.1.1).
   server.on('checkExpectation', (request, response) => onRequest(request, response, () => undefined));
   server.on('checkContinue', (request, response) =>
     onRequest(request, response, () => response.writeContinue()),
   );
-  server.on('connect', (_request, socket) => connectionOf(socket).refuseNext(new Refusal('not_found')));
+  server.on('connect', (_request, socket) => connectionOf(socket).rejectNext(new AdminError('not_found')));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     connectionOf(socket).fail(error.code ?? ''),
   );
   return server;
 }
 
-/** Takes over the settings that can change while it serves: its times. */
+/** Applies the settings that can change at run time: the timeouts. */
 export function configureAdminListener(
   server: Server,
   { headersTimeoutMs, keepAliveMs }: Pick<AdminListenerSettings, 'headersTimeoutMs' | 'keepAliveMs'>,
@@ -84,7 +84,10 @@ export function configureAdminListener(
   server.keepAliveTimeout = keepAliveMs;
 }
 
-/** Starts listening; rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a free one. */
+/**
+ * Starts to listen and resolves with the port. Rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a
+ * free one.
+ */
 export function listenForAdmin(
   server: Server,
   address: { readonly host: string; readonly port: number },
@@ -110,8 +113,8 @@ function logDrops(log: AdminListenerLog): () => void {
 }
 
 /**
- * What Node's parser lets pass and RFC 9112 does not: no Host or several (3.2), and a request line without
- * a version, which llhttp takes for HTTP/0.9.
+ * Whether a request conforms to RFC 9112 where Node's parser is too lenient. Node accepts a missing or repeated Host
+ * (section 3.2), and a request line without a version, which llhttp parses as HTTP/0.9.
  */
 function isWellFormed({ httpVersion, rawHeaders }: IncomingMessage): boolean {
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');

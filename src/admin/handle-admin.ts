@@ -1,52 +1,116 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AdminServices } from './admin-services.ts';
-import { createAuth } from './auth.ts';
-import { createRouteMatcher } from './match-route.ts';
-import { Refusal } from './refusal.ts';
-import type { Answer, Route } from './route.ts';
-import { ROUTES } from './route-table.ts';
-import { sendAnswer } from './send-answer.ts';
+import type { AdminCollaborators } from './admin-collaborators.ts';
+import { AdminError } from './admin-error.ts';
+import type { EncodedResponse, Route } from './route.ts';
+import { createRoutes } from './route-table.ts';
+import { sendResponse } from './send-response.ts';
 
-/** Creates the handler of the admin listener. Without a token every call is refused. */
+/** Creates the handler of the admin listener. Without a token it rejects every API call. */
 export function createAdminHandler(
   token: string | undefined,
-  services: AdminServices,
+  collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const authorize = createAuth(token);
-  const match = createRouteMatcher(ROUTES);
+  const match = createRouteMatcher(createRoutes());
 
-  async function answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer | Refusal> {
+  async function respond(
+    request: IncomingMessage,
+    signal: AbortSignal,
+  ): Promise<EncodedResponse | AdminError> {
     const [path, query] = splitTarget(request.url ?? '');
     const found = match(request.method ?? '', path);
-    const decision = isOpen(found?.route) ? 'allowed' : authorize(request.headers.authorization);
-    if (decision !== 'allowed') return new Refusal(decision);
-    if (found === null) return new Refusal('not_found');
+    // Unknown paths need the token too: a client without it cannot find out which paths exist.
+    const decision = found?.route.isPage === true ? 'allowed' : authorize(request.headers.authorization);
+    if (decision !== 'allowed') return new AdminError(decision);
+    if (found === null) return new AdminError('not_found');
     const call = { params: found.params, search: new URLSearchParams(query), signal };
-    return await found.route.respond(call, services);
+    return await found.route.respond(call, collaborators);
   }
 
-  const logFailure = (error: unknown) => services.log.error({ err: error }, 'admin call failed');
+  const logFailure = (error: unknown) => collaborators.log.error({ err: error }, 'admin call failed');
 
   return (request, response) => {
-    const caller = new AbortController();
-    response.once('close', () => caller.abort());
-    answer(request, caller.signal)
+    const client = new AbortController();
+    response.once('close', () => client.abort());
+    respond(request, client.signal)
       .catch((error: unknown) => {
         logFailure(error);
-        return new Refusal('internal_error');
+        return new AdminError('internal_error');
       })
-      .then((given) => sendAnswer(response, given))
+      .then((result) => sendResponse(response, result))
       .catch(logFailure);
   };
 }
 
-/** What is not there is as closed as the rest: nobody without the token learns which paths exist. */
-function isOpen(route: Route | undefined): boolean {
-  return route?.isPage === true;
-}
-
-/** The path and the query of a request target, as they were sent. */
+/** Splits a request target into its path and query, both as sent. */
 function splitTarget(target: string): readonly [path: string, query: string] {
   const mark = target.indexOf('?');
   return mark === -1 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
+}
+
+/** Whether a call is allowed, or the code of the error. */
+type AuthDecision = 'allowed' | 'unauthorized' | 'admin_disabled';
+
+/**
+ * Creates the check of `Authorization: Bearer <token>`. Without a configured token it rejects every call. It compares
+ * digests of equal length, so its duration does not depend on where the tokens differ.
+ */
+function createAuth(token: string | undefined): (authorization: string | undefined) => AuthDecision {
+  if (token === undefined || token === '') return () => 'admin_disabled';
+  const expected = digest(token);
+  return (authorization) => {
+    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1];
+    if (given === undefined) return 'unauthorized';
+    return timingSafeEqual(digest(given), expected) ? 'allowed' : 'unauthorized';
+  };
+}
+
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token, 'utf8').digest();
+}
+
+/** A route and the values of the parameters in its path pattern. */
+interface RouteMatch {
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/**
+ * Creates a function that finds the route of a call; null if no route has this path and method. HEAD uses the route of
+ * GET (RFC 9110 9.3.2). OPTIONS has no route: the dashboard has the origin of the API, and pages of other origins must
+ * not call it.
+ */
+function createRouteMatcher(routes: readonly Route[]): (method: string, path: string) => RouteMatch | null {
+  const rows = routes.map((route) => ({ route, pattern: toPattern(route.path) }));
+  return (method, path) => {
+    const wanted = method === 'HEAD' ? 'GET' : method;
+    for (const { route, pattern } of rows) {
+      const found = route.method === wanted ? pattern.exec(path) : null;
+      if (found !== null) return { route, params: decodeAll(found.groups ?? {}) };
+    }
+    return null;
+  };
+}
+
+/** Converts a path such as `/admin/replicas/{name}/drain` to a pattern. A segment in braces matches any one segment. */
+function toPattern(path: string): RegExp {
+  const segments = path.split('/').map((segment) => {
+    const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+    return name === undefined ? RegExp.escape(segment) : `(?<${name}>[^/]+)`;
+  });
+  return new RegExp(`^${segments.join('/')}$`);
+}
+
+function decodeAll(groups: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(groups).map(([name, value]) => [name, decode(value)]));
+}
+
+/** Returns a malformed segment unchanged. No object has such a name, so the route answers that it was not found. */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }

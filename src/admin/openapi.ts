@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { errorSchema, REFUSALS, type RefusalCode } from './refusal.ts';
+import { ADMIN_ERRORS, type AdminErrorCode, errorSchema } from './admin-error.ts';
 import type { Route } from './route.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** What any call that needs the token can get, whatever its route. */
-const COMMON_REFUSALS: readonly RefusalCode[] = [
+/** The errors that any call with a token can get, on every route. */
+const COMMON_ERRORS: readonly AdminErrorCode[] = [
   'unauthorized',
   'admin_disabled',
   'request_timeout',
@@ -13,19 +13,19 @@ const COMMON_REFUSALS: readonly RefusalCode[] = [
   'internal_error',
 ];
 
-const DESCRIPTION = `Drains replicas, and tells what the gateway does. Its listener is \`gateway.admin_listen\`.
+const DESCRIPTION = `Drains replicas and shows what the gateway does. It listens on \`gateway.admin_listen\`.
 
-Every call needs the token of SVC_ADMIN_TOKEN; without one configured, every call is refused. Errors have a stable \
-\`code\`. Answers may get more members in later versions, and errors more codes.`;
+Every call needs the token in SVC_ADMIN_TOKEN. If no token is configured, every call is rejected. Errors have a stable \
+\`code\`. Later versions may add members to responses and new error codes.`;
 
-/** The OpenAPI document (3.1) of these routes: all but pages. It holds nothing of a running gateway. */
+/** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
   const operations = routes.filter((route) => !route.isPage);
-  const { answers, schemas } = toSchemas(operations);
+  const { responses, schemas } = toSchemas(operations);
   const paths: Record<string, Record<string, object>> = {};
   for (const route of operations) {
     const path = paths[route.path] ?? {};
-    path[route.method.toLowerCase()] = toOperation(route, answers[route.operationId]);
+    path[route.method.toLowerCase()] = toOperation(route, responses[route.operationId]);
     paths[route.path] = path;
   }
   const errors = operations.flatMap(errorsOf).map((codes) => [nameOf(codes), toErrorResponse(codes)]);
@@ -48,26 +48,25 @@ export function toOpenApiDocument(routes: readonly Route[]) {
   };
 }
 
-/** The schema of each operation's answer, by its id; and those schemas that have a name of their own. */
+/** The schema of each operation's response by operation id, and the schemas with a name of their own. */
 function toSchemas(operations: readonly Route[]) {
-  const answers = operations.flatMap(({ operationId, answer }): [string, z.ZodType][] =>
-    answer.schema === null ? [] : [[operationId, answer.schema]],
+  const responses = operations.flatMap(({ operationId, response }): [string, z.ZodType][] =>
+    response.schema === null ? [] : [[operationId, response.schema]],
   );
-  const whole = z.object({ answers: z.object(Object.fromEntries(answers)), error: errorSchema });
+  const whole = z.object({ responses: z.object(Object.fromEntries(responses)), error: errorSchema });
   const { properties, $defs: schemas } = moveDefinitions(z.toJSONSchema(whole, { override: simplify }));
-  const byOperation = properties?.answers as JsonSchema | undefined;
-  return { answers: byOperation?.properties ?? {}, schemas };
+  const byOperation = properties?.responses as JsonSchema | undefined;
+  return { responses: byOperation?.properties ?? {}, schemas };
 }
 
-/** Named schemas are at home under `components` in OpenAPI, not under `$defs`. */
+/** In OpenAPI, named schemas are in `components`, not in `$defs`. */
 function moveDefinitions(schema: JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
 /**
- * Objects are open: a client that refuses members it does not know would break with each version. What zod adds
- * of its own accord is left out: arrays that are readonly in TypeScript, the integers of JavaScript, and patterns
- * of formats.
+ * Makes objects open, because clients that reject unknown members would break with later versions. Removes what zod
+ * adds by itself: `readOnly` for readonly arrays, the largest safe integer, and the patterns of formats.
  */
 function simplify({ jsonSchema }: { readonly jsonSchema: JsonSchema }): void {
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
@@ -76,12 +75,14 @@ function simplify({ jsonSchema }: { readonly jsonSchema: JsonSchema }): void {
   delete jsonSchema.readOnly;
 }
 
-function toOperation(route: Route, answer: unknown): object {
+function toOperation(route: Route, responseSchema: unknown): object {
   const { operationId, summary, description } = route;
   const parameters = [...toPathParameters(route), ...toQueryParameters(route)];
-  const content = { [route.answer.mediaType]: answer === undefined ? {} : { schema: answer } };
+  const content = {
+    [route.response.mediaType]: responseSchema === undefined ? {} : { schema: responseSchema },
+  };
   const errors = errorsOf(route).map((codes) => [
-    REFUSALS[codes[0]].status,
+    ADMIN_ERRORS[codes[0]].status,
     { $ref: `#/components/responses/${nameOf(codes)}` },
   ]);
   return {
@@ -89,7 +90,7 @@ function toOperation(route: Route, answer: unknown): object {
     summary,
     ...(description === undefined ? {} : { description }),
     ...(parameters.length === 0 ? {} : { parameters }),
-    responses: { 200: { description: route.answer.description, content }, ...Object.fromEntries(errors) },
+    responses: { 200: { description: route.response.description, content }, ...Object.fromEntries(errors) },
   };
 }
 
@@ -111,13 +112,13 @@ function toQueryParameters({ query }: Route): object[] {
   });
 }
 
-type Codes = readonly [RefusalCode, ...RefusalCode[]];
+type Codes = readonly [AdminErrorCode, ...AdminErrorCode[]];
 
-/** What a route may refuse with: the codes of one status together, for a status has one response. */
-function errorsOf({ refusals }: Route): Codes[] {
-  const byStatus = Object.groupBy([...refusals, ...COMMON_REFUSALS], (code) => REFUSALS[code].status);
+/** The errors of a route, grouped by status, because a status has one response. */
+function errorsOf({ errors }: Route): Codes[] {
+  const byStatus = Object.groupBy([...errors, ...COMMON_ERRORS], (code) => ADMIN_ERRORS[code].status);
   return Object.values(byStatus).filter(
-    (codes): codes is [RefusalCode, ...RefusalCode[]] => codes !== undefined,
+    (codes): codes is [AdminErrorCode, ...AdminErrorCode[]] => codes !== undefined,
   );
 }
 
@@ -129,7 +130,7 @@ function toErrorResponse(codes: Codes): object {
   const code = { type: 'string', enum: codes };
   const narrowed = { properties: { error: { properties: { code } } } };
   return {
-    description: codes.map((each) => `\`${each}\`: ${REFUSALS[each].message}`).join('\n\n'),
+    description: codes.map((each) => `\`${each}\`: ${ADMIN_ERRORS[each].message}`).join('\n\n'),
     content: {
       'application/json': { schema: { $ref: '#/components/schemas/Error', ...narrowed } },
     },

@@ -1,5 +1,5 @@
 import type { Route } from './route.ts';
-import { showDashboard, showDashboardFile } from './routes/dashboard.ts';
+import { createDashboardRoutes } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
 import { forgetGateway, listGateways } from './routes/gateways.ts';
 import { showMetrics } from './routes/metrics.ts';
@@ -10,20 +10,22 @@ import { reloadConfig } from './routes/reload.ts';
 import { listReplicas, showReplica } from './routes/replicas.ts';
 import { showStats } from './routes/stats.ts';
 
-/** Everything that the admin listener answers. */
-export const ROUTES: readonly Route[] = [
-  listReplicas,
-  showReplica,
-  drainReplica,
-  undrainReplica,
-  listGateways,
-  forgetGateway,
-  reloadConfig,
-  showStats,
-  showMetrics,
-  listRecords,
-  showOverview,
-  showDashboard,
-  showDashboardFile,
-  describeRoutes(() => ROUTES),
-];
+/** Creates all routes of the admin listener. Reads the files of the dashboard. */
+export function createRoutes(): readonly Route[] {
+  const routes: readonly Route[] = [
+    listReplicas,
+    showReplica,
+    drainReplica,
+    undrainReplica,
+    listGateways,
+    forgetGateway,
+    reloadConfig,
+    showStats,
+    showMetrics,
+    listRecords,
+    showOverview,
+    ...createDashboardRoutes(),
+    describeRoutes(() => routes),
+  ];
+  return routes;
+}

@@ -1,7 +1,34 @@
 import { z } from 'zod';
-import type { AdminServices } from './admin-services.ts';
-import type { Body, Content } from './content.ts';
-import { Refusal, type RefusalCode } from './refusal.ts';
+import type { AdminCollaborators } from './admin-collaborators.ts';
+import { AdminError, type AdminErrorCode } from './admin-error.ts';
+
+/** The body of a response. An iterable is sent piece by piece until it ends. */
+export type ResponseBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
+
+/** The content of a route's 200 response: its media type, its schema, and how a value is encoded. */
+export interface Content<T> {
+  readonly mediaType: string;
+  /** Null if it is not JSON. */
+  readonly schema: z.ZodType | null;
+  readonly encode: (value: T) => ResponseBody;
+}
+
+/**
+ * JSON with this schema. The compiler checks handlers and the tests check responses; nothing is checked at run time.
+ */
+export function json<S extends z.ZodType>(schema: S): Content<z.output<S>> {
+  return { mediaType: 'application/json', schema, encode: toJsonBody };
+}
+
+/** Another media type, whose bytes the handler returns. */
+export function bytes(mediaType: string): Content<ResponseBody> {
+  return { mediaType, schema: null, encode: (body) => body };
+}
+
+/** Ends with a line break, for people who read it in a terminal. */
+function toJsonBody(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}
 
 /** The names in braces of a path pattern, such as `name` in `/admin/replicas/{name}/drain`. */
 type ParamNames<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
@@ -10,57 +37,62 @@ type ParamNames<P extends string> = P extends `${string}{${infer Name}}${infer R
 
 /** One call as its handler sees it. */
 export interface Call<P extends string, Q extends z.ZodRawShape> {
-  /** The parts of the path that the pattern names, percent-decoded. */
+  /** The path segments that the pattern names, percent-decoded. */
   readonly params: Readonly<Record<ParamNames<P>, string>>;
-  /** The parameters of the query that the route names; others are ignored. */
+  /** The query parameters that the route defines. Others are ignored. */
   readonly query: Readonly<z.output<z.ZodObject<Q>>>;
-  /** Aborts when the caller leaves before it has the whole answer, and when the gateway stops. */
+  /** Aborts when the client disconnects before it has the whole response, and when the gateway stops. */
   readonly signal: AbortSignal;
 }
 
-/** What a handler answers: a body with status 200, or a no. */
-export type Reply<T> = { readonly body: T; readonly headers?: Readonly<Record<string, string>> } | Refusal;
+/** What a handler returns: the body of a 200 response, or an error. */
+export type HandlerResult<T> =
+  | { readonly body: T; readonly headers?: Readonly<Record<string, string>> }
+  | AdminError;
 
-/** One route as it is written in src/admin/routes/. */
+/** One route as src/admin/routes/ defines it. */
 interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
   readonly method: 'GET' | 'POST';
-  /** A segment in braces stands for any one segment. */
+  /** A segment in braces matches any one segment. */
   readonly path: P;
-  /** What each segment in braces stands for. */
+  /** A description of each segment in braces. */
   readonly params?: Readonly<Record<ParamNames<P>, string>>;
-  /** Unique; what generated clients call it. */
+  /** Unique. Generated clients use it as the name of the operation. */
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   /**
-   * A page without data for people, and what it loads: answered with and without a token, and no part of the
-   * OpenAPI document. Whatever holds data is an API call and needs the token.
+   * Whether it is a page or a file that a page loads. Pages contain no data, need no token and are not part of the
+   * OpenAPI document. A response with data is an API call and needs the token.
    */
   readonly isPage?: boolean;
-  /** The query's parameters. Each takes a text and may turn it into something else. */
+  /** The query parameters. Each schema takes a string and may transform it. */
   readonly query?: Q;
-  /** What the 200 holds. */
-  readonly answer: { readonly description: string; readonly content: Content<T> };
-  /** The codes of this route's own refusals; those that any call can get are not repeated. */
-  readonly refusals?: readonly RefusalCode[];
-  readonly handle: (call: Call<P, Q>, services: AdminServices) => Reply<T> | Promise<Reply<T>>;
+  /** The 200 response. */
+  readonly response: { readonly description: string; readonly content: Content<T> };
+  /** The codes of the errors specific to this route. Errors that any call can get are not listed. */
+  readonly errors?: readonly AdminErrorCode[];
+  readonly handle: (
+    call: Call<P, Q>,
+    collaborators: AdminCollaborators,
+  ) => HandlerResult<T> | Promise<HandlerResult<T>>;
 }
 
-/** A call as it is after the path was matched. */
+/** A call after its path was matched. */
 export interface MatchedCall {
   readonly params: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly signal: AbortSignal;
 }
 
-/** An answer that is ready to be sent. */
-export interface Answer {
+/** A response that is ready to be sent. */
+export interface EncodedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Body;
+  readonly body: ResponseBody;
 }
 
-/** One row of the table of routes: what it is, for the OpenAPI document, and what it does. */
+/** One row of the route table: its description for the OpenAPI document, and its behaviour. */
 export interface Route {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -70,16 +102,19 @@ export interface Route {
   readonly isPage: boolean;
   readonly params: Readonly<Record<string, string>>;
   readonly query: z.ZodObject;
-  readonly answer: {
+  readonly response: {
     readonly description: string;
     readonly mediaType: string;
     readonly schema: z.ZodType | null;
   };
-  readonly refusals: readonly RefusalCode[];
-  readonly respond: (call: MatchedCall, services: AdminServices) => Promise<Answer | Refusal>;
+  readonly errors: readonly AdminErrorCode[];
+  readonly respond: (
+    call: MatchedCall,
+    collaborators: AdminCollaborators,
+  ) => Promise<EncodedResponse | AdminError>;
 }
 
-/** Makes a row of the table: inside, what the handler gets and gives is typed by the row itself. */
+/** Creates a row of the route table. The definition determines the types of its handler's arguments and result. */
 export function defineRoute<const P extends string, T, Q extends z.ZodRawShape = Record<never, never>>(
   definition: RouteDefinition<P, Q, T>,
 ): Route {
@@ -91,36 +126,36 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     description,
     isPage = false,
     params = {},
-    refusals = [],
+    errors = [],
   } = definition;
-  const { content } = definition.answer;
+  const { content } = definition.response;
   const query = z.object(definition.query ?? ({} as Q));
   return {
     ...{ method, path, operationId, summary, description, isPage, params, query },
-    answer: { description: definition.answer.description, ...content },
-    refusals: definition.query === undefined ? refusals : ['invalid_request', ...refusals],
-    async respond({ params, search, signal }, services) {
+    response: { description: definition.response.description, ...content },
+    errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
+    async respond({ params, search, signal }, collaborators) {
       const parsed = parseQuery(query, search);
-      if (parsed instanceof Refusal) return parsed;
+      if (parsed instanceof AdminError) return parsed;
       const call = { params: params as Call<P, Q>['params'], query: parsed, signal };
-      const reply = await definition.handle(call, services);
-      if (reply instanceof Refusal) return reply;
-      const headers = { 'Content-Type': content.mediaType, ...reply.headers };
-      return { status: 200, headers, body: content.encode(reply.body) };
+      const result = await definition.handle(call, collaborators);
+      if (result instanceof AdminError) return result;
+      const headers = { 'Content-Type': content.mediaType, ...result.headers };
+      return { status: 200, headers, body: content.encode(result.body) };
     },
   };
 }
 
-/** A parameter that is given twice has no value: nobody could say which one counts. */
+/** Rejects a parameter that is given twice: it would be unclear which value counts. */
 function parseQuery<Q extends z.ZodRawShape>(
   schema: z.ZodObject<Q>,
   search: URLSearchParams,
-): z.output<z.ZodObject<Q>> | Refusal {
+): z.output<z.ZodObject<Q>> | AdminError {
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
     const [value, second] = search.getAll(name);
     if (second !== undefined) {
-      return new Refusal('invalid_request', { param: name, message: `${name}: given more than once` });
+      return new AdminError('invalid_request', { param: name, message: `${name}: given more than once` });
     }
     if (value !== undefined) given[name] = value;
   }
@@ -128,6 +163,6 @@ function parseQuery<Q extends z.ZodRawShape>(
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const param = String(issue?.path[0]);
-  // The schemas' messages say what is expected, never what was given.
-  return new Refusal('invalid_request', { param, message: `${param}: ${issue?.message}` });
+  // The schemas' messages say what is expected and never repeat the given value.
+  return new AdminError('invalid_request', { param, message: `${param}: ${issue?.message}` });
 }

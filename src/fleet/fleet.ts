@@ -1,102 +1,109 @@
 import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
 import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
-import { toLedger } from './fleet-state.ts';
-import { type Member, type MemberCollaborators, openMember } from './member.ts';
-import { type Rounds, startRounds } from './rounds.ts';
-import { type Call, type Spread, spreadOf } from './spread.ts';
 import {
-  type FleetStanding,
+  drainStatusOf,
+  type FleetDrainStatus,
+  type Propagation,
+  propagationOf,
+  type RequestedDrain,
+} from './drain-status.ts';
+import { toSnapshot } from './fleet-state.ts';
+import {
+  type ForgetError,
   findVanished,
-  type GatewayView,
+  type GatewayStatus,
   isJoined,
-  isOnItsOwn,
-  listGateways,
-  type NotForgotten,
-  standingOf,
-} from './standing.ts';
-import { type FleetStore, ForeignKeyError } from './store.ts';
-import { BELIEF_MS, PROMISE_MS, ROUND_MS } from './timing.ts';
+  mayServeAlone,
+  toGatewayStatuses,
+} from './liveness.ts';
+import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
+import { type FleetStore, WrongTypeError } from './redis-store.ts';
+import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
+import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, SYNC_INTERVAL_MS } from './timing.ts';
 
 /** What a fleet works with. */
-export interface FleetCollaborators extends MemberCollaborators {
+export interface FleetCollaborators extends MembershipCollaborators {
   readonly store: FleetStore;
-  /** This gateway's requests in flight by replica's name; zeros left out. */
+  /** This gateway's requests in flight by replica name, without zeros. */
   readonly inflight: () => ReadonlyMap<string, number>;
 }
 
-/** What a drain or an undrain did, and how it spreads. */
+/** What a drain or an undrain changed, and how it propagates. */
 export interface FleetChange extends DrainChange {
   /**
-   * Resolves when the call can be answered: when its state is in force here and the others had a moment to hear of
-   * it, or when a later call overtook it. Never rejects.
+   * Resolves when the call can be answered: its state is applied here and the other gateways had time to read it, or
+   * a later call has overtaken it. Never rejects.
    */
   readonly settled: Promise<void>;
-  /** How far it has spread up to now. */
-  spread(): Spread;
+  /** How far it has propagated so far. */
+  propagation(): Propagation;
 }
 
 /** How long a call waits for the other gateways. */
-const SPREAD_MS = 2_000;
+const PROPAGATION_MS = 2_000;
 
-/** How long a call waits for a round of its own: the rest of the present one and a whole one, of three slow answers each. */
-const OWN_ROUND_MS = 6_500;
+/**
+ * How long a call waits for a sync of its own: the rest of the current one and a whole one, with three slow answers
+ * each.
+ */
+const OWN_SYNC_MS = 6_500;
 
-/** How often the ledger is written although nothing in it has changed: somebody may have damaged it in the store. */
-const REPEAT_LEDGER_MS = 10_000;
+/** How often an unchanged snapshot is written again, in case it was damaged in the store. */
+const REPUBLISH_MS = 10_000;
 
-/** How long a gateway that nobody knows tries to join. */
+/** How long a gateway that no other gateway knows tries to join. */
 const JOIN_MS = 30_000;
 
-/** Rounds follow each other at this distance while somebody waits; with many gateways, at one that they can bear. */
-const BRISK_MS = { least: 100, byMember: 10 } as const;
+/** The interval between syncs while a caller waits. It grows with the number of gateways to limit the load. */
+const FAST_SYNC_MS = { min: 100, perMember: 10 } as const;
 
-/** Makes this process part of a fleet. Rejects if its memory cannot be read or written. */
+/** Makes this process part of a fleet. Rejects if the membership file cannot be read or written. */
 export async function openFleet(name: string, collaborators: FleetCollaborators): Promise<Fleet> {
-  return new Fleet(await openMember(name, collaborators), collaborators);
+  return new Fleet(await openMembership(name, collaborators), collaborators);
 }
 
-/** The gateways that share a store, as this one speaks with them. */
+/** This gateway's view of the gateways that share a store, and its exchange with them. */
 export class Fleet {
-  readonly #with: FleetCollaborators;
-  readonly #member: Member;
+  readonly #collaborators: FleetCollaborators;
+  readonly #membership: Membership;
   readonly #startedAtMs = performance.now();
-  #rounds: Rounds | null = null;
-  /** When the round was asked for that wrote the ledger last. */
-  #ledgerAtMs = Number.NEGATIVE_INFINITY;
-  /** The last round that failed: when it began, and why. */
+  #syncLoop: SyncLoop | null = null;
+  /** When the sync started that last wrote the snapshot. */
+  #publishedAtMs = Number.NEGATIVE_INFINITY;
+  /** The last sync that failed: when it started, and why. */
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
 
-  constructor(member: Member, collaborators: FleetCollaborators) {
-    this.#member = member;
-    this.#with = collaborators;
+  constructor(membership: Membership, collaborators: FleetCollaborators) {
+    this.#membership = membership;
+    this.#collaborators = collaborators;
   }
 
   /**
-   * Begins to speak and to listen; resolves when this gateway may serve. Rejects when it was never known to another
-   * one and cannot join in 30 seconds.
+   * Starts to sync. Resolves when this gateway may serve. Rejects if no other gateway knows it and it cannot join
+   * within 30 seconds.
    */
   async join(): Promise<void> {
-    const member = this.#member;
-    this.#rounds = startRounds(
-      () => this.#round(),
-      () => this.#everyMs(),
+    const membership = this.#membership;
+    this.#syncLoop = startSyncLoop(
+      () => this.#sync(),
+      () => this.#intervalMs(),
     );
     const mayServe = () =>
-      isJoined(member.state) ||
-      (member.isKnown && isOnItsOwn(member.state, this.#startedAtMs, performance.now()));
-    if (!(await member.until(mayServe, JOIN_MS))) {
+      isJoined(membership.state) ||
+      (membership.isKnown && mayServeAlone(membership.state, this.#startedAtMs, performance.now()));
+    if (!(await membership.waitUntil(mayServe, JOIN_MS))) {
       const reason = this.#failure?.reason ?? 'a gateway does not answer';
       throw new Error(`the fleet could not be joined in ${JOIN_MS / 1_000}s: ${reason}`);
     }
-    const hasJoined = isJoined(member.state);
-    if (hasJoined) await member.remember({ isKnown: true });
-    this.#with.log.begun(member.state, hasJoined);
+    const hasJoined = isJoined(membership.state);
+    if (hasJoined) await membership.persist({ isKnown: true });
+    this.#collaborators.log.started(membership.state, hasJoined);
   }
 
   /**
-   * Drains, in force here when this returns; or undrains, in force here when nobody can believe any more that it is
-   * drained. `stored` resolves when it is in force and on disk. Each call is a new version of the replica's state, also
-   * where this gateway believes that the state is so: another one may have changed it a moment ago.
+   * Drains or undrains a replica. A drain applies here when this returns; an undrain applies when no gateway can still
+   * rely on the drain. `stored` resolves when the state is applied and on disk. Each call makes a new version, even if
+   * nothing changes: another gateway may have changed the state a moment ago.
    */
   set(
     replica: string,
@@ -104,49 +111,49 @@ export class Fleet {
     { reason, at }: { readonly reason: string | null; readonly at: string },
   ): FleetChange {
     const call = { replica, drained, calledAtMs: performance.now() };
-    const before = this.#member.state.drains.get(replica) ?? NEVER_DRAINED;
+    const before = this.#membership.state.drains.get(replica) ?? NEVER_DRAINED;
     const after = nextDrainState(before, { drained, reason, since: at });
-    this.#member.take({ kind: 'changed', replica, drain: after });
-    this.#rounds?.wake();
-    const stored = this.#member.untilStored(replica, after.version);
-    // Whoever looks at it later, or not at all, is not to be ended by it.
+    this.#membership.handle({ kind: 'changed', replica, drain: after });
+    this.#syncLoop?.wake();
+    const stored = this.#membership.waitUntilStored(replica, after.version);
+    // A caller that never awaits it must not cause an unhandled rejection.
     stored.catch(() => undefined);
-    const spread = () => spreadOf(this.#member.state, call, performance.now());
-    return { before, after, stored, spread, settled: this.#settle(call, spread, stored) };
+    const propagation = () => propagationOf(this.#membership.state, call, performance.now());
+    return { before, after, stored, propagation, settled: this.#settle(call, propagation, stored) };
   }
 
-  /** How a replica stands in the whole fleet, given what this gateway has in flight on it. */
-  standingOf(replica: string, ownInflight: number): FleetStanding {
-    return standingOf(this.#member.state, replica, ownInflight, performance.now());
+  /** The drain status of a replica in the whole fleet. `ownInflight` is what this gateway has in flight on it. */
+  drainStatusOf(replica: string, ownInflight: number): FleetDrainStatus {
+    return drainStatusOf(this.#membership.state, replica, ownInflight, performance.now());
   }
 
-  /** The gateways that are waited for, by name. */
-  gateways(): readonly GatewayView[] {
-    const own = this.#with.inflight().values();
+  /** The members of the fleet, by name. */
+  gateways(): readonly GatewayStatus[] {
+    const own = this.#collaborators.inflight().values();
     const ownInflight = own.reduce((sum, count) => sum + count, 0);
-    return listGateways(this.#member.state, ownInflight, performance.now());
+    return toGatewayStatuses(this.#membership.state, ownInflight, performance.now());
   }
 
-  /** No longer waits for the gateways of a name that vanished. Answers why not, if it does not. */
-  forget(name: string): NotForgotten | null {
-    const ids = findVanished(this.#member.state, name, performance.now());
+  /** Forgets the vanished gateways of a name. Returns why not if there are none. */
+  forget(name: string): ForgetError | null {
+    const ids = findVanished(this.#membership.state, name, performance.now());
     if (typeof ids === 'string') return ids;
-    this.#member.take({ kind: 'removed', ids });
-    this.#rounds?.wake();
+    this.#membership.handle({ kind: 'removed', ids });
+    this.#syncLoop?.wake();
     return null;
   }
 
-  /** Says that this gateway sends nothing any more, if it can be heard, and ends. Resolves in any case. */
+  /** Stops, and tells the other gateways so if the store can be reached. Never rejects. */
   async leave(): Promise<void> {
-    await this.#rounds?.stop();
-    const { store, log } = this.#with;
-    const { heardAtMs, id } = this.#member.state;
+    await this.#syncLoop?.stop();
+    const { store, log } = this.#collaborators;
+    const { readAtMs, id } = this.#membership.state;
     try {
-      if (heardAtMs === null || performance.now() - heardAtMs > BELIEF_MS) return;
-      // First: whoever reads that it is gone does not wait for a process that starts from this memory.
-      await this.#member.remember({ isKnown: false });
-      this.#member.take({ kind: 'removed', ids: [id] });
-      await store.writeLast(toLedger(this.#member.state));
+      if (readAtMs === null || performance.now() - readAtMs > HEARTBEAT_VALID_MS) return;
+      // Write the file first: other gateways stop waiting for this one when they read that it is gone.
+      await this.#membership.persist({ isKnown: false });
+      this.#membership.handle({ kind: 'removed', ids: [id] });
+      await store.writeFinal(toSnapshot(this.#membership.state));
     } catch (error) {
       log.unreachable(toReason(error));
     } finally {
@@ -154,63 +161,73 @@ export class Fleet {
     }
   }
 
-  async #settle({ replica, calledAtMs }: Call, spread: () => Spread, stored: Promise<void>): Promise<void> {
-    const member = this.#member;
+  async #settle(
+    { replica, calledAtMs }: RequestedDrain,
+    propagation: () => Propagation,
+    stored: Promise<void>,
+  ): Promise<void> {
+    const membership = this.#membership;
     const isUnreachable = () => this.#failure !== null && this.#failure.atMs > calledAtMs;
-    await member.until(() => spread().scope === 'fleet' || isUnreachable(), OWN_ROUND_MS);
-    const leftMs = Math.max(0, calledAtMs + SPREAD_MS - performance.now());
-    await member.until(() => spread().unconfirmed.length === 0 || isUnreachable(), leftMs);
+    await membership.waitUntil(() => propagation().scope === 'fleet' || isUnreachable(), OWN_SYNC_MS);
+    const leftMs = Math.max(0, calledAtMs + PROPAGATION_MS - performance.now());
+    await membership.waitUntil(() => propagation().unconfirmed.length === 0 || isUnreachable(), leftMs);
     await stored.catch(() => undefined);
-    // What overtook it is in force before the answer tells how the replica stands.
-    if (spread().overtaken) await member.until(() => member.isInForce(replica), 2 * PROMISE_MS);
+    // The answer contains the replica's state, so the later call must be applied first.
+    if (propagation().overtaken)
+      await membership.waitUntil(() => membership.isApplied(replica), 2 * HEARTBEAT_TTL_MS);
   }
 
-  /** Reads what the others wrote, then writes what comes of it. */
-  async #round(): Promise<void> {
-    const member = this.#member;
-    const askedAtMs = performance.now();
+  /** Reads what the other gateways wrote, merges it, and writes this gateway's messages. */
+  async #sync(): Promise<void> {
+    const membership = this.#membership;
+    const syncStartedAtMs = performance.now();
     const foreign: string[] = [];
-    const { store, inflight, log } = this.#with;
+    const { store, inflight, log } = this.#collaborators;
     try {
-      member.retry();
+      membership.retry();
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
       foreign.push(...ignored);
-      member.take({ kind: 'heard', askedAtMs, ...read, freshId: newLogicalTimestamp(member.state.id) });
-      // Whoever is told in this beat that it was heard counts on being remembered.
-      await member.remember();
-      const beat = member.composeBeat(inflight());
-      const { state } = member;
-      const { revision, pinnedRevision } = state;
-      const isDue = pinnedRevision !== revision || askedAtMs - this.#ledgerAtMs >= REPEAT_LEDGER_MS;
-      const ledger = isDue ? toLedger(state) : null;
-      const gone = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
-      await store.write({ beat, ledger, gone });
-      if (isDue) this.#ledgerAtMs = askedAtMs;
-      member.take({ kind: 'pinned', revision, askedAtMs });
+      membership.handle({
+        kind: 'read',
+        syncStartedAtMs,
+        ...read,
+        newId: newLogicalTimestamp(membership.state.id),
+      });
+      // The heartbeat acknowledges peers. They rely on being remembered after a restart.
+      await membership.persist();
+      const heartbeat = membership.nextHeartbeat(inflight());
+      const { state } = membership;
+      const { revision, publishedRevision } = state;
+      const isDue = publishedRevision !== revision || syncStartedAtMs - this.#publishedAtMs >= REPUBLISH_MS;
+      const snapshot = isDue ? toSnapshot(state) : null;
+      const removedIds = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
+      await store.write({ heartbeat, snapshot, removedIds });
+      if (isDue) this.#publishedAtMs = syncStartedAtMs;
+      membership.handle({ kind: 'published', revision, syncStartedAtMs });
       log.foreign(foreign);
       log.reachable(this.gateways());
     } catch (error) {
-      if (error instanceof ForeignKeyError) log.foreign([...foreign, error.key]);
-      this.#failure = { atMs: askedAtMs, reason: toReason(error) };
+      if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
+      this.#failure = { atMs: syncStartedAtMs, reason: toReason(error) };
       log.unreachable(this.#failure.reason);
-      member.take({ kind: 'passed' });
+      membership.handle({ kind: 'tick' });
     }
   }
 
   #knownRevisions(): ReadonlyMap<string, number> {
-    const { id, pinnedRevision, peers } = this.#member.state;
-    const known = [...peers].map(([peer, { ledger }]) => [peer, ledger?.revision ?? 0] as const);
-    return new Map([...known, [id, pinnedRevision]]);
+    const { id, publishedRevision, peers } = this.#membership.state;
+    const known = [...peers].map(([peer, { snapshot }]) => [peer, snapshot?.revision ?? 0] as const);
+    return new Map([...known, [id, publishedRevision]]);
   }
 
-  #everyMs(): number {
-    if (!this.#member.isBusy) return ROUND_MS;
-    const { members } = this.#member.state;
-    return Math.min(ROUND_MS, Math.max(BRISK_MS.least, BRISK_MS.byMember * members.size));
+  #intervalMs(): number {
+    if (!this.#membership.isBusy) return SYNC_INTERVAL_MS;
+    const { members } = this.#membership.state;
+    return Math.min(SYNC_INTERVAL_MS, Math.max(FAST_SYNC_MS.min, FAST_SYNC_MS.perMember * members.size));
   }
 }
 
-/** What went wrong, in one line without the store's address. */
+/** Describes an error in one line, without the store's address. */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : null;

@@ -1,149 +1,149 @@
 import type { DrainState } from '../replicas/control/drains.ts';
+import { unawareOf } from './drain-status.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
-import type { Beat, Ledger } from './sheets.ts';
-import { unheardOf } from './standing.ts';
-import { BELIEF_MS, PROMISE_MS } from './timing.ts';
+import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS } from './timing.ts';
+import type { Heartbeat, Snapshot } from './wire-format.ts';
 
 /** What happened. */
 export type FleetEvent =
-  /** The sheets were read. */
-  | ({ readonly kind: 'heard' } & Reading)
-  /** The store took the ledger of this revision, after the reading that was asked for at that time. */
-  | { readonly kind: 'pinned'; readonly revision: number; readonly askedAtMs: number }
-  /** Somebody drained or undrained a replica here. */
+  /** The store was read. */
+  | ({ readonly kind: 'read' } & StoreRead)
+  /** The store accepted the snapshot of this revision, in the sync that started at that time. */
+  | { readonly kind: 'published'; readonly revision: number; readonly syncStartedAtMs: number }
+  /** An operator drained or undrained a replica on this gateway. */
   | { readonly kind: 'changed'; readonly replica: string; readonly drain: DrainState }
-  /** A state is in force here: the flag is set, it is on disk, every worker has gone by. */
-  | { readonly kind: 'enforced'; readonly replica: string; readonly version: string }
-  /** It could not be put into force: to be tried again. */
+  /** A drain state is applied here: the flag is set, the state is on disk, and every worker has confirmed it. */
+  | { readonly kind: 'applied'; readonly replica: string; readonly version: string }
+  /** A drain state could not be applied and must be tried again. */
   | { readonly kind: 'failed'; readonly replica: string; readonly version: string }
   /** Gateways are gone for good. */
   | { readonly kind: 'removed'; readonly ids: readonly string[] }
-  /** Nothing but time passed. */
-  | { readonly kind: 'passed' };
+  /** Time has passed. */
+  | { readonly kind: 'tick' };
 
-/** What one round has read. */
-export interface Reading {
-  /** When it was asked for: what was read is as old as that, or younger. */
-  readonly askedAtMs: number;
-  /** The revision of every ledger in the store, by id. */
+/** What one sync has read. */
+export interface StoreRead {
+  /** When the sync started. What it read is no older. */
+  readonly syncStartedAtMs: number;
+  /** The revision of every snapshot in the store, by id. */
   readonly revisions: ReadonlyMap<string, number>;
-  /** The ledgers that changed since the last reading. */
-  readonly ledgers: readonly Ledger[];
-  readonly beats: readonly Beat[];
-  /** What this gateway calls itself from now on, if its id was removed by mistake. */
-  readonly freshId: string;
+  /** The snapshots that changed since the last read. */
+  readonly snapshots: readonly Snapshot[];
+  readonly heartbeats: readonly Heartbeat[];
+  /** The id that this gateway takes if another gateway has forgotten it while it ran. */
+  readonly newId: string;
 }
 
-/** What is to be done. */
+/** What the caller must do. */
 export type FleetEffect =
-  /** Put the state into force; then say `enforced`, or `failed`. */
-  | { readonly kind: 'enforce'; readonly replica: string; readonly drain: DrainState }
-  /** Store id, members and removed ids before the next beat. */
-  | { readonly kind: 'remember' };
+  /** Apply the drain state, then report `applied` or `failed`. */
+  | { readonly kind: 'apply'; readonly replica: string; readonly drain: DrainState }
+  /** Write the id, the members and the removed ids to disk before the next heartbeat. */
+  | { readonly kind: 'persist' };
 
-/** A state, and what is to be done. */
-export interface Outcome {
+/** The state after an event, and the effects to carry out. */
+export interface ReconcileResult {
   readonly state: FleetState;
   readonly effects: readonly FleetEffect[];
 }
 
-/** What a gateway makes of an event. Pure: times come with the events, from the gateway's own monotonic clock. */
-export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): Outcome {
-  const after = noteUndrains(before, take(before, event), nowMs);
-  const isOther =
+/** Computes the state after an event. Pure: times are arguments, from the gateway's own monotonic clock. */
+export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): ReconcileResult {
+  const after = noteUndrains(before, reduce(before, event), nowMs);
+  const hasNewMembership =
     after.id !== before.id || after.members !== before.members || after.removed !== before.removed;
-  const isNews = isOther || after.drains !== before.drains;
-  const state = isNews ? { ...after, revision: after.revision + 1 } : after;
-  const enforcing = enforceable(state, nowMs);
-  const begun = enforcing.map(({ replica, drain }) => [replica, drain.version] as const);
+  const hasChanged = hasNewMembership || after.drains !== before.drains;
+  const state = hasChanged ? { ...after, revision: after.revision + 1 } : after;
+  const applications = findApplicable(state, nowMs);
+  const started = applications.map(({ replica, drain }) => [replica, drain.version] as const);
   return {
-    state: { ...state, underway: put(state.underway, begun) },
-    effects: [...(isOther ? [{ kind: 'remember' } as const] : []), ...enforcing],
+    state: { ...state, applying: withEntries(state.applying, started) },
+    effects: [...(hasNewMembership ? [{ kind: 'persist' } as const] : []), ...applications],
   };
 }
 
-/** An undrain that repeats another one is known since that one: this gateway has not called it drained in between. */
+/** A repeated undrain keeps its first time: this gateway has not reported the replica as drained in between. */
 function noteUndrains(before: FleetState, after: FleetState, nowMs: number): FleetState {
   if (after.drains === before.drains) return after;
   const undrained = [...after.drains].filter(
     ([replica, { drained }]) => !drained && before.drains.get(replica)?.drained !== false,
   );
   const times = undrained.map(([replica]) => [replica, nowMs] as const);
-  return { ...after, undrainedAtMs: put(after.undrainedAtMs, times) };
+  return { ...after, undrainedAtMs: withEntries(after.undrainedAtMs, times) };
 }
 
-function take(state: FleetState, event: FleetEvent): FleetState {
+function reduce(state: FleetState, event: FleetEvent): FleetState {
   switch (event.kind) {
-    case 'heard':
-      return hear(state, event);
-    case 'pinned':
+    case 'read':
+      return applyRead(state, event);
+    case 'published':
       return {
         ...state,
-        pinnedRevision: Math.max(state.pinnedRevision, event.revision),
-        sharedAtMs: event.askedAtMs,
+        publishedRevision: Math.max(state.publishedRevision, event.revision),
+        syncedAtMs: event.syncStartedAtMs,
       };
     case 'changed':
       return { ...state, drains: mergeDrains(state.drains, [[event.replica, event.drain]]) };
-    case 'enforced':
+    case 'applied':
     case 'failed':
-      return endUnderway(state, event);
+      return endApplying(state, event);
     case 'removed':
       return remove(state, event.ids);
-    case 'passed':
+    case 'tick':
       return state;
   }
 }
 
-function endUnderway(
+function endApplying(
   state: FleetState,
-  { kind, replica, version }: Extract<FleetEvent, { kind: 'enforced' | 'failed' }>,
+  { kind, replica, version }: Extract<FleetEvent, { kind: 'applied' | 'failed' }>,
 ): FleetState {
-  // A later state overtook it: that one's end counts.
-  if (state.underway.get(replica) !== version) return state;
-  const underway = new Map(state.underway);
-  underway.delete(replica);
+  // A later state has overtaken this one.
+  if (state.applying.get(replica) !== version) return state;
+  const applying = new Map(state.applying);
+  applying.delete(replica);
   return kind === 'failed'
-    ? { ...state, underway }
-    : { ...state, underway, inForce: put(state.inForce, [[replica, version]]) };
+    ? { ...state, applying }
+    : { ...state, applying, applied: withEntries(state.applied, [[replica, version]]) };
 }
 
-function hear(state: FleetState, reading: Reading): FleetState {
-  const { askedAtMs, revisions, ledgers, beats, freshId } = reading;
+function applyRead(state: FleetState, read: StoreRead): FleetState {
+  const { syncStartedAtMs, revisions, snapshots, heartbeats, newId } = read;
   const stored = revisions.get(state.id) ?? 0;
-  const hasLost = stored < state.pinnedRevision || stored > state.revision;
-  const hasGap = state.heardAtMs === null || askedAtMs - state.heardAtMs > BELIEF_MS;
-  const united = remove(
+  const hasLost = stored < state.publishedRevision || stored > state.revision;
+  const hasGap = state.readAtMs === null || syncStartedAtMs - state.readAtMs > HEARTBEAT_VALID_MS;
+  const merged = remove(
     {
       ...state,
-      heardAtMs: askedAtMs,
-      heardSinceMs: hasGap ? askedAtMs : state.heardSinceMs,
-      pinnedRevision: hasLost ? 0 : state.pinnedRevision,
-      sharedAtMs: hasLost ? null : state.sharedAtMs,
-      members: unite(state.members, state.id, revisions, ledgers),
+      readAtMs: syncStartedAtMs,
+      readableSinceMs: hasGap ? syncStartedAtMs : state.readableSinceMs,
+      publishedRevision: hasLost ? 0 : state.publishedRevision,
+      syncedAtMs: hasLost ? null : state.syncedAtMs,
+      members: mergeMembers(state.members, state.id, revisions, snapshots),
       drains: mergeDrains(
         state.drains,
-        ledgers.flatMap((ledger) => [...ledger.drains]),
+        snapshots.flatMap((snapshot) => [...snapshot.drains]),
       ),
-      peers: readPeers(state, ledgers, beats),
-      beating: new Set(beats.map(({ id }) => id)),
+      peers: readPeers(state, snapshots, heartbeats),
+      heartbeatIds: new Set(heartbeats.map(({ id }) => id)),
     },
-    ledgers.flatMap(({ removed }) => removed),
+    snapshots.flatMap(({ removed }) => removed),
   );
-  if (!united.removed.includes(state.id)) return united;
-  // Somebody took this gateway for gone. Under a new id it has to be waited for again.
-  return { ...united, id: freshId, pinnedRevision: 0, sharedAtMs: null };
+  if (!merged.removed.includes(state.id)) return merged;
+  // Another gateway has forgotten this one. With a new id it becomes a member again.
+  return { ...merged, id: newId, publishedRevision: 0, syncedAtMs: null };
 }
 
-/** The members with all those that the store or another ledger names. The same map if there is nobody new. */
-function unite(
+/** Adds the gateways that the store or a snapshot names. Returns the same map if there is no new one. */
+function mergeMembers(
   members: ReadonlyMap<string, string>,
   ownId: string,
   revisions: ReadonlyMap<string, number>,
-  ledgers: readonly Ledger[],
+  snapshots: readonly Snapshot[],
 ): ReadonlyMap<string, string> {
-  const named = ledgers.flatMap(({ id, name, members: theirs }) => [...theirs, [id, name] as const]);
+  const named = snapshots.flatMap(({ id, name, members: theirs }) => [...theirs, [id, name] as const]);
   const known = new Map(members);
-  for (const id of revisions.keys()) if (!known.has(id)) known.set(id, id); // no name is known yet
+  for (const id of revisions.keys()) if (!known.has(id)) known.set(id, id); // its name is not known yet
   for (const [id, name] of named) if (!known.has(id) || known.get(id) === id) known.set(id, name);
   known.delete(ownId);
   const isSame = known.size === members.size && [...known].every(([id, name]) => members.get(id) === name);
@@ -152,34 +152,34 @@ function unite(
 
 function readPeers(
   state: FleetState,
-  ledgers: readonly Ledger[],
-  beats: readonly Beat[],
+  snapshots: readonly Snapshot[],
+  heartbeats: readonly Heartbeat[],
 ): ReadonlyMap<string, Peer> {
   const peers = new Map(state.peers);
-  for (const ledger of ledgers.filter(({ id }) => id !== state.id)) {
-    const known = peers.get(ledger.id) ?? UNHEARD;
-    // After a failover the store may hold an older one.
-    if (ledger.revision > (known.ledger?.revision ?? 0)) peers.set(ledger.id, { ...known, ledger });
+  for (const snapshot of snapshots.filter(({ id }) => id !== state.id)) {
+    const known = peers.get(snapshot.id) ?? UNREAD_PEER;
+    // After a failover the store may contain an older one.
+    if (snapshot.revision > (known.snapshot?.revision ?? 0)) peers.set(snapshot.id, { ...known, snapshot });
   }
-  for (const beat of beats.filter(({ id }) => id !== state.id)) {
-    const known = peers.get(beat.id) ?? UNHEARD;
-    if (beat.number <= (known.beat?.number ?? 0)) continue;
-    const answered = state.sentBeats.find(({ number }) => number === beat.heard.get(state.id));
-    const untilMs = answered === undefined ? Number.NEGATIVE_INFINITY : answered.atMs + BELIEF_MS;
-    const believedUntilMs = Math.max(known.believedUntilMs, untilMs);
-    peers.set(beat.id, { ...known, beat, believedUntilMs });
+  for (const heartbeat of heartbeats.filter(({ id }) => id !== state.id)) {
+    const known = peers.get(heartbeat.id) ?? UNREAD_PEER;
+    if (heartbeat.number <= (known.heartbeat?.number ?? 0)) continue;
+    const answered = state.sentHeartbeats.find(({ number }) => number === heartbeat.heard.get(state.id));
+    const untilMs = answered === undefined ? Number.NEGATIVE_INFINITY : answered.atMs + HEARTBEAT_VALID_MS;
+    const validUntilMs = Math.max(known.validUntilMs, untilMs);
+    peers.set(heartbeat.id, { ...known, heartbeat, validUntilMs });
   }
   return peers;
 }
 
-const UNHEARD: Peer = { ledger: null, beat: null, believedUntilMs: Number.NEGATIVE_INFINITY };
+const UNREAD_PEER: Peer = { snapshot: null, heartbeat: null, validUntilMs: Number.NEGATIVE_INFINITY };
 
-/** More than a fleet can have replaced while one of its gateways is cut off; beyond, that one is to be forgotten. */
+/** More than a fleet replaces while one gateway is cut off. Beyond that, an operator has to forget that gateway. */
 const MAX_REMOVED = 1_000;
 
 function remove(state: FleetState, ids: readonly string[]): FleetState {
   const all = new Set([...state.removed, ...ids]);
-  // The same ids are left out everywhere: the oldest, by their stamps.
+  // Ids sort by time, so every gateway drops the same ones: the oldest.
   const kept = [...all].sort().slice(-MAX_REMOVED);
   const removed = kept.join() === state.removed.join() ? state.removed : kept;
   const isHere = ([id]: readonly [string, unknown]) => !all.has(id);
@@ -192,7 +192,7 @@ function remove(state: FleetState, ids: readonly string[]): FleetState {
   };
 }
 
-/** Of two states of a replica the one with the greater version. The same map if there is nothing newer. */
+/** Last writer wins: keeps the drain state with the greater version. Returns the same map if nothing is newer. */
 function mergeDrains(
   drains: ReadonlyMap<string, DrainState>,
   others: readonly (readonly [string, DrainState])[],
@@ -205,24 +205,27 @@ function mergeDrains(
   return isSame ? drains : merged;
 }
 
-/** What can be put into force now: every drain at once, an undrain when nobody can believe the drain any more. */
-function enforceable(state: FleetState, nowMs: number): readonly Extract<FleetEffect, { kind: 'enforce' }>[] {
+/** The drain states to apply now: a drain at once, an undrain when no gateway can still rely on the drain. */
+function findApplicable(
+  state: FleetState,
+  nowMs: number,
+): readonly Extract<FleetEffect, { kind: 'apply' }>[] {
   return [...state.drains].flatMap(([replica, drain]) => {
     const { drained, version } = drain;
-    if (state.inForce.get(replica) === version || state.underway.get(replica) === version) return [];
+    if (state.applied.get(replica) === version || state.applying.get(replica) === version) return [];
     if (!drained && isReliedOn(state, replica, version, nowMs)) return [];
-    return [{ kind: 'enforce', replica, drain } as const];
+    return [{ kind: 'apply', replica, drain } as const];
   });
 }
 
-/** Whether somebody may still believe that the replica is drained everywhere. */
+/** Whether another gateway may still rely on the replica being drained everywhere. */
 function isReliedOn(state: FleetState, replica: string, version: string, nowMs: number): boolean {
   const sinceMs = state.undrainedAtMs.get(replica) ?? Number.NEGATIVE_INFINITY;
-  if (nowMs - sinceMs >= PROMISE_MS) return false;
-  return unheardOf(state, replica, version).length > 0;
+  if (nowMs - sinceMs >= HEARTBEAT_TTL_MS) return false;
+  return unawareOf(state, replica, version).length > 0;
 }
 
-function put<V>(
+function withEntries<V>(
   map: ReadonlyMap<string, V>,
   entries: readonly (readonly [string, V])[],
 ): ReadonlyMap<string, V> {

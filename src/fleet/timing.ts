@@ -1,20 +1,21 @@
-/** How often a gateway reads the others' sheets and writes its own. */
-export const ROUND_MS = 1_000;
+/** How often a gateway reads the other gateways' messages and writes its own. */
+export const SYNC_INTERVAL_MS = 1_000;
 
 /**
- * For how long what another gateway said is believed, counted from when this one sent the beat that it answers. In a
- * healthy fleet that is up to three rounds ago.
+ * How long another gateway's heartbeat is valid, counted from when this gateway sent the heartbeat that it
+ * acknowledges. In a healthy fleet that was up to three syncs ago.
  */
-export const BELIEF_MS = 5_000;
+export const HEARTBEAT_VALID_MS = 5_000;
 
 /**
- * For how long a gateway keeps the promise of a beat that nobody may have heard of: longer than anybody can believe
- * it, on a clock that runs 10 % slower while this one runs 10 % faster. The store forgets beats after the same time.
+ * How long a gateway keeps to what its heartbeat said, even if no other gateway may have read it. It is longer than any
+ * reader treats the heartbeat as valid, even if the reader's clock runs 10 % slow and the sender's 10 % fast. The store
+ * expires heartbeats after the same time.
  */
-export const PROMISE_MS = 6_250;
+export const HEARTBEAT_TTL_MS = 6_250;
 
 /**
- * For how long the store must have been heard without a gap before its silence about a gateway means anything: those
- * who lost their connection when it lost its data are back by then.
+ * How long the store must have been readable without a gap before the absence of a gateway means anything. If the store
+ * lost its data and dropped its connections, all gateways have reconnected and written again by then.
  */
-export const SETTLED_MS = 5_000;
+export const STABLE_AFTER_MS = 5_000;

@@ -18,7 +18,7 @@ async function signIn(page: Page, gateway: StartedGateway, token = ADMIN_TOKEN):
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-/** A tab that shows the dashboard of this gateway. */
+/** A tab with the dashboard of this gateway. */
 async function openDashboard(
   context: TestContext,
   gateway: StartedGateway,
@@ -34,7 +34,7 @@ const rowOf = (page: Page, replica: string) => page.locator(`#replicas tr[data-n
 const recordRows = (page: Page) => page.locator('#records tbody tr');
 const dialogOf = (page: Page) => page.getByRole('dialog');
 
-/** Holds back what the replica answers next until the function returned is called. */
+/** Holds the replica's next response until the returned function is called. */
 function holdNextAnswer(replica: FakeReplica): () => void {
   const held = Promise.withResolvers<void>();
   replica.answerOnce(async (exchange) => {
@@ -44,11 +44,11 @@ function holdNextAnswer(replica: FakeReplica): () => void {
   return held.resolve;
 }
 
-/** Resolves when the locator has this text; playwright asks again and again. */
+/** Resolves when the element has this text. Playwright polls. */
 const untilText = (page: Page, selector: string, text: string | RegExp) =>
   page.locator(selector).filter({ hasText: text }).waitFor();
 
-/** Sends requests one after the other, from several clients, until it is stopped. */
+/** Sends requests one after another from several clients until it is stopped. */
 function startLoad(gateway: StartedGateway, clients: number) {
   let isStopped = false;
   const statuses: number[] = [];
@@ -67,7 +67,7 @@ function startLoad(gateway: StartedGateway, clients: number) {
 }
 
 describe('signing in', () => {
-  test('takes the token from a form, keeps it for the tab, and never has it in the address', async (context) => {
+  test('takes the token from a form, keeps it for the tab, and never puts it in the URL', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openDashboard(context, gateway);
@@ -85,19 +85,19 @@ describe('signing in', () => {
     expect(tab.complaints).toEqual([]);
   });
 
-  test('with a wrong token says so and asks again', async (context) => {
+  test('with a wrong token shows an error and the form again', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openTab(context);
 
     await signIn(tab.page, gateway, 'wrong');
-    await tab.page.getByRole('alert').filter({ hasText: 'This token was refused.' }).waitFor();
+    await tab.page.getByRole('alert').filter({ hasText: 'This token was rejected.' }).waitFor();
     await tab.page.getByLabel('Admin token').fill(ADMIN_TOKEN);
     await tab.page.getByRole('button', { name: 'Sign in' }).click();
     await rowOf(tab.page, 'a').waitFor();
   });
 
-  test('to a gateway without a token says that the admin API is off', async (context) => {
+  test('to a gateway without a token shows that the admin API is off', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica], adminToken: null });
     await using tab = await openTab(context);
@@ -109,7 +109,7 @@ describe('signing in', () => {
 });
 
 describe('replicas', () => {
-  test('that fail or are full are shown so, and who waits', async (context) => {
+  test('that fail or are full are shown as such, with the number of waiting requests', async (context) => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
     if (a === undefined || b === undefined) throw new Error('no replicas');
@@ -139,7 +139,7 @@ describe('replicas', () => {
     expect(tab.complaints).toEqual([]);
   });
 
-  test('that were removed are shown until they have finished, beside what took their place', async (context) => {
+  test('that were removed are shown until their requests have ended, beside their replacements', async (context) => {
     await using replicas = await startFakeReplicas('old', 'new');
     const [old, next] = replicas;
     if (old === undefined || next === undefined) throw new Error('no replicas');
@@ -154,20 +154,20 @@ describe('replicas', () => {
     gateway.writeConfig({ replicas: [{ name: 'a', url: next.url }] });
     await gateway.reload();
 
-    await page.getByText('1 serving, 1 leaving').waitFor();
-    await rowOf(page, 'a').getByText('Leaving, 1 request left').waitFor();
+    await page.getByText('1 serving, 1 being removed').waitFor();
+    await rowOf(page, 'a').getByText('Being removed, 1 request left').waitFor();
     await rowOf(page, 'a').getByText('Serving', { exact: true }).waitFor();
     expect(await page.getByRole('button', { name: 'Drain a', exact: true }).count()).toBe(1);
     expect(await findBarriers(page)).toEqual([]);
     letGo();
     expect((await answer).status).toBe(200);
-    await page.getByText('Leaving, 1 request left').waitFor({ state: 'detached' });
+    await page.getByText('Being removed, 1 request left').waitFor({ state: 'detached' });
     expect(tab.complaints).toEqual([]);
   });
 });
 
 describe('draining', () => {
-  test('by a click, under load: it says what follows, then how many are left, then that it is safe', async (context) => {
+  test('by a click, under load, shows the consequences, then the requests left, then that it is safe', async (context) => {
     await using replicas = await startFakeReplicas('a', 'b');
     await using gateway = await startGateway({ replicas });
     const [a, b] = replicas;
@@ -196,7 +196,7 @@ describe('draining', () => {
     await rowOf(page, 'a').getByText('Safe to stop').waitFor();
 
     await page.getByRole('button', { name: 'Undrain a' }).click();
-    await dialogOf(page).getByText('takes its turns again at once').waitFor();
+    await dialogOf(page).getByText('gets new requests at once').waitFor();
     await dialogOf(page).getByRole('button', { name: 'Undrain' }).click();
     await rowOf(page, 'a').getByText('Serving').waitFor();
     await a.untilRequests(afterDrain + 10);
@@ -204,20 +204,20 @@ describe('draining', () => {
     expect(tab.complaints).toEqual([]);
   });
 
-  test('the last replica of a model says which requests will fail, and can be left alone', async (context) => {
+  test('the last replica of a model warns which requests will fail, and can be cancelled', async (context) => {
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({ replicas: [a, { ...b, models: ['other'] }] });
     await using tab = await openDashboard(context, gateway);
 
     await tab.page.getByRole('button', { name: 'Drain a' }).click();
-    await dialogOf(tab.page).getByText('a is the last replica of m: such requests will get 503.').waitFor();
-    await dialogOf(tab.page).getByRole('button', { name: 'Drain all the same' }).waitFor();
+    await dialogOf(tab.page).getByText('a is the last replica for m: these requests will get 503.').waitFor();
+    await dialogOf(tab.page).getByRole('button', { name: 'Drain anyway' }).waitFor();
     await dialogOf(tab.page).getByRole('button', { name: 'Cancel' }).click();
     expect(await gateway.replicas()).toMatchObject([{ drained: false }, { drained: false }]);
   });
 
-  test('needs no mouse: Enter opens the dialog, Escape closes it, the focus comes back', async (context) => {
+  test('needs no mouse: Enter opens the dialog, Escape closes it, and the focus returns', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openDashboard(context, gateway);
@@ -284,7 +284,7 @@ describe('the latest requests', () => {
     expect(tab.complaints).toEqual([]);
   });
 
-  test('have their filters before there are any', async (context) => {
+  test('have their filters before the first request', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openDashboard(context, gateway);
@@ -295,7 +295,7 @@ describe('the latest requests', () => {
     expect(await chosen.allInnerTexts()).toEqual(['Any replica', 'Any model', 'Any tenant', 'Any status']);
   });
 
-  test('stand still while they are paused', async (context) => {
+  test('do not change while they are paused', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openDashboard(context, gateway);
@@ -311,7 +311,7 @@ describe('the latest requests', () => {
     await recordRows(page).first().waitFor();
   });
 
-  test('show names as text, whatever a client puts into them', async (context) => {
+  test('show names as text, even if a client sends markup', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [{ ...replica, models: ['*'] }] });
     const hostile = '<img src=x onerror="document.title=1"><b>m</b>';
@@ -326,8 +326,8 @@ describe('the latest requests', () => {
   });
 });
 
-describe('when something is away', () => {
-  test('a gateway that stopped is told of, what is shown stays, and it comes back by itself', async (context) => {
+describe('an outage', () => {
+  test('of the gateway is shown, the data stays, and the page recovers by itself', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openDashboard(context, gateway);
@@ -344,10 +344,10 @@ describe('when something is away', () => {
     await gateway.close();
     await page.getByText('Reconnecting').waitFor();
     await page.getByRole('button', { name: 'Try now' }).click();
-    await page.getByText(/What you see is from \d\d:\d\d:\d\d/).waitFor();
+    await page.getByText(/The data shown is from \d\d:\d\d:\d\d/).waitFor();
   });
 
-  test('a collector that fails is told of, and that records wait', async (context) => {
+  test('of the collector is shown, with the number of waiting records', async (context) => {
     await using replica = await startFakeReplica();
     const collector = await startFakeCollector();
     context.onTestFinished(() => collector.close());
@@ -357,13 +357,13 @@ describe('when something is away', () => {
     await tab.page.getByText('Nothing to send yet').waitFor();
 
     await gateway.chat();
-    await tab.page.getByText('The collector does not answer').waitFor();
+    await tab.page.getByText('Export calls fail').waitFor();
     await untilText(tab.page, '#export', /Queue\s*1\s*of 16,384 records/);
     collector.answerAlways({ status: 200 });
-    await tab.page.getByText('The collector takes the records').waitFor();
+    await tab.page.getByText('The collector accepts records').waitFor();
   });
 
-  test('a tab that nobody sees asks for nothing', async (context) => {
+  test('a hidden tab makes no calls', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     await using tab = await openTab(context);

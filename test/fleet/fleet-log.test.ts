@@ -1,48 +1,49 @@
 import { expect, test } from 'vitest';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
-import { beginFleet } from '../../src/fleet/fleet-state.ts';
+import { createFleetState } from '../../src/fleet/fleet-state.ts';
 
 function createLog() {
   const lines: string[] = [];
-  const say = (level: string) => (fields: object, message: string) =>
+  const logAs = (level: string) => (fields: object, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
-  return { lines, log: new FleetLog({ info: say('info'), warn: say('warn'), error: say('error') }) };
+  return { lines, log: new FleetLog({ info: logAs('info'), warn: logAs('warn'), error: logAs('error') }) };
 }
 
 const gateway = (isAlive: boolean) => ({ name: 'gw-b', id: '2', isSelf: false, isAlive, inflight: null });
 
-test('the shared state is told to be away once, and once to be back', () => {
+test('an outage of the shared state is logged once when it starts and once when it ends', () => {
   const { lines, log } = createLog();
   log.reachable([]);
-  for (let round = 0; round < 3; round++) log.unreachable('ECONNREFUSED');
-  for (let round = 0; round < 3; round++) log.reachable([]);
+  for (let sync = 0; sync < 3; sync++) log.unreachable('ECONNREFUSED');
+  for (let sync = 0; sync < 3; sync++) log.reachable([]);
   expect(lines).toEqual([
     'warn the shared state cannot be reached {"reason":"ECONNREFUSED"}',
     'info the shared state can be reached again {}',
   ]);
 });
 
-test('a gateway that vanishes and comes back is told of, once each', () => {
+test('a gateway that vanishes and returns is logged once each time', () => {
   const { lines, log } = createLog();
   for (const isAlive of [true, true, false, false, true]) log.reachable([gateway(isAlive)]);
   expect(lines).toEqual([
-    'info a gateway is heard {"gateway":"gw-b","id":"2"}',
+    'info a gateway is alive {"gateway":"gw-b","id":"2"}',
     'warn a gateway has vanished: drains wait for it {"gateway":"gw-b","id":"2"}',
-    'info a gateway is heard {"gateway":"gw-b","id":"2"}',
+    'info a gateway is alive {"gateway":"gw-b","id":"2"}',
   ]);
 });
 
-test('what no gateway wrote is named once for as long as it is there', () => {
+test('foreign data is named once for as long as it is there', () => {
   const { lines, log } = createLog();
   for (const names of [['a'], ['a'], ['a', 'b'], [], ['a']]) log.foreign(names);
-  const said = (name: string) => `warn the shared state holds what no gateway wrote {"foreign":["${name}"]}`;
-  expect(lines).toEqual([said('a'), said('b'), said('a')]);
+  const line = (name: string) =>
+    `warn the shared state contains data that no gateway wrote {"foreign":["${name}"]}`;
+  expect(lines).toEqual([line('a'), line('b'), line('a')]);
 });
 
-test('what others drained and undrained is told of, and who left', () => {
+test('drains, undrains and departures of other gateways are logged', () => {
   const { lines, log } = createLog();
   const drain = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: 'new weights', version: '1' };
-  const before = beginFleet({
+  const before = createFleetState({
     id: '1',
     name: 'gw-a',
     members: new Map([['2', 'gw-b']]),
@@ -50,12 +51,12 @@ test('what others drained and undrained is told of, and who left', () => {
     drains: new Map(),
   });
   const after = { ...before, members: new Map(), drains: new Map([['x', drain]]) };
-  log.heard(before, after);
-  log.heard(after, { ...after, drains: new Map([['x', { ...drain, drained: false, reason: null }]]) });
-  log.heard(after, after);
+  log.merged(before, after);
+  log.merged(after, { ...after, drains: new Map([['x', { ...drain, drained: false, reason: null }]]) });
+  log.merged(after, after);
   expect(lines).toEqual([
     'info a gateway has left the fleet {"gateway":"gw-b","id":"2"}',
-    'info heard of by the fleet {"action":"drain","replica":"x","reason":"new weights","since":"2026-01-01T00:00:00.000Z"}',
-    'info heard of by the fleet {"action":"undrain","replica":"x","reason":null,"since":"2026-01-01T00:00:00.000Z"}',
+    'info received from the fleet {"action":"drain","replica":"x","reason":"new weights","since":"2026-01-01T00:00:00.000Z"}',
+    'info received from the fleet {"action":"undrain","replica":"x","reason":null,"since":"2026-01-01T00:00:00.000Z"}',
   ]);
 });

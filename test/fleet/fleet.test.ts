@@ -1,11 +1,8 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
-import { createFleetMemory, type FleetMemory } from '../../src/fleet/fleet-memory.ts';
-import type { FleetStore } from '../../src/fleet/store.ts';
+import type { MembershipFile } from '../../src/fleet/membership-file.ts';
+import type { FleetStore } from '../../src/fleet/redis-store.ts';
 import type { DrainState } from '../../src/replicas/control/drains.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
@@ -23,18 +20,22 @@ afterEach(() => {
 
 interface Setting {
   readonly store?: Partial<FleetStore>;
-  readonly memory?: FleetMemory;
+  readonly file?: MembershipFile;
   readonly write?: (states: ReadonlyMap<string, DrainState>) => Promise<void>;
 }
 
-/** A fleet of one, with a store that takes everything and holds nothing but what this gateway writes. */
-async function openOne({ store = {}, memory = memoryOf(), write = async () => undefined }: Setting = {}) {
+/** A fleet of one gateway. Its store contains only what this gateway writes. */
+async function openOne({ store = {}, file = createFile(), write = async () => undefined }: Setting = {}) {
   const lines: { fields: object; message: string }[] = [];
   const say = (fields: object, message: string) => void lines.push({ fields, message });
-  const sheets: { revision: number; id: string; beat: Parameters<FleetStore['write']>[0]['beat'] | null } = {
-    ...{ revision: 0, id: '', beat: null },
+  const contents: {
+    revision: number;
+    id: string;
+    heartbeat: Parameters<FleetStore['write']>[0]['heartbeat'] | null;
+  } = {
+    ...{ revision: 0, id: '', heartbeat: null },
   };
-  let isCut = false;
+  let isUnreachable = false;
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
     file: { read: async () => new Map(), write },
@@ -43,38 +44,38 @@ async function openOne({ store = {}, memory = memoryOf(), write = async () => un
   const fleet = await openFleet('gw', {
     store: {
       read: async () => {
-        if (isCut) throw new Error('cut');
+        if (isUnreachable) throw new Error('cut');
         return {
-          revisions: new Map(sheets.revision === 0 ? [] : [[sheets.id, sheets.revision]]),
-          ledgers: [],
-          beats: sheets.beat === null ? [] : [sheets.beat],
+          revisions: new Map(contents.revision === 0 ? [] : [[contents.id, contents.revision]]),
+          snapshots: [],
+          heartbeats: contents.heartbeat === null ? [] : [contents.heartbeat],
           foreign: [],
         };
       },
-      write: async ({ beat, ledger }) => {
-        sheets.beat = beat;
-        sheets.id = beat.id;
-        sheets.revision = ledger?.revision ?? sheets.revision;
+      write: async ({ heartbeat, snapshot }) => {
+        contents.heartbeat = heartbeat;
+        contents.id = heartbeat.id;
+        contents.revision = snapshot?.revision ?? contents.revision;
       },
-      writeLast: async () => undefined,
+      writeFinal: async () => undefined,
       close: () => undefined,
       ...store,
     },
-    ...{ memory, drains, inflight: () => new Map(), log: new FleetLog({ info: say, warn: say, error: say }) },
+    ...{ file, drains, inflight: () => new Map(), log: new FleetLog({ info: say, warn: say, error: say }) },
   });
   const cut = () => {
-    isCut = true;
+    isUnreachable = true;
   };
   return { fleet, drains, lines, cut };
 }
 
-function memoryOf(isKnown = false) {
-  const kept: Parameters<FleetMemory['write']>[0][] = [];
+function createFile(isKnown = false) {
+  const written: Parameters<MembershipFile['write']>[0][] = [];
   const first = { id: isKnown ? newLogicalTimestamp('') : null, isKnown, members: new Map(), removed: [] };
   return {
-    kept,
+    written,
     read: async () => first,
-    write: async (memory: (typeof kept)[number]) => void kept.push(memory),
+    write: async (membership: (typeof written)[number]) => void written.push(membership),
   };
 }
 
@@ -90,13 +91,13 @@ async function joined(fleet: Fleet): Promise<void> {
 }
 
 describe('the start of a gateway in a fleet', () => {
-  test('does not serve without the store, if nobody can know of it', async () => {
+  test('fails without the store if no other gateway knows this one', async () => {
     const { fleet } = await openOne({ store: { read: away } });
     await expect(during(30_000, fleet.join())).rejects.toThrow('the fleet could not be joined in 30s: gone');
   });
 
-  test('serves with its last known drains, if others knew it when it stopped', async () => {
-    const { fleet, lines } = await openOne({ store: { read: away }, memory: memoryOf(true) });
+  test('serves with the last known drains if other gateways knew it when it stopped', async () => {
+    const { fleet, lines } = await openOne({ store: { read: away }, file: createFile(true) });
     const joining = fleet.join();
     await vi.advanceTimersByTimeAsync(6_000);
     expect(lines.map(({ message }) => message)).toEqual(['the shared state cannot be reached']);
@@ -104,28 +105,28 @@ describe('the start of a gateway in a fleet', () => {
     expect(lines.map(({ message }) => message)[1]).toContain('last known drains');
   });
 
-  test('is remembered before it serves, and its id is gone when it stops', async () => {
-    const memory = memoryOf();
-    const { fleet } = await openOne({ memory });
+  test('is on disk as known before it serves, and as unknown when it stops', async () => {
+    const file = createFile();
+    const { fleet } = await openOne({ file });
     await joined(fleet);
-    expect(memory.kept.at(-1)).toMatchObject({ isKnown: true, removed: [] });
+    expect(file.written.at(-1)).toMatchObject({ isKnown: true, removed: [] });
     await during(2_000, fleet.leave());
-    expect(memory.kept.at(-1)).toMatchObject({ isKnown: false });
+    expect(file.written.at(-1)).toMatchObject({ isKnown: false });
   });
 
-  test('stays known when it stops and nobody can hear that it does', async () => {
-    const memory = memoryOf();
-    const { fleet, cut } = await openOne({ memory });
+  test('stays known if it cannot reach the store when it stops', async () => {
+    const file = createFile();
+    const { fleet, cut } = await openOne({ file });
     await joined(fleet);
     cut();
     await vi.advanceTimersByTimeAsync(6_000);
     await during(2_000, fleet.leave());
-    expect(memory.kept.at(-1)).toMatchObject({ isKnown: true });
+    expect(file.written.at(-1)).toMatchObject({ isKnown: true });
   });
 });
 
 describe('a drain in a fleet', () => {
-  test('that cannot be stored is in force, is told so, and is tried again', async () => {
+  test('that cannot be stored sets the flag, stays unconfirmed, and is tried again', async () => {
     let isFull = true;
     const { fleet, drains, lines } = await openOne({
       write: async () => {
@@ -136,29 +137,29 @@ describe('a drain in a fleet', () => {
     const { stored } = fleet.set('x', true, WHY);
     expect(drains.stateOf('x').drained).toBe(true);
     await expect(stored).rejects.toThrow('no space left');
-    expect(fleet.standingOf('x', 0).unconfirmed).toEqual(['gw']);
+    expect(fleet.drainStatusOf('x', 0).unconfirmed).toEqual(['gw']);
     isFull = false;
     await vi.advanceTimersByTimeAsync(2_000);
-    expect(fleet.standingOf('x', 0)).toEqual({ safeToStop: true, inflight: 0, unconfirmed: [] });
+    expect(fleet.drainStatusOf('x', 0)).toEqual({ safeToStop: true, inflight: 0, unconfirmed: [] });
     expect(lines.map(({ message }) => message)).toContain(
       'a drain state of the fleet could not be stored; trying again',
     );
   });
 
-  test('is everywhere where there is nobody else, and only here while the store is away', async () => {
+  test('has the scope of the fleet after a sync, and is local while the store cannot be reached', async () => {
     const { fleet, cut } = await openOne();
     await joined(fleet);
     const first = fleet.set('x', true, WHY);
-    expect(first.spread().scope).toBe('local');
+    expect(first.propagation().scope).toBe('local');
     await during(500, first.settled);
-    expect(first.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
+    expect(first.propagation()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
     cut();
     const second = fleet.set('y', true, WHY);
     await during(500, second.settled);
-    expect(second.spread()).toEqual({ scope: 'local', overtaken: false, unconfirmed: [] });
+    expect(second.propagation()).toEqual({ scope: 'local', overtaken: false, unconfirmed: [] });
   });
 
-  test('that repeats what is so is a later version, and is told to the others again', async () => {
+  test('that changes nothing is a new version, and is published again', async () => {
     const { fleet, cut } = await openOne();
     await joined(fleet);
     const first = fleet.set('x', true, { ...WHY, reason: 'new weights' });
@@ -168,59 +169,16 @@ describe('a drain in a fleet', () => {
     expect(again.after).toEqual({ ...first.after, version: again.after.version });
     expect(again.after.version > first.after.version).toBe(true);
     await during(500, again.settled);
-    expect(again.spread().scope).toBe('local');
+    expect(again.propagation().scope).toBe('local');
   });
 
-  test('that an undrain overtakes is not in force any more, and its answer says so', async () => {
+  test('reports that a later undrain overtook it', async () => {
     const { fleet } = await openOne();
     await joined(fleet);
     const drained = fleet.set('x', true, WHY);
     const undrained = fleet.set('x', false, WHY);
     await during(500, Promise.all([drained.settled, undrained.settled]));
-    expect(drained.spread()).toEqual({ scope: 'fleet', overtaken: true, unconfirmed: [] });
-    expect(undrained.spread()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
-  });
-});
-
-describe('the memory of a fleet', () => {
-  test('is what was written, over a restart', async () => {
-    vi.useRealTimers();
-    const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const memory = {
-      ...{ id: newLogicalTimestamp(''), isKnown: true, removed: [newLogicalTimestamp('')] },
-      members: new Map([[newLogicalTimestamp(''), 'gw-b']]),
-    };
-    const open = () => createFleetMemory(folder, { error: () => expect.unreachable() });
-    expect((await open().read()).id).toBeNull();
-    await open().write(memory);
-    expect(await open().read()).toEqual(memory);
-    expect(await readFile(join(folder, 'fleet.json'), 'utf8')).toContain('gw-b');
-  });
-
-  const ID = newLogicalTimestamp('');
-  const FOREIGN = { version: 1, id: ID, isKnown: true, members: { foo: 'foo', [ID]: 'gw' }, removed: ['x'] };
-  test.each([
-    ['', null],
-    ['{}', null],
-    [JSON.stringify({ ...FOREIGN, id: 'x' }), null],
-    [JSON.stringify(FOREIGN), { id: ID, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] }],
-  ])('is what can be read of a damaged file, which is set aside: %j', async (text, kept) => {
-    vi.useRealTimers();
-    const folder = await mkdtemp(join(tmpdir(), 'spangate-memory-'));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    await writeFile(join(folder, 'fleet.json'), text);
-    const lines: object[] = [];
-    const memory = createFleetMemory(folder, { error: (fields) => void lines.push(fields) });
-    expect(await memory.read()).toMatchObject(kept ?? { id: null, isKnown: false });
-    const [aside = '', ...others] = await readdir(folder);
-    expect([others, await readFile(join(folder, aside), 'utf8')]).toEqual([[], text]);
-    expect(lines).toEqual([
-      {
-        file: join(folder, 'fleet.json'),
-        set_aside: expect.stringMatching(/^fleet\.json\.damaged-\d{8}T\d{6}\.\d{3}Z$/),
-        lost: kept === null ? 'all of it' : ['foo', 'x'],
-      },
-    ]);
+    expect(drained.propagation()).toEqual({ scope: 'fleet', overtaken: true, unconfirmed: [] });
+    expect(undrained.propagation()).toEqual({ scope: 'fleet', overtaken: false, unconfirmed: [] });
   });
 });

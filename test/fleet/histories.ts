@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import { type Happening, ModelWorld } from './model-world.ts';
+import { type ModelEvent, ModelWorld } from './model-world.ts';
 
 const at = fc.nat(3);
 const on = fc.constantFrom(0, 0, 0, 1);
 const kinds = <K extends string>(...all: readonly K[]) => fc.constantFrom(...all);
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const anyEvent: fc.Arbitrary<ModelEvent> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 50, max: 1_500 }) }) },
   { weight: 3, arbitrary: fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 1_500, max: 15_000 }) }) },
   { weight: 8, arbitrary: fc.record({ kind: kinds('begin', 'end', 'drain', 'drain', 'undrain'), at, on }) },
@@ -19,48 +19,48 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: kinds('failOver'), backBy: fc.nat(30) }) },
 );
 
-/** A fleet of some gateways, and what happens to it. */
+/** A fleet of up to four gateways, and the events that it goes through. */
 export const history = fc.record({
   gatewayCount: fc.integer({ min: 1, max: 4 }),
   seed: fc.integer(),
-  happenings: fc.array(happening, { minLength: 1, maxLength: 60, size: 'max' }),
+  events: fc.array(anyEvent, { minLength: 1, maxLength: 60, size: 'max' }),
 });
 
 const called = fc
   .tuple(fc.record({ kind: kinds('drain', 'undrain'), at, on }), fc.integer({ min: 1, max: 900 }))
-  .map(([call, ms]): readonly Happening[] => [call, { kind: 'wait', ms }]);
-const between: fc.Arbitrary<readonly Happening[]> = fc.oneof(
+  .map(([call, ms]): readonly ModelEvent[] => [call, { kind: 'wait', ms }]);
+const between: fc.Arbitrary<readonly ModelEvent[]> = fc.oneof(
   fc.record({ kind: kinds('cut', 'slow', 'lag', 'lag', 'heal'), at }).map((event) => [event]),
   fc.record({ kind: kinds('wait'), ms: fc.integer({ min: 50, max: 8_000 }) }).map((event) => [event]),
 );
 
-/** Gateways that nobody stops, links that are cut, slow or long, and drains and undrains at all times. */
+/** Gateways that never stop, links that are cut, slow or long, and drains and undrains at any time. */
 export const calls = fc.record({
   gatewayCount: fc.integer({ min: 2, max: 4 }),
   seed: fc.integer(),
-  happenings: fc
+  events: fc
     .array(fc.oneof({ weight: 3, arbitrary: called }, { weight: 2, arbitrary: between }), {
       ...{ minLength: 2, maxLength: 30, size: 'max' },
     })
     .map((parts) => parts.flat()),
 });
 
-/** A world after this history, from a fleet that has just begun to run. */
-export function live(
+/** Starts a fleet, runs the history, and returns the world after it. */
+export function runHistory(
   {
     gatewayCount,
     seed,
-    happenings,
+    events,
   }: {
     gatewayCount: number;
     seed: number;
-    happenings: readonly Happening[];
+    events: readonly ModelEvent[];
   },
   settings: { readonly doClocksAgree?: boolean } = {},
 ) {
   const world = new ModelWorld(gatewayCount, seed, settings);
-  for (let index = 0; index < gatewayCount; index++) world.happen({ kind: 'start', at: index });
+  for (let index = 0; index < gatewayCount; index++) world.handle({ kind: 'start', at: index });
   world.wait(10_000);
-  for (const event of happenings) world.happen(event);
+  for (const event of events) world.handle(event);
   return world;
 }

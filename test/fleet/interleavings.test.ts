@@ -1,41 +1,41 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { calls, history, live } from './histories.ts';
-import { STORIES } from './stories.ts';
+import { calls, history, runHistory } from './histories.ts';
+import { SCENARIOS } from './scenarios.ts';
 
-// Hundreds of histories: seconds, and more on a busy machine.
+// Hundreds of histories take seconds, and longer on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Chance decides what arrives when. */
+/** The seed decides when messages arrive. */
 const SEEDS = Array.from({ length: 60 }, (_, seed) => seed);
 
 describe('a fleet', () => {
-  test('never says that a replica is safe to stop while anybody has a request on it or can begin one', () => {
+  test('never reports a replica as safe to stop while a gateway has a request on it or can start one', () => {
     fc.assert(
       fc.property(history, (past) => {
-        expect(live(past).lies).toEqual([]);
+        expect(runHistory(past).violations).toEqual([]);
       }),
       { numRuns: 300 },
     );
   });
 
-  test('never answers a drain with "fleet" while a gateway that the answer does not name can begin a request', () => {
+  test('never answers a drain with "fleet" while a gateway that the answer does not name can start a request', () => {
     fc.assert(
       fc.property(history, (past) => {
-        expect(live(past).falseAnswers).toEqual([]);
+        expect(runHistory(past).drainViolations).toEqual([]);
       }),
       { numRuns: 150 },
     );
   });
 
-  test('ends as the last call says, where clocks agree, and no answer says more than is so', () => {
-    let fullAnswers = 0;
+  test('ends in the state of the last call if clocks agree, and no answer claims more than is true', () => {
+    let confirmedAnswers = 0;
     fc.assert(
       fc.property(calls, (past) => {
-        const world = live(past, { doClocksAgree: true });
-        fullAnswers += world.fullAnswers;
+        const world = runHistory(past, { doClocksAgree: true });
+        confirmedAnswers += world.confirmedAnswers;
         world.healAll();
-        expect([world.lies, world.falseAnswers, world.untoldAnswers]).toEqual([[], [], []]);
+        expect([world.violations, world.drainViolations, world.unpublishedAnswers]).toEqual([[], [], []]);
         for (const drains of world.describe().drains) {
           for (const [replica, drained] of JSON.parse(drains))
             expect(world.lastCalls.get(replica)).toBe(drained);
@@ -43,13 +43,13 @@ describe('a fleet', () => {
       }),
       { numRuns: 100 },
     );
-    expect(fullAnswers).toBeGreaterThan(300);
+    expect(confirmedAnswers).toBeGreaterThan(300);
   });
 
-  test('agrees when its faults are over, and then knows what is safe to stop', () => {
+  test('converges when its faults are over, and then knows what is safe to stop', () => {
     fc.assert(
       fc.property(history, (past) => {
-        const world = live(past);
+        const world = runHistory(past);
         world.healAll();
         const { drains, safe } = world.describe();
         expect(new Set(drains).size).toBe(1);
@@ -59,13 +59,15 @@ describe('a fleet', () => {
     );
   });
 
-  test('says that a replica is safe to stop in spite of faults that do not matter to it', () => {
-    // Whoever never says yes never lies: the property above would be worth nothing.
-    const worlds = fc.sample(history, { numRuns: 300, seed: 1 }).map((past) => live(past));
-    expect(worlds.filter(({ answersInSpite }) => answersInSpite > 0).length).toBeGreaterThan(30);
+  test('reports a replica as safe to stop despite faults that do not affect it', () => {
+    // A fleet that never says yes is never wrong: without this test the property above would be worth nothing.
+    const worlds = fc.sample(history, { numRuns: 300, seed: 1 }).map((past) => runHistory(past));
+    expect(
+      worlds.filter(({ safeAnswersDuringFaults }) => safeAnswersDuringFaults > 0).length,
+    ).toBeGreaterThan(30);
   });
 
-  test.each(STORIES)('$title', ({ gatewayCount, happenings }) => {
-    for (const seed of SEEDS) expect(live({ gatewayCount, seed, happenings }).lies).toEqual([]);
+  test.each(SCENARIOS)('$title', ({ gatewayCount, events }) => {
+    for (const seed of SEEDS) expect(runHistory({ gatewayCount, seed, events }).violations).toEqual([]);
   });
 });

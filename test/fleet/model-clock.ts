@@ -1,13 +1,13 @@
 import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 
-/** How a gateway's clocks go, beside true time. */
+/** How far a gateway's clocks are from true time. */
 interface Drift {
   /** Of the monotonic clock. */
   readonly rate: number;
   readonly wallOffsetMs: number;
 }
 
-/** The clocks of a gateway of the model. */
+/** The clocks of a gateway in the model. */
 export class ModelClock {
   readonly #drift: Drift;
   readonly #trueMs: () => number;

@@ -1,22 +1,22 @@
-import { beginFleet, composeBeat, type FleetState, toLedger } from '../../src/fleet/fleet-state.ts';
-import { type FleetEvent, reconcile } from '../../src/fleet/reconcile.ts';
-import type { Beat, Ledger } from '../../src/fleet/sheets.ts';
-import { type Call, type Spread, spreadOf } from '../../src/fleet/spread.ts';
 import {
-  type FleetStanding,
-  findVanished,
-  isJoined,
-  isOnItsOwn,
-  standingOf,
-} from '../../src/fleet/standing.ts';
-import { ROUND_MS } from '../../src/fleet/timing.ts';
+  drainStatusOf,
+  type FleetDrainStatus,
+  type Propagation,
+  propagationOf,
+  type RequestedDrain,
+} from '../../src/fleet/drain-status.ts';
+import { createFleetState, type FleetState, nextHeartbeat, toSnapshot } from '../../src/fleet/fleet-state.ts';
+import { findVanished, isJoined, mayServeAlone } from '../../src/fleet/liveness.ts';
+import { type FleetEvent, reconcile } from '../../src/fleet/reconcile.ts';
+import { SYNC_INTERVAL_MS } from '../../src/fleet/timing.ts';
+import type { Heartbeat, Snapshot } from '../../src/fleet/wire-format.ts';
 import { type DrainState, NEVER_DRAINED } from '../../src/replicas/control/drains.ts';
 import type { ModelClock } from './model-clock.ts';
-import { type LinkSurroundings, ModelLink } from './model-link.ts';
+import { type LinkCollaborators, ModelLink } from './model-link.ts';
 import type { ModelStore } from './model-store.ts';
 
-/** What a gateway gets from the world around it. */
-interface Surroundings extends LinkSurroundings {
+/** What a gateway works with. */
+interface ModelCollaborators extends LinkCollaborators {
   readonly store: ModelStore;
 }
 
@@ -25,12 +25,12 @@ interface Disk {
   id: string | null;
   members: ReadonlyMap<string, string>;
   removed: readonly string[];
-  /** Whether somebody may know the process of this id. */
+  /** Whether other gateways may know the process with this id. */
   isKnown: boolean;
   drains: ReadonlyMap<string, DrainState>;
 }
 
-/** A gateway that runs. */
+/** A running process of a gateway. */
 interface Process {
   state: FleetState;
   isServing: boolean;
@@ -45,40 +45,40 @@ const emptyDisk = (): Disk => ({
   drains: new Map(),
 });
 
-/** A call, and the version that it made. */
-export interface ModelCall extends Call {
+/** A call and the version that it made. */
+export interface ModelRequestedDrain extends RequestedDrain {
   readonly version: string;
 }
 
-/** Rounds follow each other at this distance while somebody waits for an answer. */
-const BRISK_MS = 100;
+/** The pause between syncs while a call waits. */
+const FAST_SYNC_MS = 100;
 
-/** For how long the model looks at what could be answered to a call: longer than any answer takes. */
+/** How long the model checks what could be answered to a call: longer than any answer takes. */
 const CALL_OPEN_MS = 8_000;
 
 /**
- * One gateway of the model: the real reconciliation, and around it what src/fleet/fleet.ts and the workers do, with
- * every step taking its time.
+ * One gateway of the model: the real reconciliation, and a model of src/fleet/fleet.ts and the workers in which every
+ * step takes time.
  */
 export class ModelGateway {
   readonly name: string;
-  /** Its way to the store. */
+  /** Its link to the store. */
   readonly link: ModelLink;
-  readonly #with: Surroundings;
+  readonly #collaborators: ModelCollaborators;
   readonly #clock: ModelClock;
   #disk = emptyDisk();
   #process: Process | null = null;
   readonly #flags = new Map<string, boolean>();
-  /** Replicas that were drained so lately that a worker may have decided before. */
-  readonly #decidedBefore = new Set<string>();
+  /** Replicas whose drain some worker has not confirmed: it may have chosen the replica before. */
+  readonly #unconfirmed = new Set<string>();
   readonly #inflight = new Map<string, number>();
-  #calls: readonly ModelCall[] = [];
+  #calls: readonly ModelRequestedDrain[] = [];
 
-  constructor(name: string, clock: ModelClock, surroundings: Surroundings) {
+  constructor(name: string, clock: ModelClock, collaborators: ModelCollaborators) {
     this.name = name;
     this.#clock = clock;
-    this.#with = surroundings;
-    this.link = new ModelLink(surroundings);
+    this.#collaborators = collaborators;
+    this.link = new ModelLink(collaborators);
   }
 
   get isRunning(): boolean {
@@ -89,21 +89,21 @@ export class ModelGateway {
     return this.#process?.isServing === true;
   }
 
-  /** Whether it sends requests now, or will when it starts and cannot reach the store. */
+  /** Whether it sends requests now, or will if it starts and cannot reach the store. */
   get canServe(): boolean {
     return this.isServing || this.#disk.isKnown;
   }
 
   get isConnected(): boolean {
-    return this.link.isWhole;
+    return this.link.isHealthy;
   }
 
-  /** Whose memory is lost with the disk. */
+  /** The ids of the gateways that it remembers. */
   get remembers(): readonly string[] {
     return [...(this.#process?.state.members ?? this.#disk.members).keys()];
   }
 
-  /** The id under which the others may know it. */
+  /** The id by which the other gateways may know it. */
   get id(): string | null {
     return this.#process?.state.id ?? this.#disk.id;
   }
@@ -112,46 +112,46 @@ export class ModelGateway {
     return this.#process?.state.drains ?? new Map();
   }
 
-  standingOf(replica: string): FleetStanding | null {
+  drainStatusOf(replica: string): FleetDrainStatus | null {
     if (this.#process === null) return null;
-    return standingOf(this.#process.state, replica, this.inflightOf(replica), this.#clock.nowMs);
+    return drainStatusOf(this.#process.state, replica, this.inflightOf(replica), this.#clock.nowMs);
   }
 
   inflightOf(replica: string): number {
     return this.#inflight.get(replica) ?? 0;
   }
 
-  /** Whether a request could be sent: the replica is not drained, or a worker has not gone by since. */
-  canBegin(replica: string): boolean {
-    return this.isServing && (this.#flags.get(replica) !== true || this.#decidedBefore.has(replica));
+  /** Whether it could send a request: the replica is not drained, or a worker has not confirmed the drain. */
+  canStartRequest(replica: string): boolean {
+    return this.isServing && (this.#flags.get(replica) !== true || this.#unconfirmed.has(replica));
   }
 
-  begin(replica: string): void {
-    if (this.canBegin(replica)) this.#inflight.set(replica, this.inflightOf(replica) + 1);
+  startRequest(replica: string): void {
+    if (this.canStartRequest(replica)) this.#inflight.set(replica, this.inflightOf(replica) + 1);
   }
 
-  end(replica: string): void {
+  endRequest(replica: string): void {
     this.#inflight.set(replica, Math.max(0, this.inflightOf(replica) - 1));
   }
 
-  /** Returns whether there was anybody to ask. */
+  /** Returns whether the gateway was running. */
   setDrained(replica: string, drained: boolean): boolean {
     if (this.#process === null) return false;
     const before = this.#process.state.drains.get(replica) ?? NEVER_DRAINED;
     const version = this.#clock.stampAfter(before.version);
     this.#calls = [...this.openCalls, { replica, drained, version, calledAtMs: this.#clock.nowMs }];
-    this.#take({ kind: 'changed', replica, drain: { drained, version, since: null, reason: null } });
+    this.#handle({ kind: 'changed', replica, drain: { drained, version, since: null, reason: null } });
     return true;
   }
 
   /** The calls that may not have been answered yet. */
-  get openCalls(): readonly ModelCall[] {
+  get openCalls(): readonly ModelRequestedDrain[] {
     return this.#calls.filter(({ calledAtMs }) => this.#clock.nowMs - calledAtMs < CALL_OPEN_MS);
   }
 
-  /** What would be answered to a call at this moment. */
-  answerTo(call: Call): Spread | null {
-    return this.#process === null ? null : spreadOf(this.#process.state, call, this.#clock.nowMs);
+  /** What the gateway would answer to a call now. */
+  answerTo(call: RequestedDrain): Propagation | null {
+    return this.#process === null ? null : propagationOf(this.#process.state, call, this.#clock.nowMs);
   }
 
   start(): void {
@@ -159,14 +159,14 @@ export class ModelGateway {
     const disk = this.#disk;
     const id = this.#clock.stampAfter(disk.id ?? '');
     const removed = disk.id === null ? disk.removed : [...disk.removed, disk.id].sort();
-    const state = beginFleet({ ...disk, id, name: this.name, removed });
+    const state = createFleetState({ ...disk, id, name: this.name, removed });
     this.#disk = { ...disk, id, removed };
     this.#flags.clear();
-    this.#decidedBefore.clear();
+    this.#unconfirmed.clear();
     for (const [replica, { drained }] of disk.drains) this.#flags.set(replica, drained);
     const process = { state, isServing: false, startedAtMs: this.#clock.nowMs };
     this.#process = process;
-    this.#with.later(this.#with.chance() * ROUND_MS, () => this.#round(process));
+    this.#collaborators.schedule(this.#collaborators.chance() * SYNC_INTERVAL_MS, () => this.#sync(process));
   }
 
   kill(): void {
@@ -175,7 +175,7 @@ export class ModelGateway {
     this.#inflight.clear();
   }
 
-  /** Returns the way back. */
+  /** Returns a function that undoes it. */
   loseDisk(): () => void {
     const before = this.#disk;
     this.#disk = emptyDisk();
@@ -184,7 +184,7 @@ export class ModelGateway {
     };
   }
 
-  /** Stops as it should: says so, if the store can be told. */
+  /** Stops in order, and tells the store so if it can be reached. */
   stop(): void {
     const process = this.#process;
     if (process === null || [...this.#inflight.values()].some((count) => count > 0)) return;
@@ -196,101 +196,107 @@ export class ModelGateway {
       this.#clock.nowMs,
     );
     this.#disk = { ...this.#disk, isKnown: false };
-    this.link.send(() => this.#with.store.writeLast(toLedger(state)));
+    this.link.send(() => this.#collaborators.store.writeFinal(toSnapshot(state)));
   }
 
-  /** The ids of a gateway that vanished, as an operator can have them forgotten. */
+  /** The ids of a vanished gateway that an operator can forget. */
   vanishedAs(name: string): readonly string[] {
     const found = this.#process === null ? [] : findVanished(this.#process.state, name, this.#clock.nowMs);
     return typeof found === 'string' ? [] : found;
   }
 
   forget(ids: readonly string[]): void {
-    this.#take({ kind: 'removed', ids });
+    this.#handle({ kind: 'removed', ids });
   }
 
-  #round(process: Process): void {
+  #sync(process: Process): void {
     if (this.#process !== process) return;
-    const { store, nowMs } = this.#with;
-    const askedAtMs = this.#clock.nowMs;
-    const read = { ledgers: [] as readonly Ledger[], beats: [] as readonly Beat[] };
+    const { store, nowMs } = this.#collaborators;
+    const syncStartedAtMs = this.#clock.nowMs;
+    const read = { snapshots: [] as readonly Snapshot[], heartbeats: [] as readonly Heartbeat[] };
     const steps = [
       () => {
-        read.ledgers = store.readLedgers();
+        read.snapshots = store.readSnapshots();
       },
       () => {
-        read.beats = store.readBeats(nowMs());
+        read.heartbeats = store.readHeartbeats(nowMs());
       },
     ];
     this.link.read(steps, (isInTime) => {
       if (this.#process !== process) return;
-      if (isInTime) this.#hear(process, { askedAtMs, ...read });
-      else this.#endRound(process);
+      if (isInTime) this.#applyRead(process, { syncStartedAtMs, ...read });
+      else this.#endSync(process);
     });
   }
 
-  #hear(
+  #applyRead(
     process: Process,
-    { askedAtMs, ledgers, beats }: { askedAtMs: number; ledgers: readonly Ledger[]; beats: readonly Beat[] },
+    {
+      syncStartedAtMs,
+      snapshots,
+      heartbeats,
+    }: { syncStartedAtMs: number; snapshots: readonly Snapshot[]; heartbeats: readonly Heartbeat[] },
   ): void {
-    const others = ledgers.filter(({ id }) => id !== process.state.id);
-    const revisions = new Map(ledgers.map(({ id, revision }) => [id, revision]));
-    const freshId = this.#clock.stampAfter(process.state.id);
-    this.#take({ kind: 'heard', askedAtMs, revisions, ledgers: others, beats, freshId });
+    const others = snapshots.filter(({ id }) => id !== process.state.id);
+    const revisions = new Map(snapshots.map(({ id, revision }) => [id, revision]));
+    const newId = this.#clock.stampAfter(process.state.id);
+    this.#handle({ kind: 'read', syncStartedAtMs, revisions, snapshots: others, heartbeats, newId });
     if (isJoined(process.state)) {
       process.isServing = true;
       this.#disk = { ...this.#disk, isKnown: true };
     }
-    this.#write(process, askedAtMs);
+    this.#write(process, syncStartedAtMs);
   }
 
-  #write(process: Process, askedAtMs: number): void {
-    const { state, beat } = composeBeat(process.state, new Map(this.#inflight), this.#clock.nowMs);
+  #write(process: Process, syncStartedAtMs: number): void {
+    const { state, heartbeat } = nextHeartbeat(process.state, new Map(this.#inflight), this.#clock.nowMs);
     process.state = state;
-    const { revision, removed, pinnedRevision } = state;
-    const ledger = pinnedRevision === revision ? null : toLedger(state);
-    const { store, nowMs } = this.#with;
-    const step = () => store.write({ beat, ledger, gone: removed }, nowMs());
+    const { revision, removed, publishedRevision } = state;
+    const snapshot = publishedRevision === revision ? null : toSnapshot(state);
+    const { store, nowMs } = this.#collaborators;
+    const step = () => store.write({ heartbeat, snapshot, removedIds: removed }, nowMs());
     this.link.write(step, (isInTime) => {
       if (this.#process !== process) return;
-      if (isInTime) this.#take({ kind: 'pinned', revision, askedAtMs });
-      this.#endRound(process);
+      if (isInTime) this.#handle({ kind: 'published', revision, syncStartedAtMs });
+      this.#endSync(process);
     });
   }
 
-  #endRound(process: Process): void {
-    this.#take({ kind: 'passed' });
-    if (this.#disk.isKnown && isOnItsOwn(process.state, process.startedAtMs, this.#clock.nowMs)) {
+  #endSync(process: Process): void {
+    this.#handle({ kind: 'tick' });
+    if (this.#disk.isKnown && mayServeAlone(process.state, process.startedAtMs, this.#clock.nowMs)) {
       process.isServing = true;
     }
-    this.#with.later(this.openCalls.length > 0 ? BRISK_MS : ROUND_MS, () => this.#round(process));
+    this.#collaborators.schedule(this.openCalls.length > 0 ? FAST_SYNC_MS : SYNC_INTERVAL_MS, () =>
+      this.#sync(process),
+    );
   }
 
-  #take(event: FleetEvent): void {
+  #handle(event: FleetEvent): void {
     const process = this.#process;
     if (process === null) return;
     const { state, effects } = reconcile(process.state, event, this.#clock.nowMs);
     process.state = state;
     for (const effect of effects) {
-      if (effect.kind === 'remember') {
+      if (effect.kind === 'persist') {
         const { id, members, removed } = state;
         this.#disk = { ...this.#disk, id, members, removed };
-      } else this.#enforce(process, effect.replica, effect.drain);
+      } else this.#apply(process, effect.replica, effect.drain);
     }
   }
 
-  #enforce(process: Process, replica: string, drain: DrainState): void {
-    const { later, chance } = this.#with;
+  #apply(process: Process, replica: string, drain: DrainState): void {
+    const { schedule, chance } = this.#collaborators;
     const isNew = process.isServing && drain.drained && this.#flags.get(replica) !== true;
-    if (isNew) this.#decidedBefore.add(replica);
+    if (isNew) this.#unconfirmed.add(replica);
     this.#flags.set(replica, drain.drained);
-    later(chance() * 100, () => {
-      if (this.#process !== process || process.state.underway.get(replica) !== drain.version) return;
+    schedule(chance() * 100, () => {
+      if (this.#process !== process || process.state.applying.get(replica) !== drain.version) return;
       this.#disk = { ...this.#disk, drains: new Map([...this.#disk.drains, [replica, drain]]) };
-      later(chance() * 500, () => {
+      schedule(chance() * 500, () => {
         if (this.#process !== process) return;
-        if (process.state.underway.get(replica) === drain.version) this.#decidedBefore.delete(replica);
-        this.#take({ kind: 'enforced', replica, version: drain.version });
+        if (process.state.applying.get(replica) === drain.version) this.#unconfirmed.delete(replica);
+        this.#handle({ kind: 'applied', replica, version: drain.version });
       });
     });
   }

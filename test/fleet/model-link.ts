@@ -1,34 +1,34 @@
-/** What a link gets from the world around it. */
-export interface LinkSurroundings {
+/** What a link works with. */
+export interface LinkCollaborators {
   /** True time. */
   readonly nowMs: () => number;
-  readonly later: (afterMs: number, what: () => void) => void;
-  /** A number from 0 up to and without 1. */
+  readonly schedule: (afterMs: number, action: () => void) => void;
+  /** A random number from 0 (inclusive) to 1 (exclusive). */
   readonly chance: () => number;
 }
 
-/** Of a call to the store. */
+/** The deadline of a call to the store. */
 const DEADLINE_MS = 1_000;
 
-/** How long a message takes at most where nothing is wrong. */
-const WAY_MS = 40;
+/** The longest time that a message takes one way without a fault. */
+const TRIP_MS = 40;
 
-/** A gateway's way to the store. Messages under way when it is cut may arrive all the same. */
+/** A gateway's link to the store. Messages that are on their way when it is cut may still arrive. */
 export class ModelLink {
   isCut = false;
-  /** What is written may take long to arrive. */
+  /** Whether writes may take long to arrive. */
   isSlow = false;
-  /** How long the way to the store takes at least, and the way back. */
+  /** The least time that a message takes each way. */
   lagMs = 0;
-  /** It has lost the store with everybody else, and is back at this time. */
+  /** When the link works again after the store restarted. */
   backAtMs = 0;
-  readonly #with: LinkSurroundings;
+  readonly #collaborators: LinkCollaborators;
 
-  constructor(surroundings: LinkSurroundings) {
-    this.#with = surroundings;
+  constructor(collaborators: LinkCollaborators) {
+    this.#collaborators = collaborators;
   }
 
-  get isWhole(): boolean {
+  get isHealthy(): boolean {
     return !this.isCut && !this.isSlow;
   }
 
@@ -38,22 +38,25 @@ export class ModelLink {
     this.lagMs = 0;
   }
 
-  /** A reading: what it does at the store in these steps, each a way, and what comes of it in time or not. */
+  /** A read. Each step is one trip to the store. `end` is told whether the answer came within the deadline. */
   read(steps: readonly (() => void)[], end: (isInTime: boolean) => void): void {
-    this.#call(steps, end, WAY_MS);
+    this.#call(steps, end, TRIP_MS);
   }
 
   write(step: () => void, end: (isInTime: boolean) => void): void {
-    this.#call([step], end, this.isSlow ? 15_000 : WAY_MS);
+    this.#call([step], end, this.isSlow ? 15_000 : TRIP_MS);
   }
 
-  /** Carries a message to the store or back: lost if the link is cut when it leaves, and sometimes later. */
-  send(arrive: () => void, withinMs = WAY_MS): void {
-    const { nowMs, later, chance } = this.#with;
+  /**
+   * Carries a message one way. It is lost if the link is cut when it leaves; if the link is cut later, it may arrive
+   * late.
+   */
+  send(arrive: () => void, withinMs = TRIP_MS): void {
+    const { nowMs, schedule, chance } = this.#collaborators;
     if (this.isCut || nowMs() < this.backAtMs) return;
-    later(this.lagMs + chance() * withinMs, () => {
+    schedule(this.lagMs + chance() * withinMs, () => {
       if (!this.isCut || chance() < 0.5) arrive();
-      else later(chance() * 20_000, arrive); // it lay somewhere on the way
+      else schedule(chance() * 20_000, arrive); // it was delayed in the network
     });
   }
 
@@ -74,7 +77,7 @@ export class ModelLink {
         go(rest);
       }, withinMs);
     };
-    this.#with.later(DEADLINE_MS, () => finish(false));
+    this.#collaborators.schedule(DEADLINE_MS, () => finish(false));
     go(steps);
   }
 }

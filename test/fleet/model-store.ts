@@ -1,60 +1,67 @@
-import type { Beat, Ledger } from '../../src/fleet/sheets.ts';
-import { PROMISE_MS } from '../../src/fleet/timing.ts';
+import { HEARTBEAT_TTL_MS } from '../../src/fleet/timing.ts';
+import type { Heartbeat, Snapshot } from '../../src/fleet/wire-format.ts';
 
-interface Sheets {
-  readonly ledgers: ReadonlyMap<string, Ledger>;
-  readonly beats: ReadonlyMap<string, { readonly beat: Beat; readonly expiresAtMs: number }>;
+interface ModelContents {
+  readonly snapshots: ReadonlyMap<string, Snapshot>;
+  readonly heartbeats: ReadonlyMap<string, { readonly heartbeat: Heartbeat; readonly expiresAtMs: number }>;
 }
 
-const EMPTY: Sheets = { ledgers: new Map(), beats: new Map() };
+const EMPTY: ModelContents = { snapshots: new Map(), heartbeats: new Map() };
 
-/** How many earlier states a failover can go back to. */
+/** How many writes a failover can lose. */
 const HISTORY = 40;
 
-/** The store of the model: takes sheets, forgets beats, and can lose everything or only the latest. */
+/** The store of the model. It expires heartbeats, and can lose all data or only the latest writes. */
 export class ModelStore {
-  #now: Sheets = EMPTY;
-  #history: readonly Sheets[] = [];
-  /** By replica, the latest version that was ever here. */
+  #now: ModelContents = EMPTY;
+  #history: readonly ModelContents[] = [];
+  /** By replica name: the latest version that the store ever contained. */
   readonly latestVersions = new Map<string, string>();
 
-  /** Writes a beat, and a ledger if it changed; takes away the ledgers of gateways that are gone. */
+  /** Writes a heartbeat and, if it changed, a snapshot. Deletes the snapshots of removed gateways. */
   write(
-    { beat, ledger, gone }: { beat: Beat; ledger: Ledger | null; gone: readonly string[] },
+    {
+      heartbeat,
+      snapshot,
+      removedIds,
+    }: { heartbeat: Heartbeat; snapshot: Snapshot | null; removedIds: readonly string[] },
     nowMs: number,
   ): void {
-    const ledgers = new Map([...this.#now.ledgers].filter(([id]) => !gone.includes(id)));
-    if (ledger !== null) ledgers.set(ledger.id, ledger);
-    for (const [replica, { version }] of ledger?.drains ?? []) {
+    const snapshots = new Map([...this.#now.snapshots].filter(([id]) => !removedIds.includes(id)));
+    if (snapshot !== null) snapshots.set(snapshot.id, snapshot);
+    for (const [replica, { version }] of snapshot?.drains ?? []) {
       if (version > (this.latestVersions.get(replica) ?? '')) this.latestVersions.set(replica, version);
     }
-    const beats = new Map([...this.#now.beats, [beat.id, { beat, expiresAtMs: nowMs + PROMISE_MS }]]);
-    this.#become({ ledgers, beats });
+    const heartbeats = new Map([
+      ...this.#now.heartbeats,
+      [heartbeat.id, { heartbeat, expiresAtMs: nowMs + HEARTBEAT_TTL_MS }],
+    ]);
+    this.#replaceBy({ snapshots, heartbeats });
   }
 
-  /** A gateway's last words: its ledger, without a beat. */
-  writeLast(ledger: Ledger): void {
-    this.#become({ ...this.#now, ledgers: new Map([...this.#now.ledgers, [ledger.id, ledger]]) });
+  /** Writes the last snapshot of a gateway that stops. */
+  writeFinal(snapshot: Snapshot): void {
+    this.#replaceBy({ ...this.#now, snapshots: new Map([...this.#now.snapshots, [snapshot.id, snapshot]]) });
   }
 
-  readLedgers(): readonly Ledger[] {
-    return [...this.#now.ledgers.values()];
+  readSnapshots(): readonly Snapshot[] {
+    return [...this.#now.snapshots.values()];
   }
 
-  readBeats(nowMs: number): readonly Beat[] {
-    const living = [...this.#now.beats.values()].filter(({ expiresAtMs }) => nowMs < expiresAtMs);
-    return living.map(({ beat }) => beat);
+  readHeartbeats(nowMs: number): readonly Heartbeat[] {
+    const living = [...this.#now.heartbeats.values()].filter(({ expiresAtMs }) => nowMs < expiresAtMs);
+    return living.map(({ heartbeat }) => heartbeat);
   }
 
-  /** Becomes empty, or an earlier state of itself; returns the way back. */
+  /** Goes back to an empty or an earlier state. Returns a function that undoes it. */
   lose(howMuch: 'everything' | number): () => void {
     const before = this.#now;
-    this.#become(howMuch === 'everything' ? EMPTY : (this.#history.at(-1 - howMuch) ?? before));
-    return () => this.#become(before);
+    this.#replaceBy(howMuch === 'everything' ? EMPTY : (this.#history.at(-1 - howMuch) ?? before));
+    return () => this.#replaceBy(before);
   }
 
-  #become(sheets: Sheets): void {
+  #replaceBy(contents: ModelContents): void {
     this.#history = [...this.#history, this.#now].slice(-HISTORY);
-    this.#now = sheets;
+    this.#now = contents;
   }
 }

@@ -4,8 +4,8 @@ import type { ModelLink } from './model-link.ts';
 import { ModelStore } from './model-store.ts';
 import { toRandom } from './random.ts';
 
-/** Something that happens to the fleet; `at` chooses a gateway, `on` a replica. */
-export type Happening =
+/** Something that happens to the fleet. `at` selects a gateway, `on` a replica. */
+export type ModelEvent =
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'begin' | 'end' | 'drain' | 'undrain'; readonly at: number; readonly on: number }
   | {
@@ -22,50 +22,50 @@ export type Happening =
       readonly at: number;
     }
   | { readonly kind: 'wipe' }
-  /** The store restarts empty, and everybody has to find it again. */
+  /** The store restarts empty, and every gateway has to reconnect. */
   | { readonly kind: 'restartStore'; readonly ms: number }
   | { readonly kind: 'failOver'; readonly backBy: number };
 
 const REPLICAS = ['x', 'y'];
 const STEP_MS = 50;
 
-/** Each way, so that a call to the store with its ways stays within its deadline. */
+/** The lag each way. A call to the store stays within its deadline. */
 const LAG_MS = 236;
 
-/** A lie that a gateway told: what it said of a replica, and who could still send to it, or did. */
-export interface Lie {
-  readonly teller: string;
+/** A false claim of one gateway about a replica that another one, the sender, uses or could use. */
+export interface Violation {
+  readonly claimant: string;
   readonly replica: string;
   readonly sender: string;
   readonly atMs: number;
 }
 
-/** A fleet with everything around it, in a time of its own. */
+/** A fleet with its store, links and operators, in simulated time. */
 export class ModelWorld {
   readonly #store = new ModelStore();
   readonly #gateways: readonly ModelGateway[];
   readonly #random: () => number;
   #nowMs = 0;
-  #queue: { readonly atMs: number; readonly what: () => void }[] = [];
-  readonly lies: Lie[] = [];
-  /** Answers to drains that could have been given while a gateway that they do not name could send. */
-  readonly falseAnswers: Lie[] = [];
-  /** The same with "fleet" while the store had never had the drain, nor a later state. */
-  readonly untoldAnswers: Lie[] = [];
-  /** How many could have been given that name nobody. */
-  fullAnswers = 0;
-  /** By replica, whether the last call that anybody made was a drain. */
+  #queue: { readonly atMs: number; readonly action: () => void }[] = [];
+  readonly violations: Violation[] = [];
+  /** Possible answers to drains while a gateway that they do not name could send. */
+  readonly drainViolations: Violation[] = [];
+  /** Possible answers with "fleet" although the store never contained the drain or a later state. */
+  readonly unpublishedAnswers: Violation[] = [];
+  /** How many possible answers had no unconfirmed gateway. */
+  confirmedAnswers = 0;
+  /** By replica name: whether the last call was a drain. */
   readonly lastCalls = new Map<string, boolean>();
-  /** How often somebody said `safe_to_stop: true` while somebody else was cut off, dead or late. */
-  answersInSpite = 0;
+  /** How often a gateway reported `safe_to_stop: true` while another one was cut off, dead or slow. */
+  safeAnswersDuringFaults = 0;
 
   constructor(gatewayCount: number, seed: number, { doClocksAgree = false } = {}) {
     this.#random = toRandom(seed);
-    const surroundings = {
+    const collaborators = {
       store: this.#store,
       nowMs: () => this.#nowMs,
-      later: (afterMs: number, what: () => void) =>
-        void this.#queue.push({ atMs: this.#nowMs + afterMs, what }),
+      schedule: (afterMs: number, action: () => void) =>
+        void this.#queue.push({ atMs: this.#nowMs + afterMs, action }),
       chance: this.#random,
     };
     this.#gateways = Array.from({ length: gatewayCount }, (_, index) => {
@@ -73,12 +73,12 @@ export class ModelWorld {
         rate: 0.91 + 0.18 * this.#random(),
         wallOffsetMs: doClocksAgree ? 0 : Math.floor((this.#random() - 0.5) * 1e8),
       };
-      return new ModelGateway(`gw-${index}`, new ModelClock(drift, surroundings), surroundings);
+      return new ModelGateway(`gw-${index}`, new ModelClock(drift, collaborators), collaborators);
     });
   }
 
-  /** Lets something happen, unless the page of assumptions rules it out. */
-  happen(event: Happening): void {
+  /** Carries out an event, unless the documented assumptions rule it out. */
+  handle(event: ModelEvent): void {
     switch (event.kind) {
       case 'wait':
         this.wait(event.ms);
@@ -96,12 +96,12 @@ export class ModelWorld {
         this.#unlessForgotten(() => this.#store.lose(event.backBy));
         break;
       default:
-        this.#happenTo(this.#pick(event.at), event);
-        this.#look();
+        this.#handleAt(this.#pick(event.at), event);
+        this.#check();
     }
   }
 
-  /** Lets time pass, and looks at what everybody says all the while. */
+  /** Lets time pass, and checks all the while what every gateway claims. */
   wait(ms: number): void {
     const endMs = this.#nowMs + ms;
     while (this.#nowMs < endMs) {
@@ -110,28 +110,28 @@ export class ModelWorld {
         const due = this.#queue.filter(({ atMs }) => atMs <= this.#nowMs).sort((a, b) => a.atMs - b.atMs);
         if (due.length === 0) break;
         this.#queue = this.#queue.filter((one) => !due.includes(one));
-        for (const { what } of due) {
-          what();
-          this.#look();
+        for (const { action } of due) {
+          action();
+          this.#check();
         }
       }
-      this.#look();
+      this.#check();
     }
   }
 
-  /** Ends every fault: connections are whole, who died with a disk runs, who died without one is forgotten. */
+  /** Ends every fault: heals links, starts gateways that have a disk, and forgets those that lost it. */
   healAll(): void {
     for (const gateway of this.#gateways) {
       gateway.link.heal();
       gateway.start();
-      for (const replica of REPLICAS) while (gateway.inflightOf(replica) > 0) gateway.end(replica);
+      for (const replica of REPLICAS) while (gateway.inflightOf(replica) > 0) gateway.endRequest(replica);
     }
     this.wait(30_000);
     for (const gateway of this.#gateways) this.#forget(gateway);
     this.wait(10_000);
   }
 
-  /** What each gateway knows of drains, and what each says of each drained replica. */
+  /** What each gateway knows about drains, and what it reports for each drained replica. */
   describe(): { readonly drains: readonly string[]; readonly safe: readonly (boolean | null)[] } {
     const drains = this.#gateways.map((gateway) =>
       JSON.stringify(
@@ -140,23 +140,23 @@ export class ModelWorld {
     );
     const safe = this.#gateways.flatMap((gateway) =>
       REPLICAS.filter((replica) => gateway.drains.get(replica)?.drained).map(
-        (replica) => gateway.standingOf(replica)?.safeToStop ?? null,
+        (replica) => gateway.drainStatusOf(replica)?.safeToStop ?? null,
       ),
     );
     return { drains, safe };
   }
 
-  #happenTo(
+  #handleAt(
     gateway: ModelGateway,
-    event: Exclude<Happening, { kind: 'wait' | 'wipe' | 'restartStore' | 'failOver' }>,
+    event: Exclude<ModelEvent, { kind: 'wait' | 'wipe' | 'restartStore' | 'failOver' }>,
   ): void {
     const replica = REPLICAS['on' in event ? event.on % REPLICAS.length : 0] ?? '';
     switch (event.kind) {
       case 'begin':
-        gateway.begin(replica);
+        gateway.startRequest(replica);
         break;
       case 'end':
-        gateway.end(replica);
+        gateway.endRequest(replica);
         break;
       case 'drain':
       case 'undrain': {
@@ -196,48 +196,48 @@ export class ModelWorld {
     }
   }
 
-  /** The operator's part of it: what is forgotten has stopped. */
+  /** What an operator does: a gateway is forgotten only if it has stopped. */
   #forget(gone: ModelGateway): void {
-    const teller = this.#gateways.find(({ isRunning, isConnected }) => isRunning && isConnected);
-    if (teller === undefined) return;
-    const ids = teller.vanishedAs(gone.name);
+    const claimant = this.#gateways.find(({ isRunning, isConnected }) => isRunning && isConnected);
+    if (claimant === undefined) return;
+    const ids = claimant.vanishedAs(gone.name);
     const isStopped = gone.isRunning
-      ? teller === gone || (teller.remembers.includes(gone.id ?? '') && !ids.includes(gone.id ?? ''))
+      ? claimant === gone || (claimant.remembers.includes(gone.id ?? '') && !ids.includes(gone.id ?? ''))
       : this.#unlessForgotten(() => gone.loseDisk());
-    if (isStopped) teller.forget(ids);
+    if (isStopped) claimant.forget(ids);
   }
 
-  /** Undoes what would leave a gateway that serves and cannot reach the store remembered by nobody who can. */
+  /** Undoes the fault if no connected gateway would remember a gateway that serves without the store. */
   #unlessForgotten(lose: () => () => void): boolean {
     const undo = lose();
-    const isFine = this.#isEverybodyRemembered();
+    const isFine = this.#areAllRemembered();
     if (!isFine) undo();
     return isFine;
   }
 
-  /** Whether everybody is remembered without this one too. */
+  /** Whether all gateways are still remembered without this one. */
   #isDispensable(gateway: ModelGateway): boolean {
     const undo = change(gateway.link, 'isCut');
-    const isFine = this.#isEverybodyRemembered();
+    const isFine = this.#areAllRemembered();
     undo();
     return isFine;
   }
 
-  #isEverybodyRemembered(): boolean {
+  #areAllRemembered(): boolean {
     const lost = this.#gateways.filter(({ canServe, isConnected }) => canServe && !isConnected);
     const connected = this.#gateways.filter(({ isRunning, isConnected }) => isRunning && isConnected);
-    const board = [
-      ...this.#store.readLedgers().map(({ id }) => id),
+    const known = [
+      ...this.#store.readSnapshots().map(({ id }) => id),
       ...connected.flatMap(({ id }) => id ?? []),
     ];
     const running = this.#gateways.filter(({ isRunning }) => isRunning);
     return lost.every((gateway) => {
       const others = running.filter((other) => other !== gateway).map(({ remembers }) => remembers);
-      return [board, ...others].every((start) => this.#closureOf(start).has(gateway.id ?? ''));
+      return [known, ...others].every((start) => this.#closureOf(start).has(gateway.id ?? ''));
     });
   }
 
-  /** All that these gateways remember, and those whom they remember, and so on. */
+  /** The ids that these gateways remember, directly or through others. */
   #closureOf(ids: readonly string[]): ReadonlySet<string> {
     const closure = new Set(ids);
     for (const id of closure) {
@@ -247,37 +247,37 @@ export class ModelWorld {
     return closure;
   }
 
-  #look(): void {
-    for (const teller of this.#gateways) {
-      this.#lookAtAnswers(teller);
+  #check(): void {
+    for (const claimant of this.#gateways) {
+      this.#checkAnswers(claimant);
       for (const replica of REPLICAS) {
-        if (teller.standingOf(replica)?.safeToStop !== true) continue;
+        if (claimant.drainStatusOf(replica)?.safeToStop !== true) continue;
         if (this.#gateways.some(({ isConnected, isRunning }) => !isConnected || !isRunning))
-          this.answersInSpite++;
+          this.safeAnswersDuringFaults++;
         const sender = this.#gateways.find(
-          (gateway) => gateway.canBegin(replica) || gateway.inflightOf(replica) > 0,
+          (gateway) => gateway.canStartRequest(replica) || gateway.inflightOf(replica) > 0,
         );
         if (sender !== undefined) {
-          this.lies.push({ teller: teller.name, replica, sender: sender.name, atMs: this.#nowMs });
+          this.violations.push({ claimant: claimant.name, replica, sender: sender.name, atMs: this.#nowMs });
         }
       }
     }
   }
 
-  /** An answer to a drain says who may still send; nobody else can. */
-  #lookAtAnswers(teller: ModelGateway): void {
-    // Who has not joined yet may not know everybody; nothing is safe to stop there.
-    for (const call of teller.isServing ? teller.openCalls : []) {
-      const { scope, overtaken, unconfirmed } = teller.answerTo(call) ?? {};
+  /** An answer to a drain names every gateway that may still send. */
+  #checkAnswers(claimant: ModelGateway): void {
+    // A gateway that has not joined may not know all others, and reports nothing as safe to stop.
+    for (const call of claimant.isServing ? claimant.openCalls : []) {
+      const { scope, overtaken, unconfirmed } = claimant.answerTo(call) ?? {};
       if (!call.drained || scope !== 'fleet' || overtaken !== false || unconfirmed === undefined) continue;
-      if (unconfirmed.length === 0) this.fullAnswers++;
+      if (unconfirmed.length === 0) this.confirmedAnswers++;
       const { replica, version } = call;
-      const lie = { teller: teller.name, replica, sender: teller.name, atMs: this.#nowMs };
-      if ((this.#store.latestVersions.get(replica) ?? '') < version) this.untoldAnswers.push(lie);
+      const violation = { claimant: claimant.name, replica, sender: claimant.name, atMs: this.#nowMs };
+      if ((this.#store.latestVersions.get(replica) ?? '') < version) this.unpublishedAnswers.push(violation);
       const sender = this.#gateways.find(
-        (gateway) => !unconfirmed.includes(gateway.name) && gateway.canBegin(replica),
+        (gateway) => !unconfirmed.includes(gateway.name) && gateway.canStartRequest(replica),
       );
-      if (sender !== undefined) this.falseAnswers.push({ ...lie, sender: sender.name });
+      if (sender !== undefined) this.drainViolations.push({ ...violation, sender: sender.name });
     }
   }
 
@@ -286,7 +286,7 @@ export class ModelWorld {
   }
 }
 
-/** Returns the way back. */
+/** Returns a function that undoes it. */
 function change(link: ModelLink, fault: 'isCut' | 'isSlow'): () => void {
   const before = link[fault];
   link[fault] = true;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { overviewSchema } from '../../src/admin/dashboard/overview.ts';
-import { recordSchema } from '../../src/admin/record-view.ts';
+import { recordSchema } from '../../src/admin/record-schema.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 

@@ -94,7 +94,7 @@ test('while a worker has not confirmed the drain, nobody is told that it is safe
   const response = await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
   expect(await response.json()).toMatchObject({
     replica: { drained: true, inflight: 0, safe_to_stop: null },
-    warning: expect.stringMatching(/^No answer yet from workers 2:/),
+    warning: expect.stringMatching(/^Worker 2 has not confirmed it yet/),
   });
   expect(await gateway.replicas()).toMatchObject([{ safe_to_stop: null }]);
   letGo();

@@ -31,7 +31,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/fleet/to-admin.ts', specifier: '../admin/views.ts' },
       { file: 'src/fleet/to-redis.ts', specifier: '@redis/client' },
     ],
-    'src/fleet/store.ts': [{ file: 'src/fleet/store.ts', specifier: 'undici' }],
+    'src/fleet/redis-store.ts': [{ file: 'src/fleet/redis-store.ts', specifier: 'undici' }],
     'src/serving/': [
       { file: 'src/serving/to-admin.ts', specifier: '../admin/views.ts' },
       { file: 'src/serving/to-control.ts', specifier: '../replicas/control/registry.ts' },

@@ -30,7 +30,7 @@ const advice = 'run npm run generate';
 test('everything that lists the fields of a record is up to date', async () => {
   expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
   expect(await read('otel/encode/request-record.ts'), advice).toBe(renderRecordType(registry));
-  expect(await read('src/admin/record-view.ts'), advice).toBe(renderRecordSchema(registry));
+  expect(await read('src/admin/record-schema.ts'), advice).toBe(renderRecordSchema(registry));
   const page = await read('src/admin/dashboard/page/record-fields.js');
   expect(page, advice).toBe(renderDashboardFields(registry));
   const docs = await read('docs/record.md');

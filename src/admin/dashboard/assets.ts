@@ -3,26 +3,26 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A file of the dashboard as it is served. */
+/** A file of the dashboard, ready to be served. */
 export interface Asset {
   readonly mediaType: string;
   readonly body: Buffer;
 }
 
-/** The dashboard's page and files. They hold no data: that comes by the admin API. */
+/** The page and files of the dashboard. They contain no data; the page loads it from the admin API. */
 export interface DashboardAssets {
   /** The page at `/`. */
   readonly page: Asset;
-  /** What the page loads, by name. */
+  /** The files that the page loads, by name. */
   readonly files: ReadonlyMap<string, Asset>;
-  /** Changes with any of the files, and is part of their paths: they can be cached for ever. */
+  /** Changes with the files and is part of their paths, so that they can be cached forever. */
   readonly version: string;
 }
 
 const PAGE_DIRECTORY = join(import.meta.dirname, 'page');
 const PAGE = 'index.html';
 
-/** The chart library as it was published. */
+/** The published files of the chart library. */
 const UPLOT_FILES = { 'uplot.js': 'uplot/dist/uPlot.iife.min.js', 'uplot.css': 'uplot/dist/uPlot.min.css' };
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -31,7 +31,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['.svg', 'image/svg+xml'],
 ]);
 
-/** Reads the dashboard into memory. The page's `{assets}` becomes the path of the files. */
+/** Reads the dashboard into memory. Replaces `{assets}` in the page by the path of the files. */
 export function loadAssets(): DashboardAssets {
   const files = new Map<string, Asset>();
   for (const name of readdirSync(PAGE_DIRECTORY).toSorted()) {

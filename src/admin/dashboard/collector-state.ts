@@ -1,17 +1,17 @@
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 
-/** How the collector takes records, as far as the counters tell, and since when (RFC 3339). */
+/** Whether the collector accepts records, derived from the export counters, and since when (RFC 3339). */
 export interface CollectorState {
-  /** `idle`: nothing was sent yet. `refusing`: it answers, and says no for good. `failing`: calls fail. */
+  /** `idle`: nothing was sent yet. `refusing`: it rejects records permanently. `failing`: export calls fail. */
   readonly kind: 'idle' | 'taking' | 'refusing' | 'failing';
   readonly since: string;
-  /** Calls that failed since then. */
+  /** Export calls that have failed since then. */
   readonly failedCalls: number;
 }
 
 type Counters = Pick<ExportStats, 'exported' | 'rejected' | 'failedCalls'>;
 
-/** The state after the counters went from `before` to `now`. Records taken outweigh calls that failed. */
+/** The state after the counters changed from `before` to `now`. Accepted records outweigh failed calls. */
 export function nextCollectorState(
   state: CollectorState,
   { before, now, time }: { readonly before: Counters; readonly now: Counters; readonly time: string },
@@ -23,7 +23,7 @@ export function nextCollectorState(
     : { kind, since: time, failedCalls };
 }
 
-/** What the counters say of the time between; null if nothing was tried. */
+/** The state between two counts; null if no export was tried. */
 function toKind(before: Counters, now: Counters): CollectorState['kind'] | null {
   if (now.exported > before.exported) return 'taking';
   if (now.rejected > before.rejected) return 'refusing';

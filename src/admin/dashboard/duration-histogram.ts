@@ -1,12 +1,12 @@
-/** Bounds grow by 8 %: a quantile is off by 4 % at most, which no eye tells apart. */
+/** Bucket bounds grow by 8 %, so a quantile is off by at most 4 %, which is not visible. */
 const GROWTH = 1.08;
 const SMALLEST_MS = 0.5;
-/** Up to 15 minutes, the longest that a replica may take by default; what is longer counts as that. */
+/** Up to 15 minutes, the default limit for a replica's response. Longer durations count as that. */
 const BUCKET_COUNT = 188;
 
 const LOG_GROWTH = Math.log(GROWTH);
 
-/** Durations in buckets of growing width: what a quantile needs, in 752 bytes however many there are. */
+/** Counts durations in buckets of growing width. Takes 752 bytes for any number of durations. */
 export class DurationHistogram {
   readonly #counts = new Uint32Array(BUCKET_COUNT);
   #count = 0;
@@ -19,7 +19,7 @@ export class DurationHistogram {
     this.#count += 1;
   }
 
-  /** Adds all that another one has counted. */
+  /** Adds the counts of another histogram. */
   merge(other: DurationHistogram): void {
     if (other.#count === 0) return;
     for (const [index, count] of other.#counts.entries()) {
@@ -28,7 +28,7 @@ export class DurationHistogram {
     this.#count += other.#count;
   }
 
-  /** The duration below which this share (0 to 1) of all lies, in milliseconds; null when there are none. */
+  /** The duration in milliseconds that this share (0 to 1) of all durations does not exceed; null without durations. */
   quantile(share: number): number | null {
     if (this.#count === 0) return null;
     const rank = share * this.#count;

@@ -9,7 +9,7 @@ import {
   toSliceIndex,
 } from './traffic-window.ts';
 
-/** What is looked at from time to time, since nobody tells of its changes. */
+/** Values that are sampled, because their changes are not reported. */
 export interface Gauges {
   readonly stats: ExportStats;
   /** Requests in flight on all replicas. */
@@ -18,14 +18,14 @@ export interface Gauges {
 
 /** The figures of one slice of the past. */
 export interface PastSlice extends Traffic {
-  /** How long ago the slice ended. */
+  /** The time since the slice ended. */
   readonly agoMs: number;
-  /** At its end, or when it was looked at last. */
+  /** The value at the last sample of the slice. */
   readonly inflight: number;
   readonly queued: number;
 }
 
-/** What the dashboard shows of the traffic and the export. */
+/** What the dashboard shows about traffic and export. */
 export interface Figures {
   readonly total: Traffic;
   readonly byReplica: ReadonlyMap<string, Traffic>;
@@ -38,7 +38,7 @@ interface Sample extends Gauges {
   readonly sliceIndex: number;
 }
 
-/** Keeps the figures of the last minutes. Times are in milliseconds of a monotonic clock, `time` is RFC 3339. */
+/** The figures of the last minutes. Times are milliseconds of a monotonic clock; `time` is RFC 3339. */
 export class LiveFigures {
   readonly #window: TrafficWindow;
   /** The last sample of each slice, newest last. */
@@ -56,7 +56,7 @@ export class LiveFigures {
     this.#window.add(record, nowMs);
   }
 
-  /** Notes how things stand. */
+  /** Records the current gauges. */
   sample(gauges: Gauges, { nowMs, time }: { readonly nowMs: number; readonly time: string }): void {
     const last = this.#samples.at(-1);
     const sliceIndex = toSliceIndex(nowMs);
@@ -69,7 +69,7 @@ export class LiveFigures {
     if (this.#samples.length > HISTORY_SLICES + 1) this.#samples.shift();
   }
 
-  /** How things are, and were. */
+  /** The current and past figures. */
   figures(nowMs: number): Figures {
     const current = toSliceIndex(nowMs);
     const past = this.#samples.filter(({ sliceIndex }) => sliceIndex < current);
@@ -86,18 +86,18 @@ export class LiveFigures {
   }
 }
 
-/** The figures of a gateway that runs. */
+/** The figures of a running gateway. */
 export interface RunningFigures {
   /** Counts a request that has just ended. */
   add(record: TrafficFacts): void;
-  /** How things are, and were. */
+  /** The current and past figures. */
   figures(): Figures;
   stop(): void;
 }
 
 const SAMPLE_MS = 1_000;
 
-/** Begins to keep figures. `readGauges` is called once a second. */
+/** Starts to collect figures. Calls `readGauges` once per second. */
 export function startLiveFigures(readGauges: () => Gauges): RunningFigures {
   const now = () => ({ nowMs: performance.now(), time: new Date().toISOString() });
   const live = new LiveFigures(readGauges(), now());

@@ -1,23 +1,23 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { DurationHistogram } from './duration-histogram.ts';
 
-/** How long one slice is. Rates and quantiles move by this much. */
+/** The length of a slice: the time resolution of rates and quantiles. */
 export const SLICE_MS = 5_000;
-/** Figures are of the last minute: the slice that has just begun, and eleven whole ones. */
+/** The figures cover the last minute: the current slice and eleven complete ones. */
 const WINDOW_SLICES = 12;
-/** The history is that of the last five minutes. */
+/** The history covers the last five minutes. */
 export const HISTORY_SLICES = 60;
 
-/** What the window is told of a record. */
+/** The fields of a record that the window uses. */
 export type TrafficFacts = Pick<
   RequestRecord,
   'replica' | 'status' | 'error_type' | 'truncated' | 'ttft_ms' | 'e2e_ms' | 'completion_tokens'
 >;
 
-/** Figures of a stretch of time. Null: no request tells. Tokens are those that engines reported. */
+/** The figures of an interval. Null if no request provides a value. Tokens are those that engines reported. */
 export interface Traffic {
   readonly requests: number;
-  /** Requests that ended with a 5xx, or broke off. */
+  /** Requests that ended with a 5xx status or an incomplete response. */
   readonly errors: number;
   readonly requestsPerSecond: number;
   readonly outputTokensPerSecond: number;
@@ -28,18 +28,18 @@ export interface Traffic {
 }
 
 interface Slice {
-  /** Which slice since the clock's zero. */
+  /** The number of the slice since time zero of the clock. */
   readonly index: number;
   readonly total: Tally;
   readonly byReplica: Map<string, Tally>;
 }
 
 /**
- * What ended lately, by replica: a request adds a few numbers to the slice of its end, and figures are computed
- * when somebody looks. Memory depends on the number of replicas only. Times are a monotonic clock's.
+ * The requests that ended recently, by replica. A request adds a few numbers to the slice in which it ends; figures are
+ * computed on demand. Memory depends only on the number of replicas. Times are on a monotonic clock.
  */
 export class TrafficWindow {
-  /** Newest last, at most `HISTORY_SLICES`; slices without a request are absent. */
+  /** The newest is last. Slices without a request are absent. */
   readonly #slices: Slice[] = [];
   readonly #startedAtMs: number;
 
@@ -60,7 +60,7 @@ export class TrafficWindow {
     tally.add(facts);
   }
 
-  /** The figures of the last minute: all requests, and those of each replica that had any. */
+  /** The figures of the last minute: of all requests, and of each replica that had requests. */
   lastMinute(nowMs: number): { readonly total: Traffic; readonly byReplica: ReadonlyMap<string, Traffic> } {
     const first = toSliceIndex(nowMs) - WINDOW_SLICES + 1;
     const total = new Tally();
@@ -80,7 +80,7 @@ export class TrafficWindow {
     };
   }
 
-  /** The figures of one whole slice; zero and null if nothing ended in it. */
+  /** The figures of one complete slice; zero or null if no request ended in it. */
   slice(index: number): Traffic {
     const tally = this.#slices.find((slice) => slice.index === index)?.total ?? new Tally();
     return tally.toTraffic(SLICE_MS / 1000);
@@ -92,13 +92,13 @@ export class TrafficWindow {
     const slice = { index, total: new Tally(), byReplica: new Map<string, Tally>() };
     this.#slices.push(slice);
     while ((this.#slices[0]?.index ?? index) <= index - HISTORY_SLICES - 1) this.#slices.shift();
-    // Only the total has a history.
+    // The history needs only the total.
     this.#slices.at(-1 - WINDOW_SLICES)?.byReplica.clear();
     return slice;
   }
 }
 
-/** Which slice a moment belongs to. */
+/** The slice that a time belongs to. */
 export function toSliceIndex(nowMs: number): number {
   return Math.floor(nowMs / SLICE_MS);
 }

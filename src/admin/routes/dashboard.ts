@@ -1,13 +1,10 @@
-import { bytes } from '../content.ts';
-import { loadAssets } from '../dashboard/assets.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
-
-const assets = loadAssets();
+import { AdminError } from '../admin-error.ts';
+import { type DashboardAssets, loadAssets } from '../dashboard/assets.ts';
+import { bytes, defineRoute, type Route } from '../route.ts';
 
 /**
- * Scripts and styles come from this listener only, none from the page's own text; no script can make markup of a
- * text; nobody frames the page, and no form leaves it. (Content Security Policy Level 3, Trusted Types)
+ * Allows scripts and styles from this listener only, and none inline. Scripts cannot turn text into markup, no site can
+ * frame the page, and no form can be sent. (Content Security Policy Level 3, Trusted Types)
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -28,44 +25,54 @@ const COMMON_HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** GET /. */
-export const showDashboard = defineRoute({
-  method: 'GET',
-  path: '/',
-  operationId: 'showDashboard',
-  summary: 'The dashboard: a page without data, which asks for the token',
-  isPage: true,
-  answer: { description: 'The page.', content: bytes(assets.page.mediaType) },
-  handle: () => ({
-    body: assets.page.body,
-    headers: {
-      ...COMMON_HEADERS,
-      'Cache-Control': 'no-cache',
-      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-      'Cross-Origin-Opener-Policy': 'same-origin',
-    },
-  }),
-});
+/** Creates the routes of the dashboard. Reads its files. */
+export function createDashboardRoutes(): readonly [page: Route, file: Route] {
+  const assets = loadAssets();
+  return [createPageRoute(assets), createFileRoute(assets)];
+}
 
-/** GET /dashboard/{version}/{file}. */
-export const showDashboardFile = defineRoute({
-  method: 'GET',
-  path: '/dashboard/{version}/{file}',
-  operationId: 'showDashboardFile',
-  summary: 'What the dashboard loads',
-  isPage: true,
-  answer: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
-  refusals: ['not_found'],
-  handle({ params }) {
-    const asset = params.version === assets.version ? assets.files.get(params.file) : undefined;
-    if (asset === undefined) return new Refusal('not_found');
-    return {
-      body: asset.body,
+/** GET /. */
+function createPageRoute({ page }: DashboardAssets): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/',
+    operationId: 'showDashboard',
+    summary: 'The dashboard: a page without data that asks for the token',
+    isPage: true,
+    response: { description: 'The page.', content: bytes(page.mediaType) },
+    handle: () => ({
+      body: page.body,
       headers: {
         ...COMMON_HEADERS,
-        'Content-Type': asset.mediaType,
-        'Cache-Control': 'public, max-age=31536000, immutable',
+        'Cache-Control': 'no-cache',
+        'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+        'Cross-Origin-Opener-Policy': 'same-origin',
       },
-    };
-  },
-});
+    }),
+  });
+}
+
+/** GET /dashboard/{version}/{file}. */
+function createFileRoute({ version, files }: DashboardAssets): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/dashboard/{version}/{file}',
+    operationId: 'showDashboardFile',
+    summary: 'A file that the dashboard loads',
+    isPage: true,
+    response: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
+    errors: ['not_found'],
+    handle({ params }) {
+      const asset = params.version === version ? files.get(params.file) : undefined;
+      if (asset === undefined) return new AdminError('not_found');
+      return {
+        body: asset.body,
+        headers: {
+          ...COMMON_HEADERS,
+          'Content-Type': asset.mediaType,
+          'Cache-Control': 'public, max-age=31536000, immutable',
+        },
+      };
+    },
+  });
+}

@@ -1,12 +1,17 @@
 import { z } from 'zod';
-import { changeDrain, type DrainResult, warnOfSpread } from '../change-drain.ts';
-import { json } from '../content.ts';
-import { askForLastReplica, warnOfLastReplica } from '../last-replica.ts';
-import { durationParam, textParam } from '../query.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
-import { toStanding } from '../standing.ts';
-import { absentReplicaSchema, replicaSchema, toAbsentReplicaView, toReplicaView } from '../views.ts';
+import { withoutControls } from '#otel/encode/shown-name.ts';
+import { parseDuration, printDuration } from '../../config/values.ts';
+import { AdminError } from '../admin-error.ts';
+import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
+import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
+import { defineRoute, json } from '../route.ts';
+import {
+  absentReplicaSchema,
+  replicaSchema,
+  toAbsentReplicaJson,
+  toDrainStatus,
+  toReplicaJson,
+} from '../schemas.ts';
 
 const MAX_WAIT_MS = 3_600_000;
 const MAX_REASON_CHARS = 256;
@@ -15,30 +20,32 @@ const drainSchema = z
   .object({
     replica: z
       .union([replicaSchema, absentReplicaSchema])
-      .describe('An undrain also takes the name of a replica that is not there now, and has a drain.'),
-    was_drained: z.boolean().describe('The state before the call.'),
-    stored: z.boolean().describe('Whether it is on disk. If not, it is in force, and a restart forgets it.'),
+      .describe(
+        'An undrain also accepts the name of a replica that is not configured now but has a drain state.',
+      ),
+    was_drained: z.boolean().describe('Whether the replica was drained before the call.'),
+    stored: z
+      .boolean()
+      .describe('Whether the state is on disk. If not, it is applied, but a restart forgets it.'),
     scope: z
       .enum(['fleet', 'local'])
       .optional()
       .describe(
-        'In a fleet: `fleet` when this gateway has read the shared state and written to it since the call; `local` ' +
-          'while it cannot: the others hear of it later.',
+        'In a fleet: `fleet` if this gateway has read and written the shared state since the call; `local` if it could ' +
+          'not, so that the other gateways receive the state later.',
       ),
     overtaken: z
       .boolean()
       .optional()
       .describe(
-        'In a fleet: a later call for the opposite, perhaps on another gateway, holds instead. `drained` tells how ' +
-          'the replica stands.',
+        'In a fleet: whether a later, opposite call, perhaps on another gateway, has replaced this one. `drained` in ' +
+          '`replica` has the result.',
       ),
     unconfirmed: z
       .array(z.string())
       .readonly()
       .optional()
-      .describe(
-        'In a fleet: the gateways that have not said that they go by its state. They have 2 s, or `wait`.',
-      ),
+      .describe('In a fleet: the gateways that have not confirmed the state within 2 s, or within `wait`.'),
     warning: z.string().optional().describe('What the caller should know although the call succeeded.'),
   })
   .meta({ id: 'Drain' });
@@ -47,7 +54,7 @@ const params = { name: "The replica's name." } as const;
 
 const reason = textParam(
   MAX_REASON_CHARS,
-  'Why. It is shown with the replica, logged, and in the span of the action.',
+  'The reason. It appears with the replica, in the log and in the span of the action.',
 );
 
 /** POST /admin/replicas/{name}/drain. */
@@ -56,48 +63,48 @@ export const drainReplica = defineRoute({
   path: '/admin/replicas/{name}/drain',
   params,
   operationId: 'drainReplica',
-  summary: 'Send a replica no new requests',
+  summary: 'Stop sending new requests to a replica',
   description:
-    'Once this has answered, no new request reaches the replica from here, nor from any gateway of the fleet that ' +
-    'is not named in `unconfirmed`; what it has in flight goes on to its end. ' +
-    'Draining what is drained keeps its time, and its reason unless there is another one; in a fleet it overtakes ' +
-    'an earlier undrain that this gateway has not heard of. It works without the replica, and lasts until it is ' +
-    'undrained, also over restarts.',
+    'After the response, no new request reaches the replica from this gateway, or from any gateway of the fleet that ' +
+    '`unconfirmed` does not name. Requests in flight continue until they end. Draining a drained replica keeps ' +
+    'its time, and its reason unless a new one is given. In a fleet it also replaces an earlier undrain that this ' +
+    'gateway does not know yet. A drain does not need the replica to answer. It lasts until the replica is undrained, ' +
+    'even across restarts.',
   query: {
     wait: durationParam(
       MAX_WAIT_MS,
-      'How long to wait with the answer for the replica to become idle. The answer is a 200 whether it has or not: ' +
-        'read `safe_to_stop`. An undrain ends the wait too.',
+      'How long the response waits for the replica to become idle. The status is 200 in either case: read ' +
+        '`safe_to_stop`. An undrain also ends the wait.',
     ).optional(),
     reason: reason.optional(),
     unless_last: z
       .enum(['true', 'false'])
       .default('false')
       .describe(
-        '`true`: the drain is refused if some model would be left without a replica that answers. The others are ' +
-          'asked now. One that is drained already stays so.',
+        '`true`: the drain is rejected if a model would be left without a replica that answers. The gateway probes the ' +
+          'other replicas first. A replica that is already drained stays drained.',
       ),
   },
-  answer: { description: 'The drain is in force.', content: json(drainSchema) },
-  refusals: ['replica_not_found', 'last_replica', 'too_many_waits'],
-  async handle({ params: { name }, query, signal }, services) {
-    const { registry, fleet, waits } = services;
+  response: { description: 'The drain is applied.', content: json(drainSchema) },
+  errors: ['replica_not_found', 'last_replica', 'too_many_waits'],
+  async handle({ params: { name }, query, signal }, collaborators) {
+    const { registry, fleet, idleWatcher } = collaborators;
     const replica = registry.find(name);
-    if (replica === undefined) return new Refusal('replica_not_found');
+    if (replica === undefined) return new AdminError('replica_not_found');
     const { wait: timeoutMs = 0 } = query;
-    if (timeoutMs > 0 && waits.isFull) return new Refusal('too_many_waits');
+    if (timeoutMs > 0 && idleWatcher.isFull) return new AdminError('too_many_waits');
     if (query.unless_last === 'true' && !replica.drain.drained) {
-      const findModelsLeft = await askForLastReplica(replica, registry.replicas, services.ask);
-      if (registry.find(name) !== replica) return new Refusal('replica_not_found');
-      // From here to the drain nothing else runs: of two such calls the second sees what the first did.
+      const findModelsLeft = await askForLastReplica(replica, registry.replicas, collaborators.ask);
+      if (registry.find(name) !== replica) return new AdminError('replica_not_found');
+      // No other call runs between this check and the drain, so the second of two such calls sees the first drain.
       const models = findModelsLeft();
-      if (models !== null) return new Refusal('last_replica', { message: toLastReplicaMessage(models) });
+      if (models !== null) return new AdminError('last_replica', { message: toLastReplicaMessage(models) });
     }
-    const result = await changeDrain(replica, 'drain', query.reason, services);
-    const isOver = () => !replica.drain.drained || toStanding(replica, fleet).isSafeToStop === true;
-    await waits.wait(replica, isOver, { timeoutMs, signal });
-    const warnings = [...result.warnings, warnOfLastReplica(replica, services.registry.replicas)];
-    return { body: toDrainView('drain', () => toReplicaView(replica, fleet), { ...result, warnings }) };
+    const result = await changeDrain(replica, 'drain', query.reason, collaborators);
+    const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
+    await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
+    const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.replicas)];
+    return { body: toDrainJson('drain', () => toReplicaJson(replica, fleet), { ...result, warnings }) };
   },
 });
 
@@ -107,31 +114,32 @@ export const undrainReplica = defineRoute({
   path: '/admin/replicas/{name}/undrain',
   params,
   operationId: 'undrainReplica',
-  summary: 'Let a drained replica take its turns again',
+  summary: 'Send new requests to a drained replica again',
   description:
-    'A name whose replica is not there now can be undrained too, if it was ever drained: the replica takes its turns ' +
-    'when it comes. Undraining what is not drained keeps its time, and its reason unless there is another one; in a ' +
-    'fleet it overtakes an earlier drain that this gateway has not heard of. In a fleet this takes a second, or 6.3 s ' +
-    'while a gateway or the shared state cannot be reached: nobody may still believe the drain.',
+    'A name whose replica is not configured now can be undrained too, if it was ever drained. The replica then gets ' +
+    'requests when it is configured. Undraining a replica that is not drained keeps its time, and its reason unless a ' +
+    'new one is given. In a fleet it also replaces an earlier drain that this gateway does not know yet. In a fleet ' +
+    'an undrain takes about 1 s, or 6.3 s while a gateway or the shared state cannot be reached, because no gateway may ' +
+    'still rely on the drain.',
   query: { reason: reason.optional() },
-  answer: { description: 'The replica takes its turns.', content: json(drainSchema) },
-  refusals: ['replica_not_found'],
-  async handle({ params: { name }, query }, services) {
-    const { registry, drains, refresh } = services;
+  response: { description: 'The replica gets new requests.', content: json(drainSchema) },
+  errors: ['replica_not_found'],
+  async handle({ params: { name }, query }, collaborators) {
+    const { registry, drains, refresh } = collaborators;
     const replica = registry.find(name);
-    if (replica === undefined && !drains.isRemembered(name)) return new Refusal('replica_not_found');
-    // It may have come back with other models.
+    if (replica === undefined && !drains.isRemembered(name)) return new AdminError('replica_not_found');
+    // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
-    const result = await changeDrain(replica ?? { name, inflight }, 'undrain', query.reason, services);
-    // It may have come or gone meanwhile.
-    const view = () => {
+    const result = await changeDrain(replica ?? { name, inflight }, 'undrain', query.reason, collaborators);
+    // The replica may have been added or removed meanwhile.
+    const toJson = () => {
       const present = registry.find(name);
       return present === undefined
-        ? toAbsentReplicaView(name, inflight, drains)
-        : toReplicaView(present, services.fleet);
+        ? toAbsentReplicaJson(name, inflight, drains)
+        : toReplicaJson(present, collaborators.fleet);
     };
-    return { body: toDrainView('undrain', view, result) };
+    return { body: toDrainJson('undrain', toJson, result) };
   },
 });
 
@@ -139,19 +147,42 @@ function toLastReplicaMessage(models: string): string {
   return `Nothing was drained: no other replica answers for ${models}.`;
 }
 
-function toDrainView(
+function toDrainJson(
   action: 'drain' | 'undrain',
-  toView: () => z.output<typeof drainSchema>['replica'],
+  toJson: () => z.output<typeof drainSchema>['replica'],
   result: DrainResult,
 ): z.output<typeof drainSchema> {
-  const spread = result.spread();
-  const warnings = [...result.warnings, spread === null ? null : warnOfSpread(action, spread)];
+  const propagation = result.propagation();
+  const warnings = [...result.warnings, propagation === null ? null : warnOfPropagation(action, propagation)];
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
-    replica: toView(),
+    replica: toJson(),
     was_drained: result.wasDrained,
     stored: result.isStored,
-    ...(spread ?? {}),
+    ...(propagation ?? {}),
     ...(warning === '' ? {} : { warning }),
   };
+}
+
+/** A query parameter with a duration such as `30s`, at most `maxMs`. Becomes milliseconds. */
+function durationParam(maxMs: number, meaning: string) {
+  const expected = `a duration from 0s to ${printDuration(maxMs)}, such as 500ms, 30s or 10m`;
+  const text = z.string().meta({ description: `${meaning} It is ${expected}.`, pattern: '^\\d+(ms|s|m|h)$' });
+  return text.transform((given, context) => {
+    const ms = parseDuration(given);
+    if (ms !== null && ms <= maxMs) return ms;
+    context.issues.push({ code: 'custom', message: expected, input: given });
+    return z.NEVER;
+  });
+}
+
+/** A query parameter with text for people. It is put on one line and cut to `maxChars`; null if nothing is left. */
+function textParam(maxChars: number, meaning: string) {
+  const text = z
+    .string()
+    .meta({ description: `${meaning} It is cut to ${maxChars} characters and put on one line.` });
+  return text.transform((given) => {
+    const line = withoutControls(given, ' ').replace(/\s+/g, ' ').trim();
+    return line === '' ? null : Array.from(line).slice(0, maxChars).join('');
+  });
 }

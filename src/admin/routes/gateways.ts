@@ -1,16 +1,14 @@
 import { z } from 'zod';
-import type { AdminServices } from '../admin-services.ts';
-import { json } from '../content.ts';
-import type { FleetGateway } from '../fleet-control.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
+import type { AdminCollaborators, FleetGateway } from '../admin-collaborators.ts';
+import { AdminError } from '../admin-error.ts';
+import { defineRoute, json } from '../route.ts';
 
 const gatewaySchema = z
   .object({
-    name: z.string().describe('Two gateways may have one name.'),
-    id: z.string().nullable().describe('That of its process. Null if gateways share nothing here.'),
-    self: z.boolean().describe('Whether it is the one that answers.'),
-    alive: z.boolean().describe('Whether it has been heard within the last seconds.'),
+    name: z.string().describe('Two gateways may have the same name.'),
+    id: z.string().nullable().describe('The id of its process. Null without a fleet.'),
+    self: z.boolean().describe('Whether it is the gateway that responds.'),
+    alive: z.boolean().describe('Whether this gateway has read a heartbeat of it in the last few seconds.'),
     inflight: z.int().min(0).nullable().describe('Its requests in flight; null if it is not alive.'),
   })
   .meta({ id: 'Gateway' });
@@ -20,13 +18,14 @@ export const listGateways = defineRoute({
   method: 'GET',
   path: '/admin/gateways',
   operationId: 'listGateways',
-  summary: 'Every gateway that a drain waits for: itself, those it hears, and those that vanished',
-  description: 'Without `state.redis` that is this gateway alone.',
-  answer: {
+  summary:
+    'All gateways that a drain waits for: this one, those that are alive, and those that have vanished',
+  description: 'Without `state.redis`, the list contains only this gateway.',
+  response: {
     description: 'The gateways, by name.',
     content: json(z.object({ gateways: z.array(gatewaySchema) })),
   },
-  handle: (_call, services) => ({ body: { gateways: gatewaysOf(services).map(toGatewayView) } }),
+  handle: (_call, collaborators) => ({ body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } }),
 });
 
 /** POST /admin/gateways/{name}/forget. */
@@ -35,35 +34,35 @@ export const forgetGateway = defineRoute({
   path: '/admin/gateways/{name}/forget',
   params: { name: "The gateway's name." },
   operationId: 'forgetGateway',
-  summary: 'No longer wait for a gateway that vanished',
+  summary: 'Stop waiting for a gateway that has vanished',
   description:
-    'Says to the whole fleet that the gateway has stopped: `safe_to_stop` does not wait for it any more. One that ' +
-    'still runs, and was only cut off, may be sending requests: make sure that it does not.',
-  answer: {
-    description: 'It is not waited for.',
+    'Tells the whole fleet that the gateway has stopped, so that `safe_to_stop` no longer waits for it. A gateway that ' +
+    'was only cut off may still be sending requests: make sure that its process has ended.',
+  response: {
+    description: 'The remaining gateways, by name.',
     content: json(z.object({ gateways: z.array(gatewaySchema) })),
   },
-  refusals: ['gateway_not_found', 'gateway_alive', 'fleet_unreachable'],
-  handle({ params: { name } }, services) {
-    const refusal = forget(name, services);
-    if (refusal !== null) return new Refusal(refusal);
-    services.log.info({ action: 'forget', gateway: name }, 'forget');
-    return { body: { gateways: gatewaysOf(services).map(toGatewayView) } };
+  errors: ['gateway_not_found', 'gateway_alive', 'fleet_unreachable'],
+  handle({ params: { name } }, collaborators) {
+    const error = forget(name, collaborators);
+    if (error !== null) return new AdminError(error);
+    collaborators.log.info({ action: 'forget', gateway: name }, 'forget');
+    return { body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } };
   },
 });
 
-function gatewaysOf({ fleet, gatewayName, registry }: AdminServices): readonly FleetGateway[] {
+function gatewaysOf({ fleet, gatewayName, registry }: AdminCollaborators): readonly FleetGateway[] {
   if (fleet !== null) return fleet.gateways();
   const inflight = registry.replicas.reduce((sum, replica) => sum + replica.inflight, 0);
   return [{ name: gatewayName, id: null, isSelf: true, isAlive: true, inflight }];
 }
 
-function forget(name: string, { fleet, gatewayName }: AdminServices) {
+function forget(name: string, { fleet, gatewayName }: AdminCollaborators) {
   if (fleet !== null) return fleet.forget(name);
   return name === gatewayName ? 'gateway_alive' : 'gateway_not_found';
 }
 
-function toGatewayView({
+function toGatewayJson({
   name,
   id,
   isSelf,

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { json } from '../content.ts';
-import { overviewSchema, toFiguresView } from '../dashboard/overview.ts';
-import { defineRoute } from '../route.ts';
-import { toReplicaView, toStatsView } from '../views.ts';
+import { overviewSchema, toFiguresJson } from '../dashboard/overview.ts';
+import { defineRoute, json } from '../route.ts';
+import { toReplicaJson, toStatsJson } from '../schemas.ts';
 
-/** Records in one answer, at most: the dashboard holds no more. */
+/** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;
 
 /** GET /admin/overview. */
@@ -12,31 +11,32 @@ export const showOverview = defineRoute({
   method: 'GET',
   path: '/admin/overview',
   operationId: 'showOverview',
-  summary: 'All that the dashboard shows, in one answer',
-  description: 'Made for the dashboard, and may change with it: other programs ask the other calls.',
+  summary: 'Everything that the dashboard shows, in one response',
+  description:
+    'This call is made for the dashboard and may change with it. Other programs should use the other calls.',
   query: {
     after: z
       .string()
       .regex(/^\d{1,15}$/)
       .default('0')
-      .describe('Only records after this number, as `last_record` told it.'),
+      .describe('Return only records after this number. Use the last value of `last_record`.'),
   },
-  answer: { description: 'How things are.', content: json(overviewSchema) },
+  response: { description: 'The current state.', content: json(overviewSchema) },
   async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
     const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
     return {
       body: {
-        ...toFiguresView(
+        ...toFiguresJson(
           figures,
-          registry.all.map((replica) => toReplicaView(replica, fleet)),
+          registry.all.map((replica) => toReplicaJson(replica, fleet)),
           Date.now(),
         ),
         waiting: registry.waiting,
         started_at: dashboard.startedAt,
         trace_url_template: dashboard.traceUrlTemplate,
-        stats: toStatsView(stats()),
+        stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
         records: records.map(({ prefix_hashes: _hashes, timings: _timings, ...shown }) => shown),
         last_record: recentRecords.lastNumber,

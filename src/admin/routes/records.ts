@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { json } from '../content.ts';
-import { recordSchema } from '../record-view.ts';
-import { defineRoute } from '../route.ts';
+import { recordSchema } from '../record-schema.ts';
+import { defineRoute, json } from '../route.ts';
 
 /** GET /admin/records. */
 export const listRecords = defineRoute({
@@ -9,15 +8,15 @@ export const listRecords = defineRoute({
   path: '/admin/records',
   operationId: 'listRecords',
   summary: 'The latest request records',
-  description: 'The last 500 are kept in memory, whatever became of their export; a restart forgets them.',
+  description: 'The gateway keeps the last 500 records in memory, exported or not. A restart forgets them.',
   query: {
     limit: z
       .string()
       .regex(/^[1-9]\d{0,3}$/)
       .default('100')
-      .describe('How many at most: a whole number; there are never more than 500.'),
+      .describe('The most records to return: a whole number. There are never more than 500.'),
   },
-  answer: {
+  response: {
     description: 'The records, newest first.',
     content: json(z.object({ records: z.array(recordSchema).readonly() })),
   },

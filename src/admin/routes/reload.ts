@@ -1,18 +1,17 @@
 import { z } from 'zod';
-import { json } from '../content.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
+import { AdminError } from '../admin-error.ts';
+import { defineRoute, json } from '../route.ts';
 
 const keys = () => z.array(z.string()).readonly();
 
 const reloadSchema = z
   .object({
-    changed: keys().describe('Keys of the file whose new value is in force; `replicas` is one.'),
-    needs_restart: keys().describe('Keys of the file whose new value waits for a restart.'),
+    changed: keys().describe('Keys of the file whose new values apply. `replicas` is one of them.'),
+    needs_restart: keys().describe('Keys of the file whose new values need a restart.'),
     replicas: z.object({
       added: keys(),
-      changed: keys().describe('Those that moved to another url are among them.'),
-      removed: keys().describe('They finish what they have in flight.'),
+      changed: keys().describe('Includes replicas that have a new URL.'),
+      removed: keys().describe('Their requests in flight continue until they end.'),
     }),
   })
   .meta({ id: 'Reload' });
@@ -24,14 +23,14 @@ export const reloadConfig = defineRoute({
   operationId: 'reloadConfig',
   summary: 'Read the configuration file again',
   description:
-    'As SIGHUP does. No request is cut. Once this has answered, no new request reaches a replica that was removed. ' +
-    'A file with mistakes changes nothing: the message of the 422 tells them all, one a line.',
-  answer: { description: 'The configuration is in force.', content: json(reloadSchema) },
-  refusals: ['invalid_config'],
+    'Does the same as SIGHUP. No request is cut. After the response, no new request reaches a removed replica. ' +
+    'A file with errors changes nothing: the message of the 422 lists them all, one per line.',
+  response: { description: 'The new configuration applies.', content: json(reloadSchema) },
+  errors: ['invalid_config'],
   async handle(_call, { reload }) {
     const outcome = await reload();
     if (outcome.kind === 'refused') {
-      return new Refusal('invalid_config', { message: outcome.problems.join('\n') });
+      return new AdminError('invalid_config', { message: outcome.problems.join('\n') });
     }
     const { changed, needsRestart, replicas } = outcome;
     return { body: { changed, needs_restart: needsRestart, replicas } };

@@ -1,17 +1,16 @@
 import { z } from 'zod';
-import { json } from '../content.ts';
-import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
-import { replicaSchema, toReplicaView, waitingSchema } from '../views.ts';
+import { AdminError } from '../admin-error.ts';
+import { defineRoute, json } from '../route.ts';
+import { replicaSchema, toReplicaJson, waitingSchema } from '../schemas.ts';
 
 /** GET /admin/replicas. */
 export const listReplicas = defineRoute({
   method: 'GET',
   path: '/admin/replicas',
   operationId: 'listReplicas',
-  summary: 'Every replica: what is configured and known of it, its drain and what it has in flight',
-  answer: {
-    description: 'The replicas, in the order of the configuration; then those that are being removed.',
+  summary: 'All replicas: configuration, state, drain and requests in flight',
+  response: {
+    description: 'The replicas in the order of the configuration, then those that are being removed.',
     content: json(
       z.object({
         replicas: z.array(replicaSchema),
@@ -21,7 +20,7 @@ export const listReplicas = defineRoute({
   },
   handle: (_call, { registry, fleet }) => ({
     body: {
-      replicas: registry.all.map((replica) => toReplicaView(replica, fleet)),
+      replicas: registry.all.map((replica) => toReplicaJson(replica, fleet)),
       waiting: registry.waiting,
     },
   }),
@@ -33,16 +32,16 @@ export const showReplica = defineRoute({
   path: '/admin/replicas/{name}',
   params: { name: "The replica's name." },
   operationId: 'showReplica',
-  summary: 'One replica, asked now whether it answers',
+  summary: 'One replica, after a probe',
   description:
-    'The gateway asks the replica for `health.path`, for five seconds at most, and tells in `reachability` what came of ' +
-    'it. A drained one is not asked.',
-  answer: { description: 'The replica.', content: json(z.object({ replica: replicaSchema })) },
-  refusals: ['replica_not_found'],
+    'The gateway requests `health.path` from the replica, for at most five seconds, and returns the result in ' +
+    '`reachability`. It does not probe a drained replica.',
+  response: { description: 'The replica.', content: json(z.object({ replica: replicaSchema })) },
+  errors: ['replica_not_found'],
   async handle({ params: { name } }, { registry, fleet, ask }) {
     const replica = registry.find(name);
-    if (replica === undefined) return new Refusal('replica_not_found');
+    if (replica === undefined) return new AdminError('replica_not_found');
     await ask(replica);
-    return { body: { replica: toReplicaView(replica, fleet) } };
+    return { body: { replica: toReplicaJson(replica, fleet) } };
   },
 });

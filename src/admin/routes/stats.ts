@@ -1,6 +1,5 @@
-import { json } from '../content.ts';
-import { defineRoute } from '../route.ts';
-import { statsSchema, toStatsView } from '../views.ts';
+import { defineRoute, json } from '../route.ts';
+import { statsSchema, toStatsJson } from '../schemas.ts';
 
 /** GET /admin/stats. */
 export const showStats = defineRoute({
@@ -10,10 +9,10 @@ export const showStats = defineRoute({
   summary: 'The export counters',
   description:
     'At any moment: recorded + restored = exported + dropped + rejected + queued + spooled + lost. ' +
-    'All count records, from the start of the gateway, but failed_calls.',
-  answer: { description: 'The counters.', content: json(statsSchema) },
+    'All but failed_calls count records since the gateway started.',
+  response: { description: 'The counters.', content: json(statsSchema) },
   async handle(_call, { settleRecords, stats }) {
     await settleRecords();
-    return { body: toStatsView(stats()) };
+    return { body: toStatsJson(stats()) };
   },
 });

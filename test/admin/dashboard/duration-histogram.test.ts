@@ -17,7 +17,7 @@ const durations = fc.array(fc.double({ min: 1, max: 600_000, noNaN: true }), {
   maxLength: 200,
 });
 
-test('a quantile lies in the bucket of the exact one: it is off by 8 % at most', () => {
+test('a quantile is in the bucket of the exact one, so it is off by at most 8 %', () => {
   fc.assert(
     fc.property(durations, fc.constantFrom(0.5, 0.95, 1), (all, share) => {
       const quantile = histogramOf(all).quantile(share) ?? Number.NaN;
@@ -28,11 +28,11 @@ test('a quantile lies in the bucket of the exact one: it is off by 8 % at most',
   );
 });
 
-test('without a duration there is no quantile', () => {
+test('a histogram without durations has no quantile', () => {
   expect(new DurationHistogram().quantile(0.5)).toBeNull();
 });
 
-test('histograms that are merged are as one that was told everything', () => {
+test('merged histograms equal one that counted all durations', () => {
   fc.assert(
     fc.property(durations, durations, (some, others) => {
       const merged = histogramOf(some);
@@ -43,7 +43,7 @@ test('histograms that are merged are as one that was told everything', () => {
   );
 });
 
-test('what is too short or too long for the buckets counts in the first or the last', () => {
+test('durations outside the buckets count in the first or the last one', () => {
   expect(histogramOf([0]).quantile(1)).toBeCloseTo(0.5);
   expect(histogramOf([1e12]).quantile(1)).toBeGreaterThan(800_000);
 });

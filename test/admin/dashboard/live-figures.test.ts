@@ -10,7 +10,7 @@ const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => (
 const at = (nowMs: number) => ({ nowMs, time: new Date(nowMs).toISOString() });
 
 describe('the history', () => {
-  test('has the last sample of each slice that is over, with its traffic', () => {
+  test('has the last sample of each complete slice, with its traffic', () => {
     const live = new LiveFigures(gauges(), at(0));
     live.add({ replica: 'a', status: 200, e2e_ms: 5 }, 1_000);
     live.sample(gauges({ queued: 3 }, 1), at(2_000));
@@ -36,11 +36,11 @@ describe('the state of the collector', () => {
     return live.figures(60_000).collector;
   };
 
-  test('is idle while nothing was tried', () => {
+  test('is idle until the first export', () => {
     expect(collectorAfter({}, {})).toEqual({ kind: 'idle', since: at(0).time, failedCalls: 0 });
   });
 
-  test('is taking from the first record taken on', () => {
+  test('is taking from the first accepted record', () => {
     expect(collectorAfter({}, { exported: 3 }, { exported: 9 }, { exported: 9 })).toEqual({
       kind: 'taking',
       since: at(2_000).time,
@@ -48,17 +48,17 @@ describe('the state of the collector', () => {
     });
   });
 
-  test('is failing from the first call that failed, and counts them', () => {
+  test('is failing from the first failed call, and counts failed calls', () => {
     const samples = [{ exported: 3 }, { exported: 3, failedCalls: 1 }, { exported: 3, failedCalls: 4 }];
     expect(collectorAfter(...samples)).toEqual({ kind: 'failing', since: at(2_000).time, failedCalls: 4 });
   });
 
-  test('is taking again with the first record taken after an outage', () => {
+  test('is taking again from the first record accepted after an outage', () => {
     const samples = [{ failedCalls: 2 }, { failedCalls: 3, exported: 5 }];
     expect(collectorAfter(...samples)).toEqual({ kind: 'taking', since: at(2_000).time, failedCalls: 1 });
   });
 
-  test('is refusing where it answers and says no', () => {
+  test('is refusing if the collector rejects records', () => {
     expect(collectorAfter({ failedCalls: 1, rejected: 12 })).toMatchObject({ kind: 'refusing' });
   });
 });

@@ -10,7 +10,7 @@ const SUCCESS: TrafficFacts = { replica: 'a', status: 200, e2e_ms: 100 };
 const MINUTE_MS = 60_000;
 
 describe('the figures of the last minute', () => {
-  test('are nothing before the first request', () => {
+  test('are zero before the first request', () => {
     const { total, byReplica } = new TrafficWindow(0).lastMinute(1_000);
     expect(total).toEqual({
       requests: 0,
@@ -25,14 +25,14 @@ describe('the figures of the last minute', () => {
     expect(byReplica.size).toBe(0);
   });
 
-  test('are rates by the time since the start while that is shorter than a minute', () => {
+  test('divide by the time since the start while it is shorter than a minute', () => {
     const window = new TrafficWindow(2_000);
     for (let index = 0; index < 20; index += 1) window.add({ ...SUCCESS, completion_tokens: 30 }, 4_000);
     const { total } = window.lastMinute(12_000);
     expect(total).toMatchObject({ requests: 20, requestsPerSecond: 2, outputTokensPerSecond: 60 });
   });
 
-  test('forget what is older, slice by slice', () => {
+  test('drop older requests slice by slice', () => {
     const window = new TrafficWindow(0);
     window.add(SUCCESS, 1_000);
     window.add(SUCCESS, 7_000);
@@ -42,7 +42,7 @@ describe('the figures of the last minute', () => {
     expect(window.lastMinute(2 * MINUTE_MS).byReplica.size).toBe(0);
   });
 
-  test('are told of each replica by itself, and requests without one in the total only', () => {
+  test('are kept for each replica, and include requests without one only in the total', () => {
     const window = new TrafficWindow(0);
     window.add({ ...SUCCESS, ttft_ms: 10 }, 1_000);
     window.add({ ...SUCCESS, replica: 'b', e2e_ms: 1_000 }, 2_000);
@@ -57,11 +57,11 @@ describe('the figures of the last minute', () => {
 
   test.each<[string, Partial<TrafficFacts>, number]>([
     ['a 5xx', { status: 502, error_type: 'upstream_failed' }, 1],
-    ['a response that broke off', { truncated: true, error_type: 'upstream_failed' }, 1],
+    ['an incomplete response', { truncated: true, error_type: 'upstream_failed' }, 1],
     ['an error event in a stream', { error_type: 'upstream_error' }, 1],
-    ['a client that left', { truncated: true, error_type: 'client_closed' }, 0],
-    ['a client that left before the response', { status: 499, error_type: 'client_closed' }, 0],
-    ['a request that was refused', { status: 404, error_type: 'model_not_found' }, 0],
+    ['a client that disconnected', { truncated: true, error_type: 'client_closed' }, 0],
+    ['a client that disconnected before the response', { status: 499, error_type: 'client_closed' }, 0],
+    ['a rejected request', { status: 404, error_type: 'model_not_found' }, 0],
     ['a success', {}, 0],
   ])('count %s as so many errors', (_what, facts, errors) => {
     const window = new TrafficWindow(0);
@@ -71,14 +71,14 @@ describe('the figures of the last minute', () => {
 });
 
 describe('the figures of one slice', () => {
-  test('are of the requests that ended in it', () => {
+  test('cover the requests that ended in it', () => {
     const window = new TrafficWindow(0);
     for (const nowMs of [0, 4_999, 5_000, 17_000]) window.add(SUCCESS, nowMs);
     expect([0, 1, 2, 3].map((index) => window.slice(index).requests)).toEqual([2, 1, 0, 1]);
     expect(window.slice(0).requestsPerSecond).toBe(0.4);
   });
 
-  test('last five minutes, and no longer', () => {
+  test('are kept for five minutes', () => {
     const window = new TrafficWindow(0);
     window.add(SUCCESS, 0);
     const later = 5 * MINUTE_MS + SLICE_MS;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chatTo, startFleet } from './start-fleet.ts';
 
 describe.concurrent('two gateways that share a Redis server', () => {
-  test('a drain on one holds on the other as soon as it is answered, and an undrain lets both send again', async () => {
+  test('a drain on one applies on the other when it is answered, and an undrain lets both send again', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     const { x } = fleet.replicas;
@@ -21,7 +21,7 @@ describe.concurrent('two gateways that share a Redis server', () => {
     expect(x.requests.length).toBe(before + 2);
   });
 
-  test('a replica is safe to stop when the other gateway has nothing on it any more, and not before', async () => {
+  test('a replica is safe to stop when the other gateway has nothing in flight on it, and not before', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     const { x, y } = fleet.replicas;
@@ -45,7 +45,7 @@ describe.concurrent('two gateways that share a Redis server', () => {
     for (const answer of answers) await (await answer).arrayBuffer();
   });
 
-  test('a gateway of several workers is one of the fleet', async () => {
+  test('a gateway with several workers can be a member', async () => {
     await using fleet = await startFleet('gw-a');
     const [a] = fleet.gateways;
     const { x, y } = fleet.replicas;
@@ -69,7 +69,7 @@ describe.concurrent('two gateways that share a Redis server', () => {
     expect(x.requests.length).toBe(sent);
   });
 
-  test('who stops as it should is not waited for, and who starts knows what is drained', async () => {
+  test('no drain waits for a gateway that stopped in order, and a gateway that starts knows the drains', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     await b.gateway.close();

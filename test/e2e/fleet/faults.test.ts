@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chatTo, startFleet } from './start-fleet.ts';
 
 describe.concurrent('a gateway that is cut off from the shared state', () => {
-  test('drains for itself, says so, and tells the others when it can', async () => {
+  test('drains locally, says so, and publishes the drain when it can', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     a.way.become('cut');
@@ -23,7 +23,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
   });
 
   test.each(['cut', 'silent'] as const)(
-    'goes on sending (%s), and is waited for until it knows of the drain',
+    'keeps sending (%s), and stays unconfirmed until it knows the drain',
     async (state) => {
       await using fleet = await startFleet('gw-a', 'gw-b');
       const [a, b] = fleet.gateways;
@@ -33,7 +33,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
       expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
       await chatTo(b, 2);
       expect(x.requests.length).toBe(before + 1);
-      // Longer than anything that was heard of gw-b is believed.
+      // Longer than any heartbeat of gw-b is valid.
       const answer = await a.drain('x', '?wait=7s');
       expect(answer.replica).toMatchObject({ inflight: 0, safe_to_stop: null, unconfirmed: ['gw-b'] });
       expect(await a.gateways()).toMatchObject([
@@ -48,7 +48,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
     },
   );
 
-  test('undrains when nobody can believe any more that it does not send', async () => {
+  test('undrains when no gateway can still rely on the drain', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     const { x } = fleet.replicas;
@@ -61,7 +61,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
     });
     await chatTo(b, 2);
     expect(x.requests.length).toBe(0);
-    // As long as this is said, gw-b has not begun to send.
+    // While gw-a reports safe_to_stop, gw-b must not send.
     await a.until('x', ({ safe_to_stop }) => safe_to_stop !== true);
     expect(isOver).toBe(false);
     expect(await undrained).toMatchObject({ scope: 'local', replica: { drained: false } });
@@ -71,7 +71,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
 });
 
 describe.concurrent('a shared state', () => {
-  test('that answers slowly still carries drains', async () => {
+  test('that answers slowly still propagates drains', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     for (const { way } of [a, b]) way.delayBy(100);
@@ -80,7 +80,7 @@ describe.concurrent('a shared state', () => {
     await a.until('x', ({ unconfirmed }) => unconfirmed.length === 0);
   });
 
-  test('that comes back empty is filled again, and nobody is forgotten who cannot say so', async () => {
+  test('that comes back empty is filled again, and a gateway that is cut off is not forgotten', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b', 'gw-c');
     const [a, b, c] = fleet.gateways;
     await a.drain('x');

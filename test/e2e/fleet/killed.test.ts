@@ -6,7 +6,7 @@ import { startGatewayProcess } from '../../../lab/reliability/gateway-process.ts
 import { OpenApiDocument } from '../../support/openapi-document.ts';
 import { startFleet, type TestFleet } from './start-fleet.ts';
 
-/** A gateway of the fleet that can be killed; started again, it has the same state_dir. */
+/** Prepares a gateway that can be killed. Every start uses the same state_dir. */
 async function startKillable(fleet: TestFleet, folder: string) {
   const way = await fleet.redis.openWay();
   const { x, y } = fleet.replicas;
@@ -24,7 +24,7 @@ async function chat(url: string): Promise<void> {
   await response.arrayBuffer();
 }
 
-test.concurrent('a gateway that was killed is waited for until it is back, and comes back with what is drained', async () => {
+test.concurrent('a killed gateway stays unconfirmed until it is back, and starts with the current drains', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
@@ -42,7 +42,7 @@ test.concurrent('a gateway that was killed is waited for until it is back, and c
   for (let sent = 0; sent < 4; sent++) await chat(second.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
 
-  // The same without the shared state: it knows by itself what was drained.
+  // Without the shared state, the gateway still knows the drains from its disk.
   await second.end('SIGKILL');
   way.become('cut');
   const third = await start();
@@ -52,7 +52,7 @@ test.concurrent('a gateway that was killed is waited for until it is back, and c
   await rm(folder, { recursive: true });
 });
 
-test.concurrent('a gateway that was killed and does not come back can be forgotten, and one that runs cannot', async () => {
+test.concurrent('a killed gateway that does not return can be forgotten, and a running one cannot', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a', 'gw-c');
   const [a, c] = fleet.gateways;
@@ -71,7 +71,7 @@ test.concurrent('a gateway that was killed and does not come back can be forgott
   await a.drain('x');
   await a.until('x', ({ unconfirmed }) => unconfirmed.join() === 'gw-b');
   a.way.become('cut');
-  // Who hears nobody cannot tell who has vanished.
+  // A gateway that cannot read the store cannot tell which gateways have vanished.
   await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(503);
   a.way.become('whole');
   await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(200);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { chatTo, startFleet } from './start-fleet.ts';
 
-/** Of the link that one gateway has to the store, there and back together. */
+/** The round-trip time of one gateway's link to the store. */
 const LINK_MS = 472;
 
 describe.concurrent('two gateways, one of them with a long link to the store', () => {
-  test('the last of a drain, an undrain and a drain holds, though the gateway had not heard of the undrain', async () => {
+  test('the last of a drain, an undrain and a drain wins, although its gateway had not read the undrain', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     const { x } = fleet.replicas;
@@ -15,8 +15,8 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
     for (let repeated = 0; repeated < 2; repeated++) {
       const undrained = b.undrain('x', `?reason=back-${repeated}`);
       await b.gateway.untilLogged(`"reason":"back-${repeated}"`);
-      await b.replica('x'); // the clock has gone on
-      // gw-a has hardly heard of the undrain.
+      await b.replica('x'); // the clock has advanced
+      // gw-a has probably not read the undrain yet.
       expect(await a.drain('x')).toMatchObject({
         ...{ scope: 'fleet', overtaken: false },
         replica: { drained: true },
@@ -30,7 +30,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
     }
   });
 
-  test('a drain that a later undrain overtook says so, and how the replica stands', async () => {
+  test('a drain that a later undrain overtook says so, and reports the state of the replica', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     a.way.delayBy(LINK_MS / 2);
@@ -44,7 +44,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
     expect(await undrained).toMatchObject({ scope: 'fleet', overtaken: false, replica: { drained: false } });
   });
 
-  test('a drain is answered with "fleet" by a gateway whose link takes longer than others are waited for', async () => {
+  test('a drain is answered with "fleet" by a gateway whose sync takes longer than the propagation time', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     a.way.delayBy(LINK_MS / 2);
@@ -53,7 +53,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
   });
 });
 
-test.concurrent('an undrain while another gateway is cut off takes as long as a promise holds, and no longer', async () => {
+test.concurrent('an undrain while another gateway is cut off takes as long as its heartbeat may be valid, and no longer', async () => {
   await using fleet = await startFleet('gw-a', 'gw-b');
   const [a, b] = fleet.gateways;
   await a.drain('x');
@@ -64,7 +64,7 @@ test.concurrent('an undrain while another gateway is cut off takes as long as a 
   const tookMs = performance.now() - calledAtMs;
   expect(tookMs).toBeGreaterThan(6_200);
   expect(tookMs).toBeLessThan(8_000);
-  // It is so already: nobody can rely on the drain.
+  // It is already undrained, so no gateway can rely on the drain.
   expect(await a.undrain('x')).toMatchObject({ replica: { drained: false } });
   expect(performance.now() - calledAtMs - tookMs).toBeLessThan(5_500);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { rollThroughOutage } from '../../../lab/fleet/roll-through-outage.ts';
 
-test('four replicas are rolled behind two gateways while Redis is lost, and nobody is told a lie', async () => {
+test('four replicas are restarted behind two gateways during a Redis outage, and no gateway reports safe_to_stop wrongly', async () => {
   const { requests, saidSafe, ...report } = await rollThroughOutage();
   expect(report).toEqual({
     exitCode: 0,

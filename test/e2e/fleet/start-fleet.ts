@@ -6,7 +6,7 @@ import { type RedisServer, type RedisWay, startRedisServer } from '../../support
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 /** A replica as a gateway of a fleet shows it. */
-export interface FleetReplicaAnswer {
+export interface FleetReplicaJson {
   readonly name: string;
   readonly drained: boolean;
   readonly inflight: number;
@@ -14,9 +14,9 @@ export interface FleetReplicaAnswer {
   readonly unconfirmed: readonly string[];
 }
 
-/** What drain and undrain answer in a fleet. */
-export interface FleetDrainAnswer {
-  readonly replica: FleetReplicaAnswer;
+/** The answer to a drain or an undrain in a fleet. */
+export interface FleetDrainResponse {
+  readonly replica: FleetReplicaJson;
   readonly scope: 'fleet' | 'local';
   readonly overtaken: boolean;
   readonly unconfirmed: readonly string[];
@@ -24,43 +24,43 @@ export interface FleetDrainAnswer {
 }
 
 /** A gateway as GET /admin/gateways lists it. */
-export interface GatewayAnswer {
+export interface GatewayJson {
   readonly name: string;
   readonly self: boolean;
   readonly alive: boolean;
   readonly inflight: number | null;
 }
 
-/** One gateway of a fleet, and its own way to the store. */
+/** One gateway of a fleet, and its own link to the store. */
 export interface FleetGateway {
   readonly name: string;
   readonly way: RedisWay;
   readonly gateway: StartedGateway;
-  replica(name: string): Promise<FleetReplicaAnswer>;
-  gateways(): Promise<readonly GatewayAnswer[]>;
+  replica(name: string): Promise<FleetReplicaJson>;
+  gateways(): Promise<readonly GatewayJson[]>;
   post(path: string): Promise<Response>;
-  drain(replica: string, query?: string): Promise<FleetDrainAnswer>;
-  undrain(replica: string, query?: string): Promise<FleetDrainAnswer>;
-  /** Resolves with the replica as soon as it is as asked for; looks again and again, for the test's time. */
-  until(replica: string, isMet: (answer: FleetReplicaAnswer) => boolean): Promise<FleetReplicaAnswer>;
+  drain(replica: string, query?: string): Promise<FleetDrainResponse>;
+  undrain(replica: string, query?: string): Promise<FleetDrainResponse>;
+  /** Polls until the replica meets the condition, and resolves with it. */
+  until(replica: string, isMet: (answer: FleetReplicaJson) => boolean): Promise<FleetReplicaJson>;
 }
 
-/** Sends so many chats to a gateway, one after the other. */
+/** Sends this number of chat requests to a gateway, one after another. */
 export async function chatTo({ gateway }: FleetGateway, count: number): Promise<void> {
   for (let sent = 0; sent < count; sent++) await (await gateway.chat()).arrayBuffer();
 }
 
-/** Gateways in this process, replicas `x` and `y` behind them, a real Redis between them. */
+/** Gateways in this process, replicas `x` and `y` behind them, and a real Redis server between them. */
 export interface TestFleet extends AsyncDisposable {
   readonly redis: RedisServer;
   readonly replicas: { readonly x: FakeReplica; readonly y: FakeReplica };
-  /** Starts a gateway; with a state_dir of its own by this name, over restarts. */
+  /** Starts a gateway. Its state_dir depends on the name and survives restarts. */
   start(name: string, gatewayKeys?: { readonly workers?: number }): Promise<FleetGateway>;
 }
 
 const LOOK_EVERY_MS = 50;
 
-/** Starts the store and the replicas, and these gateways, all at once. */
+/** Starts the store, the replicas and these gateways. */
 export async function startFleet<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<TestFleet & { readonly gateways: { readonly [K in keyof Names]: FleetGateway } }> {
@@ -93,17 +93,17 @@ export async function startFleet<const Names extends readonly string[]>(
 function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): FleetGateway {
   const post = (path: string) => gateway.admin(path, { method: 'POST' });
   const replica = async (wanted: string) => {
-    const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaAnswer[];
+    const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaJson[];
     const found = replicas.find((each) => each.name === wanted);
     if (found === undefined) throw new Error(`no replica ${wanted}`);
     return found;
   };
   const change = async (wanted: string, action: string) =>
-    (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainAnswer;
+    (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainResponse;
   return {
     ...{ name, way, gateway, replica, post },
     gateways: async () =>
-      ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayAnswer[] }).gateways,
+      ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayJson[] }).gateways,
     drain: (wanted, query = '') => change(wanted, `drain${query}`),
     undrain: (wanted, query = '') => change(wanted, `undrain${query}`),
     async until(wanted, isMet) {

@@ -1,20 +1,20 @@
 /** @import { Overview } from '../overview.ts' */
-/** @import { DrainAnswer } from './consequences.js' */
+/** @import { DrainResponse } from './consequences.js' */
 
-/** How long an answer may take. */
+/** How long a call may take. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * What the admin API answered, or that it did not.
+ * The result of a call to the admin API.
  * @template Value
- * @typedef {{ kind: 'answered', value: Value }
+ * @typedef {{ kind: 'ok', value: Value }
  *   | { kind: 'unauthorized' }
  *   | { kind: 'disabled' }
  *   | { kind: 'failed', message: string }} Result
  */
 
 /**
- * Asks for all that the page shows, with the records after this number.
+ * Loads everything that the page shows, with the records after this number.
  * @param {string} token
  * @param {number} after
  * @returns {Promise<Result<Overview>>}
@@ -29,7 +29,7 @@ export function fetchOverview(token, after) {
  * @param {string} name
  * @param {'drain' | 'undrain'} action
  * @param {string} reason may be empty
- * @returns {Promise<Result<DrainAnswer>>}
+ * @returns {Promise<Result<DrainResponse>>}
  */
 export function changeDrain(token, name, action, reason) {
   const query = reason === '' ? '' : `?reason=${encodeURIComponent(reason)}`;
@@ -39,7 +39,7 @@ export function changeDrain(token, name, action, reason) {
 /**
  * @template Value
  * @param {'GET' | 'POST'} method
- * @param {string} path relative to the page, which a proxy may have put below a path of its own
+ * @param {string} path relative to the page, because a proxy may serve it below another path
  * @param {string} token
  * @returns {Promise<Result<Value>>}
  */
@@ -54,10 +54,13 @@ async function call(method, path, token) {
     if (response.status === 401) return { kind: 'unauthorized' };
     if (response.status === 403) return { kind: 'disabled' };
     const value = await response.json();
-    if (response.ok) return { kind: 'answered', value };
+    if (response.ok) return { kind: 'ok', value };
     return { kind: 'failed', message: String(value?.error?.message ?? `Status ${response.status}.`) };
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
-    return { kind: 'failed', message: isTimeout ? 'No answer in 10 s.' : 'It cannot be reached.' };
+    return {
+      kind: 'failed',
+      message: isTimeout ? 'There was no response within 10 s.' : 'The gateway cannot be reached.',
+    };
   }
 }

@@ -7,8 +7,8 @@ const HEIGHT_PX = 56;
 const scheme = window.matchMedia('(prefers-color-scheme: dark)');
 
 /**
- * A small line of the last minutes. It repeats in shape what the figures beside it say, so it is hidden from
- * screen readers; pointing at it tells the value of a moment.
+ * A small line chart of the last minutes. The figures beside it have the same content, so it is hidden from screen
+ * readers. Pointing at it shows the value at that time.
  */
 export class Chart {
   /** @type {uPlot} */
@@ -17,10 +17,8 @@ export class Chart {
   #points = { times: [], values: [] };
 
   /**
-   * @param {HTMLElement} parent
-   * @param {object} options
-   * @param {(value: number) => string} options.format
-   * @param {(text: string | null) => void} options.onPoint told of the value pointed at, null when there is none
+   * @param {HTMLElement} parent @param {object} options @param {(value: number) => string} options.format @param
+   * {(text: string | null) => void} options.onPoint called with the value under the pointer; null if there is none
    */
   constructor(parent, { format, onPoint }) {
     parent.setAttribute('aria-hidden', 'true');
@@ -44,7 +42,7 @@ export class Chart {
           },
         ],
         hooks: {
-          setCursor: [(plot) => this.#tell(plot.cursor.idx, format, onPoint)],
+          setCursor: [(plot) => this.#report(plot.cursor.idx, format, onPoint)],
         },
       },
       [[], []],
@@ -54,18 +52,18 @@ export class Chart {
     scheme.addEventListener('change', () => this.#plot.redraw(false));
   }
 
-  /** @param {Points} points times in milliseconds of the epoch, rising */
+  /** @param {Points} points times in milliseconds of the epoch, ascending */
   show(points) {
     this.#points = points;
     this.#plot.setData([[...points.times], [...points.values]]);
   }
 
   /**
-   * @param {number | null | undefined} index of the point that is nearest
+   * @param {number | null | undefined} index of the nearest point
    * @param {(value: number) => string} format
    * @param {(text: string | null) => void} onPoint
    */
-  #tell(index, format, onPoint) {
+  #report(index, format, onPoint) {
     const value = this.#points.values[index ?? -1];
     const time = this.#points.times[index ?? -1];
     const isPoint = value !== undefined && value !== null && time !== undefined;

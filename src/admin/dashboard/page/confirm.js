@@ -3,13 +3,13 @@ import { toConsequences } from './consequences.js';
 import { byId, create, setText } from './dom.js';
 
 /**
- * Carries out what was confirmed; resolves to what went wrong, or null.
+ * Carries out the confirmed action. Resolves to an error message, or null.
  * @callback Go
  * @param {string} reason may be empty
  * @returns {Promise<string | null>}
  */
 
-/** The dialog before a drain or an undrain: it says what follows, and stays until the gateway has agreed. */
+/** The dialog before a drain or an undrain. It shows the consequences and stays open until the call succeeds. */
 export class ConfirmDialog {
   #dialog = byId('confirm', HTMLDialogElement);
   #title = byId('confirm-title', HTMLElement);
@@ -29,23 +29,23 @@ export class ConfirmDialog {
   }
 
   /**
-   * Asks.
+   * Opens the dialog.
    * @param {'drain' | 'undrain'} action
    * @param {Replica} replica
-   * @param {readonly Replica[]} replicas all of them
+   * @param {readonly Replica[]} replicas all replicas
    * @param {Go} go
    */
   open(action, replica, replicas, go) {
     const consequences = toConsequences(action, replica, replicas);
-    const isGrave = consequences.some((consequence) => consequence.isGrave);
+    const isSevere = consequences.some((consequence) => consequence.isSevere);
     const verb = action === 'drain' ? 'Drain' : 'Undrain';
     setText(this.#title, `${verb} ${replica.name}?`);
     this.#list.replaceChildren(
-      ...consequences.map(({ isGrave, text }) => create('li', isGrave ? { class: 'grave' } : {}, text)),
+      ...consequences.map(({ isSevere, text }) => create('li', isSevere ? { class: 'severe' } : {}, text)),
     );
     setText(this.#problem, '');
-    setText(this.#button, isGrave ? `${verb} all the same` : verb);
-    this.#button.className = isGrave ? 'danger' : 'primary';
+    setText(this.#button, isSevere ? `${verb} anyway` : verb);
+    this.#button.className = isSevere ? 'danger' : 'primary';
     this.#button.disabled = false;
     this.#reason.value = '';
     this.#go = go;

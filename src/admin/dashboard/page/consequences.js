@@ -2,33 +2,35 @@
 import { counted } from './format.js';
 
 /** @typedef {Overview['replicas'][number]} Replica */
-/** What a drain or an undrain came to: how far it has spread in a fleet, and what to know although it succeeded. */
-/** @typedef {{ scope?: 'fleet' | 'local', unconfirmed?: readonly string[], warning?: string }} DrainAnswer */
-/** @typedef {{ readonly isGrave: boolean, readonly text: string }} Consequence */
+/** The response to a drain or an undrain: how far it has propagated in a fleet, and a warning. */
+/** @typedef {{ scope?: 'fleet' | 'local', unconfirmed?: readonly string[], warning?: string }} DrainResponse */
+/** @typedef {{ readonly isSevere: boolean, readonly text: string }} Consequence */
 
 /**
- * What a drain or an undrain of this replica means for requests, the gravest first.
+ * The consequences of a drain or an undrain for requests, the most severe first.
  * @param {'drain' | 'undrain'} action
  * @param {Replica} replica
- * @param {readonly Replica[]} replicas all of them
+ * @param {readonly Replica[]} replicas all replicas
  * @returns {readonly Consequence[]}
  */
 export function toConsequences(action, replica, replicas) {
   if (action === 'undrain') {
-    // In a fleet nobody sends to it before everybody has heard of it.
+    // In a fleet no gateway sends to it before all gateways know that it is undrained.
     const when = replica.unconfirmed === undefined ? 'at once' : 'within seconds, from all gateways';
-    return [{ isGrave: false, text: `${replica.name} takes its turns again ${when}: it should be ready.` }];
+    return [
+      { isSevere: false, text: `${replica.name} gets new requests ${when}: make sure that it is ready.` },
+    ];
   }
   const others = replicas.filter(
     ({ name, drained, removing }) => name !== replica.name && !drained && !removing,
   );
   const consequences = [...toModelConsequences(replica, others), toInflightConsequence(replica)];
-  return consequences.toSorted((a, b) => Number(b.isGrave) - Number(a.isGrave));
+  return consequences.toSorted((a, b) => Number(b.isSevere) - Number(a.isSevere));
 }
 
 /**
  * @param {Replica} replica
- * @param {readonly Replica[]} others those that may serve in its place
+ * @param {readonly Replica[]} others the replicas that may serve in its place
  * @returns {readonly Consequence[]}
  */
 function toModelConsequences({ name, models }, others) {
@@ -36,29 +38,29 @@ function toModelConsequences({ name, models }, others) {
     return others.length === 0
       ? [
           {
-            isGrave: true,
+            isSevere: true,
             text: `${name} is the last replica that is not drained: all requests will get 503.`,
           },
         ]
-      : [{ isGrave: false, text: `The models of ${name} are not known yet.` }];
+      : [{ isSevere: false, text: `The models of ${name} are not known yet.` }];
   }
   /** @type {Map<string, { readonly left: readonly Replica[], readonly models: string[] }>} */
-  const byTheirOthers = new Map();
+  const byOthers = new Map();
   for (const model of models) {
     const left = others.filter((other) => serves(other, model));
     const key = left.map((other) => other.name).join(', ');
-    const group = byTheirOthers.get(key) ?? { left, models: [] };
+    const group = byOthers.get(key) ?? { left, models: [] };
     group.models.push(model);
-    byTheirOthers.set(key, group);
+    byOthers.set(key, group);
   }
-  return [...byTheirOthers.values()].map(({ left, models }) =>
+  return [...byOthers.values()].map(({ left, models }) =>
     left.length === 0
       ? {
-          isGrave: true,
-          text: `${name} is the last replica of ${toText(models)}: such requests will get 503.`,
+          isSevere: true,
+          text: `${name} is the last replica for ${toText(models)}: these requests will get 503.`,
         }
       : {
-          isGrave: left.every(isFailing),
+          isSevere: left.every(isFailing),
           text: `New requests for ${toText(models)} go to ${left.map(toName).join(', ')}.`,
         },
   );
@@ -90,7 +92,7 @@ function toText(models) {
  */
 function serves({ models, engine }, model) {
   const names = ['*', model];
-  // Ollama takes a name without a tag for its `latest`.
+  // Ollama resolves a name without a tag to its `latest`.
   if (engine === 'ollama') names.push(`${model}:latest`, model.replace(/:latest$/, ''));
   return names.some((name) => models?.includes(name));
 }
@@ -101,25 +103,25 @@ function serves({ models, engine }, model) {
  */
 function toInflightConsequence({ inflight }) {
   return {
-    isGrave: false,
+    isSevere: false,
     text:
       inflight === 0
-        ? 'Nothing is in flight there now.'
-        : `${counted(inflight, 'request')} in flight there will finish; then it is safe to stop.`,
+        ? 'It has no requests in flight.'
+        : `${counted(inflight, 'request')} in flight will finish. Then it is safe to stop.`,
   };
 }
 
 /**
- * What was reached when the gateway had answered a drain or an undrain.
+ * The message after a successful drain or undrain.
  * @param {'drain' | 'undrain'} action
  * @param {string} name
- * @param {DrainAnswer} answer
+ * @param {DrainResponse} response
  */
 export function toDone(action, name, { scope, unconfirmed = [] }) {
   const isOnlyHere = scope === 'local' || unconfirmed.length > 0;
   if (action === 'undrain')
     return isOnlyHere
-      ? `${name} takes its turns again as the gateways hear of it.`
-      : `${name} takes its turns again.`;
+      ? `${name} gets new requests from each gateway as soon as it receives the undrain.`
+      : `${name} gets new requests again.`;
   return isOnlyHere ? `${name} gets no new requests from this gateway.` : `${name} gets no new requests.`;
 }

@@ -19,7 +19,7 @@ const rankOf = (field) => (FIRST.includes(field) ? 0 : LAST.includes(field) ? 2 
 const FIELDS = RECORD_FIELDS.toSorted((a, b) => rankOf(a.field) - rankOf(b.field));
 
 /**
- * Opens the dialog with all that is known of a request.
+ * Opens the dialog with all known details of a request.
  * @param {ShownRecord} record
  */
 export function showDetails(record) {

@@ -1,7 +1,7 @@
-/** Making and changing elements. Text is text only: names come from clients and replicas. */
+/** Creates and changes elements. Sets text, never markup, because names come from clients and replicas. */
 
 /**
- * Creates an element with attributes and children; a string becomes a text.
+ * Creates an element with attributes and children. A string becomes a text node.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Readonly<Record<string, string>>} attributes
@@ -16,7 +16,7 @@ export function create(tag, attributes = {}, ...children) {
 }
 
 /**
- * The element of the page with this id. Throws if the page has none of this class.
+ * The element with this id. Throws if the page has none of this class.
  * @template {HTMLElement} Type
  * @param {string} id
  * @param {new () => Type} type
@@ -29,7 +29,7 @@ export function byId(id, type) {
 }
 
 /**
- * Changes the text only if it differs: screen readers and selections stay where they are.
+ * Sets the text only if it differs, so that screen readers and selections keep their position.
  * @param {Element} element
  * @param {string} text
  */
@@ -38,7 +38,7 @@ export function setText(element, text) {
 }
 
 /**
- * Changes an attribute only if it differs; null takes it away.
+ * Sets an attribute only if it differs; null removes it.
  * @param {Element} element
  * @param {string} name
  * @param {string | null} value
@@ -50,7 +50,7 @@ export function setAttribute(element, name, value) {
 }
 
 /**
- * Makes these the children, in this order. Those that stay are not moved, so that the focus stays as well.
+ * Sets the children in this order. Does not move children that stay, so that they keep the focus.
  * @param {Element} parent
  * @param {readonly Element[]} wanted
  */

@@ -21,7 +21,7 @@ const COUNTERS = [
 const LOSSES = new Set(['dropped', 'rejected', 'lost', 'unreadable']);
 
 /**
- * Creates the part about the export; the function returned shows an overview in it.
+ * Creates the export section. The returned function shows an overview in it.
  * @param {HTMLElement} parent
  * @returns {(overview: Overview) => void}
  */
@@ -29,10 +29,10 @@ export function createExport(parent) {
   const state = create('p', { class: 'state' });
   const details = create('p', { class: 'faint' });
   const queued = create('dd', { class: 'now' });
-  const besides = create('dd', { class: 'besides' });
+  const aside = create('dd', { class: 'aside' });
   const meter = create('meter', { min: '0', 'aria-label': 'Share of the queue that is full' });
   const chartBox = create('div', { class: 'chart' });
-  const queue = create('dl', {}, create('dt', {}, 'Queue'), queued, besides);
+  const queue = create('dl', {}, create('dt', {}, 'Queue'), queued, aside);
   const counters = COUNTERS.map(({ title }) => {
     const value = create('dd');
     return { value, box: create('div', {}, create('dt', {}, title), value) };
@@ -46,7 +46,7 @@ export function createExport(parent) {
   let current = '';
   const chart = new Chart(chartBox, {
     format: (value) => `${formatCount(value)} queued`,
-    onPoint: (text) => setText(besides, text ?? current),
+    onPoint: (text) => setText(aside, text ?? current),
   });
   return (overview) => {
     const { stats, queue_size, history } = overview;
@@ -55,7 +55,7 @@ export function createExport(parent) {
     setText(details, toDetails(overview));
     setText(queued, formatCount(stats.queued));
     current = `of ${formatCount(queue_size)} records`;
-    setText(besides, current);
+    setText(aside, current);
     meter.max = queue_size;
     meter.high = queue_size * 0.5;
     meter.optimum = 0;
@@ -74,9 +74,9 @@ export function createExport(parent) {
 /** @type {Readonly<Record<Overview['collector']['state'], string>>} */
 const TITLES = {
   idle: 'Nothing to send yet',
-  taking: 'The collector takes the records',
-  refusing: 'The collector refuses records',
-  failing: 'The collector does not answer',
+  taking: 'The collector accepts records',
+  refusing: 'The collector rejects records',
+  failing: 'Export calls fail',
 };
 
 /** @param {Overview} overview */
@@ -84,13 +84,13 @@ function toDetails({ collector: { state, since, failed_calls }, time }) {
   const ago = formatAgo(Date.parse(time) - Date.parse(since));
   switch (state) {
     case 'idle':
-      return 'Records leave once the first request has ended.';
+      return 'The first export follows the first request.';
     case 'taking':
       return failed_calls === 0
-        ? `For ${ago}, without a failed call.`
-        : `For ${ago}, with ${counted(failed_calls, 'failed call')} in between.`;
+        ? `For ${ago}, without failed calls.`
+        : `For ${ago}, with ${counted(failed_calls, 'failed call')}.`;
     case 'refusing':
-      return `For ${ago}: what it refuses for good is counted as rejected. The log has its words.`;
+      return `For ${ago}. Permanently rejected records are counted as rejected. The log has the reasons.`;
     case 'failing':
       return `For ${ago}, ${counted(failed_calls, 'failed call')}. Records wait in the queue; requests are not affected.`;
   }

@@ -2,10 +2,10 @@
 
 /** @typedef {Overview['records'][number]} ShownRecord */
 /** @typedef {'replica' | 'model' | 'tenant'} NameField */
-/** @typedef {'' | 'success' | 'client_error' | 'server_error' | 'left'} StatusGroup */
+/** @typedef {'' | 'success' | 'client_error' | 'server_error' | 'disconnected'} StatusGroup */
 
 /**
- * What is wanted of the records; null is any, an empty name those without one.
+ * Which records to show. Null matches any name, an empty name matches records without one.
  * @typedef {Readonly<Record<NameField, string | null> & { status: StatusGroup }>} Filter
  */
 
@@ -13,35 +13,35 @@
 export const NO_FILTER = { replica: null, model: null, tenant: null, status: '' };
 
 /**
- * The group of a record's end: a response that broke off has status 200 and is no success.
+ * The status group of a record. An incomplete response with status 200 is not a success.
  * @param {ShownRecord} record
  * @returns {Exclude<StatusGroup, ''>}
  */
 export function toStatusGroup({ status, error_type }) {
-  if (status === 499 || error_type === 'client_closed') return 'left';
+  if (status === 499 || error_type === 'client_closed') return 'disconnected';
   if (status >= 500) return 'server_error';
   if (status >= 400) return 'client_error';
   return error_type === undefined ? 'success' : 'server_error';
 }
 
 /**
- * Whether the filter lets the record through.
+ * Whether a record matches the filter.
  * @param {ShownRecord} record
  * @param {Filter} filter
  */
 export function matches(record, filter) {
-  const isWanted = (/** @type {NameField} */ field) =>
+  const matchesName = (/** @type {NameField} */ field) =>
     filter[field] === null || (record[field] ?? '') === filter[field];
   return (
-    isWanted('replica') &&
-    isWanted('model') &&
-    isWanted('tenant') &&
+    matchesName('replica') &&
+    matchesName('model') &&
+    matchesName('tenant') &&
     (filter.status === '' || toStatusGroup(record) === filter.status)
   );
 }
 
 /**
- * The names that the records have in a field, sorted; an empty one stands for records without.
+ * The sorted names in a field of the records. An empty name stands for records without one.
  * @param {readonly ShownRecord[]} records
  * @param {NameField} field
  */

@@ -1,6 +1,6 @@
-/** How numbers and times are written. Pure; what is unknown is a dash. */
+/** Formats numbers and times. Pure. */
 
-/** What stands for what is not known. */
+/** Stands for an unknown value. */
 export const UNKNOWN = '–';
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -12,7 +12,7 @@ const clock = new Intl.DateTimeFormat('en', {
 });
 
 /**
- * A whole number with separators.
+ * A whole number with thousands separators.
  * @param {number | undefined} count
  */
 export function formatCount(count) {
@@ -20,7 +20,7 @@ export function formatCount(count) {
 }
 
 /**
- * A rate: one decimal while that means something. Nothing at all is `0`.
+ * A rate, with one decimal for small values. Exactly zero is `0`.
  * @param {number} perSecond
  */
 export function formatRate(perSecond) {
@@ -30,7 +30,7 @@ export function formatRate(perSecond) {
 }
 
 /**
- * A duration with the unit in which it is short.
+ * A duration in the unit that makes it short.
  * @param {number | null | undefined} ms
  */
 export function formatMs(ms) {
@@ -43,7 +43,7 @@ export function formatMs(ms) {
 }
 
 /**
- * How large a part is, in percent.
+ * A part of a whole, in percent.
  * @param {number} part
  * @param {number} all
  */
@@ -56,7 +56,7 @@ export function formatShare(part, all) {
 }
 
 /**
- * A moment as the time of the day where the reader is.
+ * A time of day in the reader's time zone.
  * @param {string | number} time RFC 3339, or milliseconds of the epoch
  */
 export function formatTime(time) {
@@ -64,7 +64,7 @@ export function formatTime(time) {
 }
 
 /**
- * How long ago a moment was, roughly.
+ * A rounded duration.
  * @param {number} ms
  */
 export function formatAgo(ms) {

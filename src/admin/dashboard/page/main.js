@@ -11,10 +11,10 @@ import { createReplicaTable } from './replicas.js';
 import { session } from './session.js';
 import { createTiles } from './traffic.js';
 
-/** What the page is doing: one at a time. */
+/** The state of the page. */
 /** @typedef {'signed_out' | 'loading' | 'live' | 'lost' | 'disabled'} Phase */
 
-const views = {
+const sections = {
   signIn: byId('sign-in', HTMLElement),
   disabled: byId('disabled', HTMLElement),
   overview: byId('overview', HTMLElement),
@@ -27,7 +27,7 @@ const tokenInput = byId('token', HTMLInputElement);
 const signOut = byId('sign-out', HTMLButtonElement);
 const toast = byId('toast', HTMLElement);
 
-/** @type {Overview | null} what is shown; null before there is anything */
+/** @type {Overview | null} what the page shows; null before the first response */
 let latest = null;
 
 /** @type {Readonly<Record<Phase, string>>} */
@@ -42,10 +42,10 @@ const CONNECTION = {
 /** @param {Phase} phase */
 function setPhase(phase) {
   document.body.dataset.phase = phase;
-  views.signIn.hidden = phase !== 'signed_out';
-  views.disabled.hidden = phase !== 'disabled';
-  views.overview.hidden = !(phase === 'loading' || phase === 'live' || phase === 'lost');
-  setAttribute(views.overview, 'aria-busy', latest === null ? 'true' : null);
+  sections.signIn.hidden = phase !== 'signed_out';
+  sections.disabled.hidden = phase !== 'disabled';
+  sections.overview.hidden = !(phase === 'loading' || phase === 'live' || phase === 'lost');
+  setAttribute(sections.overview, 'aria-busy', latest === null ? 'true' : null);
   lost.hidden = phase !== 'lost';
   signOut.hidden = session.token === null;
   setText(connection, CONNECTION[phase]);
@@ -53,24 +53,24 @@ function setPhase(phase) {
 
 setPhase(session.token === null ? 'signed_out' : 'loading');
 const showTiles = createTiles(byId('tiles', HTMLElement));
-const showReplicas = createReplicaTable(ask);
+const showReplicas = createReplicaTable(confirmAction);
 const showExport = createExport(byId('export', HTMLElement));
 const records = new RecordTable();
 const dialog = new ConfirmDialog();
 const poller = new Poller(refresh);
 
-/** Asks for what is new, and shows it. */
+/** Loads what is new and shows it. */
 async function refresh() {
   const token = session.token;
   if (token === null) return 'stop';
   const result = await fetchOverview(token, latest?.last_record ?? 0);
-  // Whoever signed out meanwhile does not want the answer.
+  // If the user has signed out or changed the token meanwhile, drop the result.
   if (session.token !== token) return session.token === null ? 'stop' : 'live';
   switch (result.kind) {
-    case 'answered':
+    case 'ok':
       return show(result.value);
     case 'unauthorized':
-      leave('This token was refused.');
+      endSession('This token was rejected.');
       return 'stop';
     case 'disabled':
       setPhase('disabled');
@@ -87,7 +87,7 @@ async function refresh() {
  */
 function show(overview) {
   if (latest !== null && latest.started_at !== overview.started_at) {
-    // Another gateway, or this one anew: its numbers of records mean others. The next answer has them all.
+    // Another gateway, or this one after a restart: its record numbers start again. The next response has all records.
     latest = null;
     records.clear();
     return 'live';
@@ -104,12 +104,12 @@ function show(overview) {
 /** @param {string} message */
 function showLost(message) {
   setPhase('lost');
-  const seen = latest === null ? '' : ` What you see is from ${formatTime(latest.time)}.`;
+  const seen = latest === null ? '' : ` The data shown is from ${formatTime(latest.time)}.`;
   setText(lostDetails, `${message} Trying again.${seen}`);
 }
 
 /** @param {string} reason shown above the form */
-function leave(reason) {
+function endSession(reason) {
   session.token = null;
   latest = null;
   records.clear();
@@ -125,17 +125,17 @@ function leave(reason) {
  * @param {'drain' | 'undrain'} action
  * @param {string} name
  */
-function ask(action, name) {
+function confirmAction(action, name) {
   const replica = latest?.replicas.find((each) => each.name === name);
   if (latest === null || replica === undefined) return;
   dialog.open(action, replica, latest.replicas, async (reason) => {
     const result = await changeDrain(session.token ?? '', name, action, reason);
-    if (result.kind === 'unauthorized') return 'The token was refused.';
+    if (result.kind === 'unauthorized') return 'The token was rejected.';
     if (result.kind === 'disabled') return 'The admin API is off.';
     if (result.kind === 'failed') return result.message;
     const done = toDone(action, name, result.value);
-    tell(result.value.warning === undefined ? done : `${done} ${result.value.warning}`);
-    void poller.askNow();
+    showToast(result.value.warning === undefined ? done : `${done} ${result.value.warning}`);
+    void poller.pollNow();
     return null;
   });
 }
@@ -145,7 +145,7 @@ const TOAST_MS = 6_000;
 let toastTimer;
 
 /** @param {string} text */
-function tell(text) {
+function showToast(text) {
   setText(toast, text);
   window.clearTimeout(toastTimer);
   toastTimer = window.setTimeout(() => setText(toast, ''), TOAST_MS);
@@ -163,9 +163,9 @@ byId('sign-in-form', HTMLFormElement).addEventListener('submit', (event) => {
   tokenInput.value = '';
   begin();
 });
-signOut.addEventListener('click', () => leave(''));
-byId('try-now', HTMLButtonElement).addEventListener('click', () => void poller.askNow());
-byId('ask-again', HTMLButtonElement).addEventListener('click', begin);
+signOut.addEventListener('click', () => endSession(''));
+byId('try-now', HTMLButtonElement).addEventListener('click', () => void poller.pollNow());
+byId('retry', HTMLButtonElement).addEventListener('click', begin);
 
 if (session.token === null) tokenInput.focus();
 else begin();

@@ -1,58 +1,58 @@
-/** How often figures are asked for, and how long after a failure: doubling, up to the longest. */
+/** The poll interval, and the wait after a failure, which doubles up to the longest. */
 const INTERVAL_MS = 2_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 15_000;
 
 /**
- * Asks again and again, one call at a time; not while the tab is hidden, and at once when it is seen again.
- * `ask` resolves to whether to go on, after a failure with longer and longer waits, or to stop.
+ * Polls with one call at a time. Pauses while the tab is hidden, and polls at once when it is visible again. `poll`
+ * resolves to whether to continue, to continue after a growing wait, or to stop.
  */
 export class Poller {
   /** @type {() => Promise<'live' | 'failed' | 'stop'>} */
-  #ask;
+  #poll;
   /** @type {number | undefined} */
   #timer;
   #isRunning = false;
-  #isAsking = false;
+  #isPolling = false;
   #failures = 0;
 
-  /** @param {() => Promise<'live' | 'failed' | 'stop'>} ask */
-  constructor(ask) {
-    this.#ask = ask;
+  /** @param {() => Promise<'live' | 'failed' | 'stop'>} poll */
+  constructor(poll) {
+    this.#poll = poll;
     document.addEventListener('visibilitychange', () => {
       if (document.hidden) window.clearTimeout(this.#timer);
-      else if (this.#isRunning) void this.askNow();
+      else if (this.#isRunning) void this.pollNow();
     });
   }
 
-  /** Begins, with a call at once. */
+  /** Starts with a poll at once. */
   start() {
     this.#isRunning = true;
     this.#failures = 0;
-    void this.askNow();
+    void this.pollNow();
   }
 
-  /** Ends. An answer under way changes nothing any more. */
+  /** Stops. A call that is running schedules no further one. */
   stop() {
     this.#isRunning = false;
     window.clearTimeout(this.#timer);
   }
 
-  /** Does not wait for its turn. */
-  async askNow() {
+  /** Polls without waiting for the interval. */
+  async pollNow() {
     window.clearTimeout(this.#timer);
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    const outcome = await this.#ask().finally(() => {
-      this.#isAsking = false;
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    const outcome = await this.#poll().finally(() => {
+      this.#isPolling = false;
     });
     this.#failures = outcome === 'failed' ? this.#failures + 1 : 0;
     if (outcome === 'stop') this.#isRunning = false;
     if (!this.#isRunning || document.hidden) return;
-    this.#timer = window.setTimeout(() => void this.askNow(), this.nextWaitMs);
+    this.#timer = window.setTimeout(() => void this.pollNow(), this.nextWaitMs);
   }
 
-  /** How long it waits until it asks again. */
+  /** The wait before the next poll. */
   get nextWaitMs() {
     if (this.#failures === 0) return INTERVAL_MS;
     return Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), LONGEST_RETRY_MS);

@@ -6,8 +6,8 @@
  * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [
-  { field: 'request_id', title: 'Request id', format: 'plain' },
-  { field: 'trace_id', title: 'Trace id', format: 'plain' },
+  { field: 'request_id', title: 'Request ID', format: 'plain' },
+  { field: 'trace_id', title: 'Trace ID', format: 'plain' },
   { field: 'ts', title: 'Arrived', format: 'plain' },
   { field: 'replica', title: 'Replica', format: 'plain' },
   { field: 'model', title: 'Model', format: 'plain' },
@@ -30,6 +30,6 @@ export const RECORD_FIELDS = [
   { field: 'reasoning_tokens', title: 'Reasoning tokens', format: 'count' },
   { field: 'queue_ms', title: 'Waited for a replica', format: 'duration' },
   { field: 'attempts', title: 'Attempts', format: 'plain' },
-  { field: 'truncated', title: 'Broke off', format: 'yes_or_no' },
-  { field: 'client_request_id', title: "Client's request id", format: 'plain' },
+  { field: 'truncated', title: 'Incomplete', format: 'yes_or_no' },
+  { field: 'client_request_id', title: 'Client request ID', format: 'plain' },
 ];

@@ -3,11 +3,11 @@
 import { showDetails } from './details.js';
 import { byId, create, setAttribute, setChildren, setText } from './dom.js';
 import { matches, NO_FILTER, namesIn, toStatusGroup } from './filters.js';
-import { formatCount, formatMs, formatTime, UNKNOWN } from './format.js';
+import { counted, formatCount, formatMs, formatTime, UNKNOWN } from './format.js';
 
-/** As many as the gateway keeps. */
+/** The number that the gateway keeps. */
 const MAX_KEPT = 500;
-/** What a table can show without becoming slow. */
+/** The most rows that the table shows without becoming slow. */
 const MAX_SHOWN = 50;
 
 /** @type {readonly (readonly [field: NameField, title: string])[]} */
@@ -22,8 +22,8 @@ const STATUS_GROUPS = [
   ['', 'Any status'],
   ['success', 'Success'],
   ['client_error', 'Client errors (4xx)'],
-  ['server_error', 'Failures (5xx, broken off)'],
-  ['left', 'Client left'],
+  ['server_error', 'Failures (5xx, incomplete)'],
+  ['disconnected', 'Client disconnected'],
 ];
 
 /** The latest requests, with their filters. */
@@ -36,7 +36,7 @@ export class RecordTable {
   #selects = new Map();
   /** @type {ShownRecord[]} newest first */
   #records = [];
-  /** @type {readonly ShownRecord[]} what the table is made of: while it is paused, those of that moment */
+  /** @type {readonly ShownRecord[]} the records in the table; they do not change while it is paused */
   #held = [];
   /** @type {Filter} */
   #filter = NO_FILTER;
@@ -74,13 +74,13 @@ export class RecordTable {
     });
   }
 
-  /** Forgets all records: another gateway counts anew. */
+  /** Removes all records. */
   clear() {
     this.#records = [];
     this.#held = [];
   }
 
-  /** @param {Overview} overview with the records that are new */
+  /** @param {Overview} overview with the new records */
   add({ records, trace_url_template }) {
     this.#traceUrlTemplate = trace_url_template;
     this.#records = [...records, ...this.#records].slice(0, MAX_KEPT);
@@ -114,7 +114,7 @@ export class RecordTable {
   }
 
   /**
-   * What a select offers follows the records, and always has what is chosen.
+   * Updates the options of a select from the records. Always includes the selected one.
    * @param {NameField} field
    * @param {string} title
    */
@@ -147,10 +147,10 @@ export class RecordTable {
   }
 }
 
-const NO_RECORDS = 'No request has ended yet. Each one leaves its record here.';
+const NO_RECORDS = 'No request has ended yet.';
 const NO_MATCH = 'No request matches these filters.';
 
-/** The value of the option without a filter; those of names begin with `=`. */
+/** The value of the option without a filter. The values of names start with `=`. */
 const ANY = '';
 
 /** @param {string} value */
@@ -166,7 +166,7 @@ function toWanted(value) {
 function toSummary(shown, wanted, kept) {
   if (kept === 0) return '';
   const which = shown < wanted ? `the newest ${formatCount(shown)} of ` : '';
-  const of = wanted < kept ? `${formatCount(wanted)} that match, of ` : '';
+  const of = wanted < kept ? `${counted(wanted, 'match', 'matches')} in ` : '';
   return `${which}${of}the last ${formatCount(kept)}`;
 }
 

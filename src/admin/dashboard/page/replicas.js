@@ -7,7 +7,7 @@ import { toInflight, toSince, toState, toSummary, toUnconfirmed } from './state.
 /** @typedef {{ readonly row: HTMLTableRowElement, show(replica: Replica, time: string): void }} Row */
 
 /**
- * The table of replicas. `onAction` is told of a press on a replica's button.
+ * Creates the table of replicas. `onAction` is called when a replica's button is pressed.
  * @param {(action: 'drain' | 'undrain', name: string) => void} onAction
  * @returns {(overview: Overview) => void} shows an overview
  */
@@ -107,7 +107,7 @@ const NUMBERS = [
 ];
 
 /**
- * The key of a row: the replica's name, and longer for one that is leaving while another has taken its name.
+ * The key of a row: the replica's name, made longer if a replica that is being removed has the same name.
  * @param {string} name
  * @param {ReadonlyMap<string, unknown>} taken
  */
@@ -119,7 +119,7 @@ function toFreeKey(name, taken) {
 
 /** @param {Replica} replica */
 function toModels({ models }) {
-  if (models === null) return 'models not known yet';
+  if (models === null) return 'models unknown';
   if (models.includes('*')) return 'any model';
   return models.length > 2
     ? `${models.slice(0, 2).join(', ')} and ${models.length - 2} more`

@@ -1,6 +1,6 @@
 const KEY = 'spangate.admin_token';
 
-/** The admin token, kept by this tab until it is closed. Never in the URL: those end up in logs and histories. */
+/** The admin token, kept until the tab is closed. It is never in the URL, because URLs end up in logs and histories. */
 export const session = {
   /** @returns {string | null} */
   get token() {

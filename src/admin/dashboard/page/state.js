@@ -4,12 +4,12 @@ import { counted, formatAgo, formatCount } from './format.js';
 /** @typedef {'serving' | 'failing' | 'draining' | 'unsure' | 'safe'} StateKind */
 
 /**
- * How a replica stands, in few words.
+ * The state of a replica in a few words.
  * @param {Replica} replica
  * @returns {{ readonly kind: StateKind, readonly text: string }}
  */
 export function toState({ drained, health, removing, inflight, safe_to_stop }) {
-  if (removing) return { kind: 'draining', text: `Leaving, ${counted(inflight, 'request')} left` };
+  if (removing) return { kind: 'draining', text: `Being removed, ${counted(inflight, 'request')} left` };
   if (!drained)
     return health === 'failing' ? { kind: 'failing', text: 'Failing' } : { kind: 'serving', text: 'Serving' };
   if (safe_to_stop === true) return { kind: 'safe', text: 'Safe to stop' };
@@ -18,7 +18,7 @@ export function toState({ drained, health, removing, inflight, safe_to_stop }) {
 }
 
 /**
- * Since when it stands so, and why; empty where nothing is to be said.
+ * How long the replica has been in this state, and why; empty for a serving one.
  * @param {Replica} replica
  * @param {string} time now
  */
@@ -32,8 +32,8 @@ export function toSince({ since, reason, drained, health, health_since }, time) 
 }
 
 /**
- * Who has not confirmed a drain: until then it is not known whether the replica is safe to stop. Empty if all have.
- * @param {Replica} replica
+ * The gateways that have not confirmed a drain. Until they have, it is unknown whether the replica is safe to stop.
+ * Empty if all have. @param {Replica} replica
  */
 export function toUnconfirmed({ drained, removing, safe_to_stop, unconfirmed = [] }) {
   if (!drained || removing) return '';
@@ -44,8 +44,7 @@ export function toUnconfirmed({ drained, removing, safe_to_stop, unconfirmed = [
 }
 
 /**
- * Requests in flight, of as many as may be. In a fleet each gateway has that limit for itself: it says nothing of the
- * sum shown.
+ * Requests in flight and their limit. In a fleet the limit is left out: it is per gateway, and the count is a sum.
  * @param {Replica} replica
  */
 export function toInflight({ inflight, max_inflight, unconfirmed }) {
@@ -55,20 +54,20 @@ export function toInflight({ inflight, max_inflight, unconfirmed }) {
 }
 
 /**
- * How many replicas serve, fail, are drained and are leaving.
+ * How many replicas are serving, failing, drained and being removed.
  * @param {readonly Replica[]} replicas
  */
 export function toSummary(replicas) {
   if (replicas.length === 0)
-    return 'none is known: look at the configuration, or wait for the names to resolve';
+    return 'none yet: check the configuration, or wait until the host names are resolved';
   const present = replicas.filter((replica) => !replica.removing);
-  const leaving = replicas.length - present.length;
+  const removing = replicas.length - present.length;
   const drained = present.filter((replica) => replica.drained).length;
   const failing = present.filter((replica) => !replica.drained && replica.health === 'failing').length;
   return [
     `${present.length - drained - failing} serving`,
     ...(failing === 0 ? [] : [`${failing} failing`]),
     ...(drained === 0 ? [] : [`${drained} drained`]),
-    ...(leaving === 0 ? [] : [`${leaving} leaving`]),
+    ...(removing === 0 ? [] : [`${removing} being removed`]),
   ].join(', ');
 }

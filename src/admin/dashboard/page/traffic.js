@@ -6,11 +6,11 @@ import { counted, formatCount, formatMs, formatRate, formatShare } from './forma
 /** @typedef {Overview['history'][number]} Past */
 
 /**
- * One figure: what it is, now, besides, and as a line over time.
+ * One figure: its title, current value, secondary value, and history.
  * @typedef {object} Tile
  * @property {string} title
  * @property {(overview: Overview) => string} now
- * @property {(overview: Overview) => string} besides
+ * @property {(overview: Overview) => string} aside
  * @property {(past: Past) => number | null} past
  * @property {(value: number) => string} format
  */
@@ -20,7 +20,7 @@ const TILES = [
   {
     title: 'Requests/s',
     now: ({ last_minute }) => formatRate(last_minute.requests_per_s),
-    besides: ({ last_minute: { errors, requests } }) =>
+    aside: ({ last_minute: { errors, requests } }) =>
       requests === 0 ? 'no requests' : `${formatShare(errors, requests)} errors`,
     past: ({ requests_per_s }) => requests_per_s,
     format: formatRate,
@@ -28,7 +28,7 @@ const TILES = [
   {
     title: 'In flight',
     now: ({ replicas }) => formatCount(replicas.reduce((sum, { inflight }) => sum + inflight, 0)),
-    besides: ({ replicas, waiting }) =>
+    aside: ({ replicas, waiting }) =>
       replicas.some(({ max_inflight }) => max_inflight !== null)
         ? `on ${counted(replicas.length, 'replica')}, ${formatCount(waiting)} waiting`
         : `on ${counted(replicas.length, 'replica')}`,
@@ -38,29 +38,31 @@ const TILES = [
   {
     title: 'First token, p95',
     now: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms),
-    besides: ({ last_minute }) => `p50 ${formatMs(last_minute.ttft_p50_ms)}`,
+    aside: ({ last_minute }) => `p50 ${formatMs(last_minute.ttft_p50_ms)}`,
     past: ({ ttft_p95_ms }) => ttft_p95_ms,
     format: formatMs,
   },
   {
     title: 'Latency, p95',
     now: ({ last_minute }) => formatMs(last_minute.latency_p95_ms),
-    besides: ({ last_minute }) => `p50 ${formatMs(last_minute.latency_p50_ms)}`,
+    aside: ({ last_minute }) => `p50 ${formatMs(last_minute.latency_p50_ms)}`,
     past: ({ latency_p95_ms }) => latency_p95_ms,
     format: formatMs,
   },
   {
     title: 'Output tokens/s',
     now: ({ last_minute }) => formatRate(last_minute.output_tokens_per_s),
-    besides: ({ last_minute: { output_tokens_per_s, requests_per_s } }) =>
-      requests_per_s === 0 ? 'no requests' : `${formatCount(output_tokens_per_s / requests_per_s)} a request`,
+    aside: ({ last_minute: { output_tokens_per_s, requests_per_s } }) =>
+      requests_per_s === 0
+        ? 'no requests'
+        : `${formatCount(output_tokens_per_s / requests_per_s)} per request`,
     past: ({ output_tokens_per_s }) => output_tokens_per_s,
     format: formatRate,
   },
 ];
 
 /**
- * Creates the tiles; the function returned shows an overview in them.
+ * Creates the tiles. The returned function shows an overview in them.
  * @param {HTMLElement} parent
  * @returns {(overview: Overview) => void}
  */
@@ -78,32 +80,32 @@ export function createTiles(parent) {
  */
 function createTile(parent, tile) {
   const now = create('dd', { class: 'now' });
-  const besides = create('dd', { class: 'besides' });
+  const aside = create('dd', { class: 'aside' });
   const chartBox = create('div', { class: 'chart' });
-  const facts = create('dl', {}, create('dt', {}, tile.title), now, besides);
+  const facts = create('dl', {}, create('dt', {}, tile.title), now, aside);
   parent.append(create('div', { class: 'card tile' }, facts, chartBox));
 
   /** @type {string | null} */
   let pointed = null;
   let current = '';
-  const showBesides = () => setText(besides, pointed ?? current);
+  const showAside = () => setText(aside, pointed ?? current);
   const chart = new Chart(chartBox, {
     format: tile.format,
     onPoint(text) {
       pointed = text;
-      showBesides();
+      showAside();
     },
   });
   return (overview) => {
     setText(now, tile.now(overview));
-    current = tile.besides(overview);
-    showBesides();
+    current = tile.aside(overview);
+    showAside();
     chart.show(toPoints(overview.history, tile.past));
   };
 }
 
 /**
- * The history as points of a chart.
+ * Converts the history to the points of a chart.
  * @param {readonly Past[]} history
  * @param {(past: Past) => number | null} toValue
  */

@@ -32,7 +32,7 @@ test.each([
   [12.34, '12.3'],
   [99.96, '100'],
   [12_345.6, '12,346'],
-])('a rate of %s a second is %s', (rate, text) => {
+])('a rate of %s per second is %s', (rate, text) => {
   expect(formatRate(rate)).toBe(text);
 });
 
@@ -57,7 +57,7 @@ test.each([
 });
 
 describe('a count', () => {
-  test('has separators, and is a dash when it is unknown', () => {
+  test('has separators, and is a dash if unknown', () => {
     expect(formatCount(16_384)).toBe('16,384');
     expect(formatCount(undefined)).toBe('–');
   });

@@ -24,18 +24,18 @@ const failing = replica({ health: 'failing', health_since: EARLIER });
 const drained = replica({ drained: true, safe_to_stop: true, since: EARLIER });
 
 describe('a replica', () => {
-  test('that fails is shown so, since when, and what that means', () => {
+  test('that fails has the state, its duration, and what it means', () => {
     expect(toState(failing)).toEqual({ kind: 'failing', text: 'Failing' });
     expect(toSince(failing, NOW)).toBe('for 3 min: tried last');
   });
 
-  test('that is ok again serves, and nothing else is said', () => {
+  test('that is ok again is shown as serving, without a duration', () => {
     const ok = replica({ health: 'ok', health_since: EARLIER });
     expect(toState(ok)).toEqual({ kind: 'serving', text: 'Serving' });
     expect(toSince(ok, NOW)).toBe('');
   });
 
-  test('that is drained is safe to stop only where that is known', () => {
+  test('that is drained is shown as safe to stop only if that is known', () => {
     expect(toState(drained).kind).toBe('safe');
     expect(toState({ ...drained, safe_to_stop: null }).kind).toBe('unsure');
     expect(toState({ ...drained, safe_to_stop: false, inflight: 1 })).toEqual({
@@ -45,28 +45,28 @@ describe('a replica', () => {
   });
 });
 
-describe('what is not known of a drain', () => {
+describe('the confirmation of a drain', () => {
   test.each([
     [['b'], 'unknown until b has confirmed'],
     [['b', 'c'], 'unknown until b, c have confirmed'],
     [[], 'unknown until all have confirmed'],
-  ])('is said by the gateways of which it is not known: %j', (unconfirmed, text) => {
+  ])('names the gateways that are missing: %j', (unconfirmed, text) => {
     expect(toUnconfirmed({ ...drained, safe_to_stop: null, unconfirmed })).toBe(text);
   });
 
-  test('is said of the workers of one gateway too, and while requests are left', () => {
+  test('is also shown without a fleet, and while requests are left', () => {
     expect(toUnconfirmed({ ...drained, safe_to_stop: null })).toBe('unknown until all have confirmed');
     const left = { ...drained, safe_to_stop: false, inflight: 2, unconfirmed: ['b'] };
     expect(toUnconfirmed(left)).toBe('not confirmed yet by b');
   });
 
-  test('is nothing once everybody has confirmed, and without a drain', () => {
+  test('is empty when all have confirmed, and without a drain', () => {
     expect(toUnconfirmed({ ...drained, unconfirmed: [] })).toBe('');
     expect(toUnconfirmed(replica({ unconfirmed: [] }))).toBe('');
   });
 });
 
-test('requests in flight are told of as many as may be, but not those of a whole fleet', () => {
+test('requests in flight have their limit, but not in a fleet', () => {
   expect(toInflight(replica({ inflight: 3 }))).toBe('3');
   expect(toInflight(replica({ inflight: 3, max_inflight: 8 }))).toBe('3 of 8');
   expect(toInflight(replica({ inflight: 12, max_inflight: 8, unconfirmed: [] }))).toBe('12');
@@ -76,5 +76,5 @@ test('the summary counts each replica once', () => {
   expect(toSummary([replica(), replica()])).toBe('2 serving');
   expect(toSummary([replica(), failing, drained])).toBe('1 serving, 1 failing, 1 drained');
   expect(toSummary([replica(), { ...drained, health: 'failing' }])).toBe('1 serving, 1 drained');
-  expect(toSummary([replica(), { ...drained, removing: true }])).toBe('1 serving, 1 leaving');
+  expect(toSummary([replica(), { ...drained, removing: true }])).toBe('1 serving, 1 being removed');
 });

@@ -2,25 +2,32 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { createFleetStore, type FleetStore } from '../../../src/fleet/store.ts';
+import { createRedisStore, type FleetStore } from '../../../src/fleet/redis-store.ts';
 import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 
 const ID = newLogicalTimestamp('');
-const LEDGER = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };
-const BEAT = { id: ID, number: 1, revision: 3, heard: new Map(), drained: new Map(), inflight: new Map() };
+const SNAPSHOT = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };
+const HEARTBEAT = {
+  id: ID,
+  number: 1,
+  revision: 3,
+  heard: new Map(),
+  drained: new Map(),
+  inflight: new Map(),
+};
 
 function open(url: string, prefix = 'spangate'): FleetStore {
-  const store = createFleetStore({ url, prefix });
+  const store = createRedisStore({ url, prefix });
   onTestFinished(() => store.close());
   return store;
 }
 
-/** Reads and writes once, as a round does. */
+/** Reads and writes once, as a sync does. */
 async function use(store: FleetStore): Promise<void> {
   await store.read(new Map());
-  await store.write({ beat: BEAT, ledger: LEDGER, gone: [] });
+  await store.write({ heartbeat: HEARTBEAT, snapshot: SNAPSHOT, removedIds: [] });
 }
 
 async function startRedis(): Promise<{ redis: RedisServer; urlFor: (user: string) => string }> {
@@ -30,48 +37,48 @@ async function startRedis(): Promise<{ redis: RedisServer; urlFor: (user: string
   return { redis, urlFor: (user) => url.replace('//', `//${user}`) };
 }
 
-test('what is written is read again, by whoever has the same prefix and database', async () => {
+test('what is written can be read with the same prefix and database, and no other', async () => {
   const { urlFor } = await startRedis();
   const store = open(urlFor(''));
   await use(store);
   expect(await store.read(new Map())).toEqual({
     revisions: new Map([[ID, 3]]),
-    ledgers: [LEDGER],
-    beats: [BEAT],
+    snapshots: [SNAPSHOT],
+    heartbeats: [HEARTBEAT],
     foreign: [],
   });
-  expect((await store.read(new Map([[ID, 3]]))).ledgers).toEqual([]);
+  expect((await store.read(new Map([[ID, 3]]))).snapshots).toEqual([]);
   for (const other of [open(urlFor(''), 'blue'), open(`${urlFor('')}/2`)]) {
     expect((await other.read(new Map())).revisions.size).toBe(0);
   }
 });
 
-test('what another version of the gateway has written is known to be there, and not read', async () => {
+test('an unreadable message of another version counts as a gateway, and is ignored', async () => {
   const { redis, urlFor } = await startRedis();
   await redis.command('hset', '{spangate}:revisions', ID, '7');
   await redis.command('hset', '{spangate}:ledgers', ID, '{"id":12}');
   await redis.command('set', `{spangate}:beat:${ID}`, 'later');
   expect(await open(urlFor('')).read(new Map())).toEqual({
     revisions: new Map([[ID, 7]]),
-    ledgers: [],
-    beats: [],
+    snapshots: [],
+    heartbeats: [],
     foreign: [`{spangate}:beat:${ID}`, `{spangate}:ledgers ${ID}`],
   });
 });
 
-test('the user of the URL needs the commands of the documentation, and no others', async () => {
+test('the user of the URL needs only the documented commands', async () => {
   const { redis, urlFor } = await startRedis();
   const commands = ['select', 'hgetall', 'mget', 'hmget', 'multi', 'exec', 'set', 'hset', 'hdel', 'del'];
   const rights = ['on', '>p/w', '~{spangate}:*', ...commands.map((command) => `+${command}`)];
   await redis.command('acl', 'setuser', 'gateway', ...rights);
   const store = open(urlFor('gateway:p%2Fw@'));
   await use(store);
-  await store.write({ beat: BEAT, ledger: null, gone: [newLogicalTimestamp('')] });
-  await store.writeLast(LEDGER);
+  await store.write({ heartbeat: HEARTBEAT, snapshot: null, removedIds: [newLogicalTimestamp('')] });
+  await store.writeFinal(SNAPSHOT);
   await expect(use(open(urlFor('gateway:wrong@')))).rejects.toThrow('WRONGPASS');
 });
 
-test('a server that was made a copy of another is left, and found again when it is none', async () => {
+test('a server that becomes read-only rejects writes, and is used again when it is writable', async () => {
   const { redis, urlFor } = await startRedis();
   const store = open(urlFor(''));
   await use(store);
@@ -81,7 +88,7 @@ test('a server that was made a copy of another is left, and found again when it 
   await use(store);
 });
 
-test('a server behind TLS is talked to only if its certificate is good', async () => {
+test('a server behind TLS is used only if its certificate is valid', async () => {
   await using authority = await createAuthority();
   const { redis } = await startRedis();
   const { cert, key } = await authority.issue('redis');

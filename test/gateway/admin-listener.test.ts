@@ -25,7 +25,7 @@ async function open(gateway: StartedGateway): Promise<RawConnection> {
   return connection;
 }
 
-/** Has a request in flight on the replica until what this resolves with is called. */
+/** Keeps a request in flight on the replica until the returned function is called. */
 async function keepBusy(gateway: StartedGateway, replica: FakeReplica): Promise<() => Promise<void>> {
   replica.answer(hang);
   const leave = new AbortController();
@@ -37,7 +37,7 @@ async function keepBusy(gateway: StartedGateway, replica: FakeReplica): Promise<
   };
 }
 
-/** Writes again and again, for as long as the other side takes it. */
+/** Writes endlessly, as fast as the other side reads. */
 function writeEndlessly({ socket }: RawConnection, bytes: string): void {
   const write = () => {
     while (!socket.destroyed && socket.write(bytes));
@@ -46,13 +46,13 @@ function writeEndlessly({ socket }: RawConnection, bytes: string): void {
   write();
 }
 
-describe('a body that no call has', () => {
+describe('an unexpected body', () => {
   const CHUNK = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
 
   test.for([
     ['with the token', [WITH_TOKEN]],
     ['without a token', []],
-  ] as const)('and that does not end is refused, %s, and the client can read why', async ([, fields]) => {
+  ] as const)('that does not end is rejected, %s, and the client can read why', async ([, fields]) => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(head('POST /admin/replicas/a/drain', ...fields, 'Transfer-Encoding: chunked'));
@@ -64,7 +64,7 @@ describe('a body that no call has', () => {
     expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
   });
 
-  test('and is announced as too large is refused before it comes', async () => {
+  test('that is declared as too large is rejected before it is sent', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(head('GET /admin/stats', WITH_TOKEN, 'Content-Length: 70000', 'Expect: 100-continue'));
@@ -76,7 +76,7 @@ describe('a body that no call has', () => {
     ['of a declared length', ['Content-Length: 1000'], 'x'],
     ['in chunks', ['Transfer-Encoding: chunked'], '1\r\nx\r\n'],
   ] as const)(
-    '%s and comes too slowly is refused when the time for a head is over',
+    '%s that comes too slowly is rejected after the timeout for a head',
     async ([, fields, first]) => {
       const { gateway } = await startAdmin(SHORT);
       const connection = await open(gateway);
@@ -89,7 +89,7 @@ describe('a body that no call has', () => {
     },
   );
 
-  test('and is malformed is refused', async () => {
+  test('that is malformed is rejected', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(`${head('GET /admin/stats', WITH_TOKEN, 'Transfer-Encoding: chunked')}zz\r\n`);
@@ -97,7 +97,7 @@ describe('a body that no call has', () => {
     await connection.readToClose();
   });
 
-  test('and is small is ignored: the connection goes on', async () => {
+  test('that is small is ignored, and the connection stays open', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     const call = head(
@@ -118,7 +118,7 @@ describe('a body that no call has', () => {
 describe('one connection', () => {
   const GET = head('GET /admin/stats', WITH_TOKEN);
 
-  test('gets the answers of calls that it sends at once in their order', async () => {
+  test('gets the responses to pipelined calls in order', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(GET + head('GET /admin/nothing', WITH_TOKEN) + head('GET /admin/stats'));
@@ -129,7 +129,7 @@ describe('one connection', () => {
     expect(await connection.readResponse()).toMatchObject({ status: 200 });
   });
 
-  test('has one call handled at a time, and is closed with its answer when it sends very many', async () => {
+  test('has one call handled at a time, and is closed after the responses when it sends too many', async () => {
     const { gateway, replica } = await startAdmin();
     const leave = await keepBusy(gateway, replica);
     const connection = await open(gateway);
@@ -138,14 +138,14 @@ describe('one connection', () => {
     expect(await gateway.replicas()).toMatchObject([{ drained: true, inflight: 1 }]);
     expect(gateway.logLines.filter((line) => line.includes('"drain"'))).toHaveLength(1);
     await leave();
-    // Those that waited are answered too.
+    // The calls that waited get responses too.
     for (let call = 0; call < 9; call++) {
       expect(await connection.readResponse()).toMatchObject({ status: 200 });
     }
     expect(await connection.readToClose()).toHaveLength(0);
   });
 
-  test('that leaves while its calls wait ends them', async () => {
+  test('that disconnects while its calls wait ends them', async () => {
     const { gateway, replica } = await startAdmin();
     const leave = await keepBusy(gateway, replica);
     const connection = await open(gateway);
@@ -157,7 +157,7 @@ describe('one connection', () => {
     expect(gateway.logLines.filter((line) => line.includes('"drain"'))).toHaveLength(1);
   });
 
-  test('that said it would close gets its answer, whatever it sends afterwards', async () => {
+  test('that announced its close gets its response, whatever it sends afterwards', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(head('GET /admin/stats', WITH_TOKEN, 'Connection: close') + 'x'.repeat(100_000));
@@ -165,7 +165,7 @@ describe('one connection', () => {
     expect(await connection.readToClose()).toHaveLength(0);
   });
 
-  test('gets the answer of its call before it is told that the next one is malformed', async () => {
+  test('gets the response to its call before the error about a malformed next one', async () => {
     const { gateway } = await startAdmin();
     const connection = await open(gateway);
     connection.write(`${GET}nonsense\r\n\r\n`);
@@ -174,7 +174,7 @@ describe('one connection', () => {
     await connection.readToClose();
   });
 
-  test('that is never used is closed without a word, one whose head does not end is told', async () => {
+  test('that is never used is closed silently, and one with an incomplete head gets an error', async () => {
     const { gateway } = await startAdmin(SHORT);
     const [unused, slow] = [await open(gateway), await open(gateway)];
     slow.write('GET /admin/stats HTTP/1.1\r\nHost:');
@@ -185,8 +185,8 @@ describe('one connection', () => {
   });
 });
 
-describe('very many', () => {
-  test('connections are refused beyond a thousand, which is logged once', async () => {
+describe('too many', () => {
+  test('connections are refused beyond a thousand, and the refusal is logged once', async () => {
     const { gateway } = await startAdmin();
     const held = await Promise.all(Array.from({ length: 1_000 }, () => open(gateway)));
     const [first] = held;

@@ -1,31 +1,33 @@
-/** How long an end may go unnoticed. Whoever waits pays for the looking; the requests that end do not. */
-const LOOK_EVERY_MS = 50;
+/** How often conditions are checked. The callers that wait pay for the checks; requests that end do not. */
+const CHECK_EVERY_MS = 50;
 
-/** Waits at one time: each holds a connection, and the listener has a thousand. */
+/** The most waits at one time. Each holds a connection, and the listener accepts a thousand. */
 const MAX_WAITS = 500;
 
-/** The waits for one thing. */
-interface Watched {
+/** The waits for one condition. */
+interface Watch {
   readonly isOver: () => boolean;
   readonly wakeUps: Set<() => void>;
 }
 
-/** The calls that wait for drained replicas to become idle: each replica is looked at once, however many wait. */
-export class DrainWaits {
-  readonly #watched = new Map<object, Watched>();
+/**
+ * The calls that wait for drained replicas to become idle. Checks each replica once, however many calls wait for it.
+ */
+export class IdleWatcher {
+  readonly #watches = new Map<object, Watch>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Whether no further wait may begin. */
+  /** Whether no further wait may start. */
   get isFull(): boolean {
     return this.#count >= MAX_WAITS;
   }
 
   /**
-   * Resolves when `isOver` says so, when the time is up or when whoever waits has left. `isOver` is asked for all
-   * waits of a key together.
+   * Resolves when `isOver` returns true, when the time is up, or when the signal aborts. All waits with the same key
+   * share the first one's `isOver`.
    */
-  async wait(
+  async waitUntil(
     key: object,
     isOver: () => boolean,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
@@ -44,25 +46,25 @@ export class DrainWaits {
   }
 
   #add(key: object, isOver: () => boolean, wakeUp: () => void): void {
-    const watched = this.#watched.get(key) ?? { isOver, wakeUps: new Set() };
-    watched.wakeUps.add(wakeUp);
-    this.#watched.set(key, watched);
+    const watch = this.#watches.get(key) ?? { isOver, wakeUps: new Set() };
+    watch.wakeUps.add(wakeUp);
+    this.#watches.set(key, watch);
     this.#count += 1;
-    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#check(), CHECK_EVERY_MS);
   }
 
   #remove(key: object, wakeUp: () => void): void {
-    const wakeUps = this.#watched.get(key)?.wakeUps;
+    const wakeUps = this.#watches.get(key)?.wakeUps;
     wakeUps?.delete(wakeUp);
-    if (wakeUps?.size === 0) this.#watched.delete(key);
+    if (wakeUps?.size === 0) this.#watches.delete(key);
     this.#count -= 1;
     if (this.#count > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  #look(): void {
-    for (const { isOver, wakeUps } of this.#watched.values()) {
+  #check(): void {
+    for (const { isOver, wakeUps } of this.#watches.values()) {
       if (isOver()) for (const wakeUp of wakeUps) wakeUp();
     }
   }

@@ -1,28 +1,30 @@
 import { waitAtMost } from '#otel/clock.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import { inParallel } from '../replicas/control/in-parallel.ts';
-import type { Reachability } from '../replicas/reachability.ts';
-import { groupByModel, type ModelServer } from '../replicas/replicas-by-model.ts';
+import { inParallel } from '../../replicas/control/in-parallel.ts';
+import type { Reachability } from '../../replicas/reachability.ts';
+import { groupByModel, type ModelServer } from '../../replicas/replicas-by-model.ts';
 
-/** A replica as far as it matters who is left. */
+/** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {
   readonly drain: { readonly drained: boolean };
   readonly reachability: Reachability;
 }
 
-/** How many models a sentence names. */
+/** The most models that a message names. */
 const MAX_NAMED = 5;
 
-/** Replicas that are asked at the same time. */
+/** The most replicas that are probed at the same time. */
 const PARALLEL_PROBES = 32;
-/** How long all of it may take. */
-const ASKING_MS = 8_000;
+/** How long all probes together may take. */
+const PROBING_MS = 8_000;
 
-/** What to know of a drained replica whose models nobody else serves now; null if somebody does, or may. */
+/**
+ * The warning about a drained replica if it was the last one for a model; null if another one serves or may serve it.
+ */
 export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: readonly T[]): string | null {
-  const isThere = ({ drain, reachability }: T) =>
+  const mayServe = ({ drain, reachability }: T) =>
     !drain.drained && reachability !== 'unreachable' && reachability !== 'loading';
-  const left = othersByModel(replica, all).filter(([, others]) => !others.some(isThere));
+  const left = othersByModel(replica, all).filter(([, others]) => !others.some(mayServe));
   if (left.length === 0) return null;
   const names = toNames(left.map(([model]) => model));
   const areAllDrained = left.every(([, others]) => others.every(({ drain }) => drain.drained));
@@ -31,9 +33,9 @@ export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: rea
 }
 
 /**
- * Asks the other replicas of a replica's models whether they answer, until each model has one that does. Resolves with
- * a function that tells, at the moment when it is called, which models would have none without this replica, in words;
- * null if there is no such model. Who was drained in the meantime does not count.
+ * Probes the other replicas of a replica's models until each model has one that answers. Resolves with a function that
+ * returns, for the moment of its call, the names of the models that would have no replica without this one; null if
+ * there are none. Replicas that were drained meanwhile do not count.
  */
 export async function askForLastReplica<T extends ServingReplica>(
   replica: T,
@@ -41,24 +43,24 @@ export async function askForLastReplica<T extends ServingReplica>(
   ask: (other: T) => Promise<void>,
 ): Promise<() => string | null> {
   const sets = othersByModel(replica, all);
-  const asked = new Set<T>();
-  const answers = (other: T) =>
-    asked.has(other) && !other.drain.drained && other.reachability === 'reachable';
-  const modelsLeft = () => sets.filter(([, others]) => !others.some(answers)).map(([model]) => model);
+  const probed = new Set<T>();
+  const isAnswering = (other: T) =>
+    probed.has(other) && !other.drain.drained && other.reachability === 'reachable';
+  const modelsLeft = () => sets.filter(([, others]) => !others.some(isAnswering)).map(([model]) => model);
   const candidates = new Set(sets.flatMap(([, others]) => others));
-  const asking = inParallel(candidates, PARALLEL_PROBES, async (other) => {
+  const probing = inParallel(candidates, PARALLEL_PROBES, async (other) => {
     if (other.drain.drained || modelsLeft().length === 0) return;
     await ask(other);
-    asked.add(other);
+    probed.add(other);
   });
-  await waitAtMost(ASKING_MS, asking);
+  await waitAtMost(PROBING_MS, probing);
   return () => {
     const left = modelsLeft();
     return left.length === 0 ? null : toNames(left);
   };
 }
 
-/** The models that a replica serves, each with the others that do. */
+/** The models of a replica, each with the other replicas that serve it. */
 function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]): [string, readonly T[]][] {
   const { byModel, ofUnknown } = groupByModel(all);
   const sets: [string, readonly T[]][] = [

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseBeat, parseLedger, printBeat, printLedger } from '../../src/fleet/sheets.ts';
+import { parseHeartbeat, parseSnapshot, printHeartbeat, printSnapshot } from '../../src/fleet/wire-format.ts';
 import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
 
 const stamp = fc
@@ -16,7 +16,7 @@ const drain = fc.record({
   reason: fc.option(fc.string()),
   version: stamp,
 });
-const ledger = fc.record({
+const snapshot = fc.record({
   id: stamp,
   name,
   revision: count,
@@ -24,7 +24,7 @@ const ledger = fc.record({
   removed: fc.array(stamp, { maxLength: 5 }),
   drains: mapOf(name, drain),
 });
-const beat = fc.record({
+const heartbeat = fc.record({
   id: stamp,
   number: count,
   revision: count,
@@ -33,31 +33,31 @@ const beat = fc.record({
   inflight: mapOf(name, count),
 });
 
-describe('the sheets of a gateway', () => {
-  test('say the same to whoever reads them', () => {
+describe('the messages of a gateway', () => {
+  test('are the same after printing and parsing', () => {
     fc.assert(
-      fc.property(ledger, beat, (written, sent) => {
-        expect(parseLedger(printLedger(written))).toEqual(written);
-        expect(parseBeat(printBeat(sent))).toEqual(sent);
+      fc.property(snapshot, heartbeat, (written, sent) => {
+        expect(parseSnapshot(printSnapshot(written))).toEqual(written);
+        expect(parseHeartbeat(printHeartbeat(sent))).toEqual(sent);
       }),
     );
   });
 
-  test('may have members that a later version added', () => {
+  test('may have members that a later version adds', () => {
     fc.assert(
-      fc.property(ledger, beat, (written, sent) => {
+      fc.property(snapshot, heartbeat, (written, sent) => {
         const extend = (text: string) => JSON.stringify({ ...JSON.parse(text), added: { later: true } });
-        expect(parseLedger(extend(printLedger(written)))).toEqual(written);
-        expect(parseBeat(extend(printBeat(sent)))).toEqual(sent);
+        expect(parseSnapshot(extend(printSnapshot(written)))).toEqual(written);
+        expect(parseHeartbeat(extend(printHeartbeat(sent)))).toEqual(sent);
       }),
     );
   });
 
-  test('of a gateway that took something foreign for a gateway is read without it', () => {
+  test('lose members and removed ids that are not stamps', () => {
     const [id, other] = ['0mwqesp5m-cdf0375d04eb', '0mwqesp5m-cdf0375d04ec'];
     const members = `{"foo":"foo","__proto__":"x","constructor":"y","${other}":"gw"}`;
     const text = `{"id":"${id}","name":"a","revision":1,"members":${members},"removed":["bar",1],"drains":{}}`;
-    expect(parseLedger(text)).toMatchObject({ members: new Map([[other, 'gw']]), removed: [] });
+    expect(parseSnapshot(text)).toMatchObject({ members: new Map([[other, 'gw']]), removed: [] });
   });
 
   test.each([
@@ -70,7 +70,7 @@ describe('the sheets of a gateway', () => {
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{"x":-1}}',
-  ])('%s is none', (text) => {
-    expect([parseLedger(text), parseBeat(text)]).toEqual([null, null]);
+  ])('do not include %s', (text) => {
+    expect([parseSnapshot(text), parseHeartbeat(text)]).toEqual([null, null]);
   });
 });

@@ -4,46 +4,46 @@ import { createStateFile, type DamageLog, type Parsed } from '../replicas/contro
 
 const FILE_NAME = 'fleet.json';
 
-/** What a gateway remembers of its fleet from one process to the next. */
-export interface Memory {
-  /** The id of the last process; null: there was none. */
+/** What a gateway keeps about its fleet from one process to the next. */
+export interface StoredMembership {
+  /** The id of the last process; null if there was none. */
   readonly id: string | null;
-  /** Whether other gateways may know that process, and wait for it. */
+  /** Whether other gateways may know that process and wait for it. */
   readonly isKnown: boolean;
   /** The names of the other gateways, by id. */
   readonly members: ReadonlyMap<string, string>;
-  /** Ids that are gone for good. */
+  /** The ids of gateways that are gone for good. */
   readonly removed: readonly string[];
 }
 
-/** The memory on disk, in `state_dir/fleet.json`. */
-export interface FleetMemory {
-  /** What of it can be read, if it is damaged. Rejects on an unreadable file. */
-  read(): Promise<Memory>;
-  /** Resolves once it is on disk. */
-  write(memory: Memory): Promise<void>;
+/** The file `state_dir/fleet.json`. */
+export interface MembershipFile {
+  /** Of a damaged file, returns the readable part. Rejects if the file cannot be read. */
+  read(): Promise<StoredMembership>;
+  /** Resolves when it is on disk. */
+  write(membership: StoredMembership): Promise<void>;
 }
 
-const NOTHING: Memory = { id: null, isKnown: false, members: new Map(), removed: [] };
+const NOTHING: StoredMembership = { id: null, isKnown: false, members: new Map(), removed: [] };
 
 /**
- * Creates the access to the file; it is made when something is stored. Whom a gateway forgets with a damaged file it
- * hears of again before it serves; its own process of before is waited for by the others until somebody forgets it.
+ * Gives access to the file, which the first write creates. If the file is damaged, the gateway learns the lost members
+ * from the store before it serves. The others wait for its previous process until an operator forgets that one.
  */
-export function createFleetMemory(stateDir: string, log: DamageLog): FleetMemory {
-  const file = createStateFile<Memory>(join(stateDir, FILE_NAME), log);
+export function createMembershipFile(stateDir: string, log: DamageLog): MembershipFile {
+  const file = createStateFile<StoredMembership>(join(stateDir, FILE_NAME), log);
   return {
     async read() {
-      return (await file.read(parseMemory)).value ?? NOTHING;
+      return (await file.read(parseMembership)).value ?? NOTHING;
     },
-    write({ members, ...memory }) {
-      const stored = { version: 1, ...memory, members: Object.fromEntries(members) };
+    write({ members, ...rest }) {
+      const stored = { version: 1, ...rest, members: Object.fromEntries(members) };
       return file.write(`${JSON.stringify(stored)}\n`);
     },
   };
 }
 
-function parseMemory(text: string): Parsed<Memory> | null {
+function parseMembership(text: string): Parsed<StoredMembership> | null {
   let stored: unknown;
   try {
     stored = JSON.parse(text);

@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Body } from '../../src/admin/content.ts';
-import { sendAnswer } from '../../src/admin/send-answer.ts';
+import type { ResponseBody } from '../../src/admin/route.ts';
+import { sendResponse } from '../../src/admin/send-response.ts';
 
 const HEADERS = { 'Content-Type': 'text/plain' };
 
-/** A server whose every answer has this body; `sent` is what became of sending the first. */
-async function startServer(body: Body) {
+/** A server whose responses all have this body. `sent` settles with the first one. */
+async function startServer(body: ResponseBody) {
   const sent = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    sendAnswer(response, { status: 200, headers: HEADERS, body }).then(sent.resolve, sent.reject);
+    sendResponse(response, { status: 200, headers: HEADERS, body }).then(sent.resolve, sent.reject);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -39,7 +39,7 @@ test('pieces are sent as they come', async () => {
   await sent;
 });
 
-test('a caller that leaves ends the pieces, and is no error', async () => {
+test('a client that disconnects ends the pieces, and is not an error', async () => {
   const ended = Promise.withResolvers<void>();
   async function* pieces() {
     try {
@@ -57,7 +57,7 @@ test('a caller that leaves ends the pieces, and is no error', async () => {
   await sent;
 });
 
-test('pieces that fail break the response: it does not look whole', async () => {
+test('pieces that fail leave the response visibly incomplete', async () => {
   async function* pieces() {
     yield 'one';
     throw new Error('no more');
@@ -68,7 +68,7 @@ test('pieces that fail break the response: it does not look whole', async () => 
   await failed;
 });
 
-test('HEAD asks for no piece', async () => {
+test('HEAD reads no piece', async () => {
   let isAsked = false;
   async function* pieces() {
     isAsked = true;

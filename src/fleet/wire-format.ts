@@ -2,57 +2,60 @@ import type { DrainState } from '../replicas/control/drains.ts';
 import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 
 /*
- * The two sheets that each gateway of a fleet writes for the others to read. Their format is a contract between
- * gateways of different versions: members may be added; whoever cannot read a sheet knows of its writer that it is
- * there, and does not believe it.
+ * The two messages that each gateway of a fleet writes for the others: a snapshot and a heartbeat. Their format is a
+ * contract between gateways of different versions. Members may be added. A gateway that cannot read a message knows
+ * that its writer exists, but does not treat it as alive.
  */
 
-/** What a gateway remembers: written when it changes, and kept until its writer is gone for good. */
-export interface Ledger {
-  /** The gateway's id: a stamp, another one for each process. */
+/**
+ * What a gateway knows for longer. It writes the snapshot on every change; the store keeps it until the gateway is
+ * gone.
+ */
+export interface Snapshot {
+  /** The gateway's id: a stamp, new for each process. */
   readonly id: string;
-  /** What people call it. Two gateways may have the same name. */
+  /** The configured name. Two gateways may have the same one. */
   readonly name: string;
-  /** Grows with every change of this ledger. */
+  /** Grows with every change of this snapshot. */
   readonly revision: number;
   /** The names of the other gateways it knows, by id. */
   readonly members: ReadonlyMap<string, string>;
   /** Ids of gateways that are gone for good: stopped, replaced, or forgotten. Sorted. */
   readonly removed: readonly string[];
-  /** The last drain state it knows of each name of a replica, in force with it or not yet. */
+  /** The latest known drain state by replica name, whether the gateway has applied it or not. */
   readonly drains: ReadonlyMap<string, DrainState>;
 }
 
-/** How a gateway stands at one moment. It expires. */
-export interface Beat {
+/** The state of a gateway at one moment. It expires. */
+export interface Heartbeat {
   readonly id: string;
-  /** Grows with every beat of this process, from 1. */
+  /** Starts at 1 and grows with every heartbeat of this process. */
   readonly number: number;
-  /** The revision of its ledger at that moment. */
+  /** The revision of the gateway's snapshot at that moment. */
   readonly revision: number;
-  /** The number of the last beat it had read of each other gateway. */
+  /** Acknowledgements: the number of the last heartbeat that it read from each other gateway. */
   readonly heard: ReadonlyMap<string, number>;
-  /** The drains in force, by the replica's name: the version of each. Nothing begins there while this is believed. */
+  /** The applied drains: the version by replica name. No request starts there while this heartbeat is valid. */
   readonly drained: ReadonlyMap<string, string>;
-  /** Its requests in flight by the replica's name, counted after those drains were in force; zeros are left out. */
+  /** Requests in flight by replica name, counted after those drains were applied. Zeros are left out. */
   readonly inflight: ReadonlyMap<string, number>;
 }
 
-/** Writes a ledger as JSON. */
-export function printLedger(ledger: Ledger): string {
-  const drains = [...ledger.drains].map(([name, { drained, version, since, reason }]) => [
+/** Prints a snapshot as JSON. */
+export function printSnapshot(snapshot: Snapshot): string {
+  const drains = [...snapshot.drains].map(([name, { drained, version, since, reason }]) => [
     name,
     [version, drained ? 1 : 0, since, reason],
   ]);
   return JSON.stringify({
-    ...ledger,
-    members: Object.fromEntries(ledger.members),
+    ...snapshot,
+    members: Object.fromEntries(snapshot.members),
     drains: Object.fromEntries(drains),
   });
 }
 
-/** Reads what `printLedger` wrote; null if it is something else. */
-export function parseLedger(text: string): Ledger | null {
+/** Parses a snapshot; null if the text is not one. */
+export function parseSnapshot(text: string): Snapshot | null {
   const value = parseObject(text);
   if (value === null) return null;
   const { id, name, revision } = value;
@@ -60,24 +63,24 @@ export function parseLedger(text: string): Ledger | null {
   const drains = toMap(value.drains, toDrain);
   if (!isLogicalTimestamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
   if (named === null || drains === null || !Array.isArray(value.removed)) return null;
-  // Earlier versions took whatever stood beside the gateways for one of them, and passed it on.
+  // Earlier versions took foreign fields for gateways and passed them on.
   const members = new Map([...named].filter(([member]) => isLogicalTimestamp(member)));
   const removed = value.removed.filter(isLogicalTimestamp);
   return { id, name, revision, members, removed, drains };
 }
 
-/** Writes a beat as JSON. */
-export function printBeat(beat: Beat): string {
+/** Prints a heartbeat as JSON. */
+export function printHeartbeat(heartbeat: Heartbeat): string {
   return JSON.stringify({
-    ...beat,
-    heard: Object.fromEntries(beat.heard),
-    drained: Object.fromEntries(beat.drained),
-    inflight: Object.fromEntries(beat.inflight),
+    ...heartbeat,
+    heard: Object.fromEntries(heartbeat.heard),
+    drained: Object.fromEntries(heartbeat.drained),
+    inflight: Object.fromEntries(heartbeat.inflight),
   });
 }
 
-/** Reads what `printBeat` wrote; null if it is something else. */
-export function parseBeat(text: string): Beat | null {
+/** Parses a heartbeat; null if the text is not one. */
+export function parseHeartbeat(text: string): Heartbeat | null {
   const value = parseObject(text);
   if (value === null) return null;
   const { id, number, revision } = value;
@@ -98,7 +101,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** Null if one of its values is not of the kind. */
+/** Null if `toKind` returns null for any value. */
 function toMap<T>(value: unknown, toKind: (value: unknown) => T | null): ReadonlyMap<string, T> | null {
   if (!isObject(value)) return null;
   const map = new Map<string, T>();

@@ -1,0 +1,117 @@
+import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { RecentRecords } from '#otel/queue/recent-records.ts';
+import type { AdminAction } from '#otel/span/admin-spans.ts';
+import type { DrainChange, Drains } from '../replicas/control/drains.ts';
+import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
+import type { Figures } from './dashboard/live-figures.ts';
+import type { IdleWatcher } from './drains/idle-watcher.ts';
+
+/** What the routes work with. */
+export interface AdminCollaborators {
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  readonly idleWatcher: IdleWatcher;
+  /** Null if this gateway shares its drains with no other. */
+  readonly fleet: FleetControl | null;
+  readonly gatewayName: string;
+  readonly stats: () => ExportStats;
+  /** Resolves when `stats`, `recentRecords` and the figures include every request that has ended so far. */
+  readonly settleRecords: () => Promise<void>;
+  readonly recentRecords: RecentRecords;
+  readonly dashboard: DashboardCollaborators;
+  /** All current metrics in the Prometheus text format, in pieces. */
+  readonly metricsText: () => AsyncIterable<string>;
+  /** Asks a replica for its models if they are not configured. Call it before the replica is used again. */
+  readonly refresh: (replica: RegisteredReplica) => Promise<void>;
+  /** Probes a replica and notes whether it answers. Does not probe a drained one. */
+  readonly ask: (replica: RegisteredReplica) => Promise<void>;
+  /** Reads the configuration again. Logs the action and reports it to `onAction`. */
+  readonly reload: () => Promise<ReloadOutcome>;
+  /** Called for each action when it is applied, whether it could be stored or not. */
+  readonly onAction: (action: AdminAction) => void;
+  readonly log: AdminLog;
+}
+
+/** What only the dashboard needs. */
+export interface DashboardCollaborators {
+  readonly figures: () => Figures;
+  /** When the gateway started: RFC 3339. */
+  readonly startedAt: string;
+  /** The most records that may wait for the collector. */
+  readonly queueSize: number;
+  /** A URL with `{trace_id}` in it, or null. */
+  readonly traceUrlTemplate: string | null;
+}
+
+/** Where admin actions are logged. A pino logger fits. */
+export interface AdminLog {
+  info(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** What a reload of the configuration changed, or why it changed nothing. */
+export type ReloadOutcome =
+  | {
+      readonly kind: 'reloaded';
+      /** Keys of the file whose new values apply. */
+      readonly changed: readonly string[];
+      /** Keys of the file whose new values need a restart. */
+      readonly needsRestart: readonly string[];
+      readonly replicas: ReplicaChanges;
+    }
+  /** Nothing has changed. Each problem is one line without secrets. */
+  | { readonly kind: 'refused'; readonly problems: readonly string[] };
+
+/** The fleet of gateways that share drains, as the admin API uses it. */
+export interface FleetControl {
+  /**
+   * Drains or undrains a replica. A drain applies here at once; an undrain applies when no gateway can still rely on
+   * the drain. `stored` resolves when the state is applied and on disk.
+   */
+  set(
+    replica: string,
+    drained: boolean,
+    details: { readonly reason: string | null; readonly at: string },
+  ): FleetDrainChange;
+  /** The drain status of a replica in the whole fleet. `ownInflight` is what this gateway has in flight on it. */
+  drainStatusOf(
+    replica: string,
+    ownInflight: number,
+  ): {
+    readonly safeToStop: boolean | null;
+    readonly inflight: number;
+    readonly unconfirmed: readonly string[];
+  };
+  gateways(): readonly FleetGateway[];
+  /** Forgets the vanished gateways of a name. Returns why not if there are none. */
+  forget(name: string): 'gateway_not_found' | 'gateway_alive' | 'fleet_unreachable' | null;
+}
+
+/** A drain or an undrain in a fleet, and how it propagates. */
+export interface FleetDrainChange extends DrainChange {
+  /** Resolves when it can be answered: it is applied here or overtaken, and the other gateways had time to read it. */
+  readonly settled: Promise<void>;
+  /** How far it has propagated so far. */
+  propagation(): DrainPropagation;
+}
+
+/** How far a drain or an undrain has propagated through the fleet. */
+export interface DrainPropagation {
+  /** `local`: this gateway could not tell the others since the call. */
+  readonly scope: 'fleet' | 'local';
+  /** Whether a later, opposite call won, perhaps on another gateway. */
+  readonly overtaken: boolean;
+  /** The names of the gateways that have not confirmed the current state. */
+  readonly unconfirmed: readonly string[];
+}
+
+/** A member of the fleet. */
+export interface FleetGateway {
+  readonly name: string;
+  /** The id of its process; null for a gateway without a fleet. */
+  readonly id: string | null;
+  readonly isSelf: boolean;
+  readonly isAlive: boolean;
+  /** Null if it is not alive. */
+  readonly inflight: number | null;
+}

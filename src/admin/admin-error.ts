@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { toErrorJson } from '../http/error-body.ts';
+
+/** Every error of the admin API, with its status and message. */
+export const ADMIN_ERRORS = {
+  invalid_request: { status: 400, message: 'A query parameter has an invalid value.' },
+  bad_request: { status: 400, message: 'The request is not valid HTTP.' },
+  unauthorized: { status: 401, message: 'The bearer token is missing or wrong.' },
+  admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
+  not_found: { status: 404, message: 'No such path or method on the admin API.' },
+  replica_not_found: { status: 404, message: 'No replica has this name.' },
+  gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  gateway_alive: { status: 409, message: 'The gateway is running: stop it first.' },
+  last_replica: {
+    status: 409,
+    message: 'Nothing was drained: some models would be left without a replica that answers.',
+  },
+  request_too_large: {
+    status: 413,
+    message: 'No call needs a body, and this one is too large to be ignored.',
+  },
+  headers_too_large: { status: 431, message: 'The request headers are too large.' },
+  too_many_waits: {
+    status: 503,
+    message:
+      'Too many calls are waiting for a drain: nothing was done. Call without `wait` and poll instead.',
+  },
+  fleet_unreachable: {
+    status: 503,
+    message:
+      'The shared state has not been readable for long enough to tell which gateways have vanished: try again in a few seconds.',
+  },
+  invalid_config: { status: 422, message: 'The configuration was rejected: nothing has changed.' },
+  internal_error: { status: 500, message: 'The admin API failed; see the log.' },
+} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
+
+/** The stable code of an error. */
+export type AdminErrorCode = keyof typeof ADMIN_ERRORS;
+
+/** The body of an error. Its code is one of the table's; each route lists the codes that it may return. */
+export const errorSchema = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.enum(['invalid_request_error', 'server_error']),
+      param: z.string().nullable().describe('For `invalid_request`: the invalid parameter.'),
+      code: z.string().describe('Stable: programs may rely on it.'),
+    }),
+  })
+  .meta({ id: 'Error' });
+
+/** An error that a call is answered with. `message` replaces the one in the table. It must never repeat the call. */
+export class AdminError {
+  readonly code: AdminErrorCode;
+  readonly #details: { readonly param?: string; readonly message?: string };
+
+  constructor(code: AdminErrorCode, details: { readonly param?: string; readonly message?: string } = {}) {
+    this.code = code;
+    this.#details = details;
+  }
+
+  get status(): number {
+    return ADMIN_ERRORS[this.code].status;
+  }
+
+  /** The error as JSON, in the same shape as on the client-facing listener. */
+  toJson(): string {
+    return toErrorJson({ code: this.code, ...ADMIN_ERRORS[this.code], ...this.#details });
+  }
+}

@@ -1,0 +1,85 @@
+import type { RegisteredReplica } from '../../replicas/control/registry.ts';
+import type { AdminCollaborators, DrainPropagation, FleetDrainChange } from '../admin-collaborators.ts';
+
+/** The result of a drain or an undrain. */
+export interface DrainResult {
+  readonly wasDrained: boolean;
+  /** Whether it is on disk. If not, a restart forgets it. */
+  readonly isStored: boolean;
+  /** How far it has propagated so far; null without a fleet. */
+  readonly propagation: () => DrainPropagation | null;
+  /** What the caller should know about this gateway although the call succeeded; null entries are left out. */
+  readonly warnings: readonly (string | null)[];
+}
+
+/**
+ * Drains or undrains. Resolves when the state is applied and on disk, every worker has confirmed it, and the fleet had
+ * time to read it. If a later step fails, the result has a warning; the drain or undrain stays applied.
+ */
+export async function changeDrain(
+  replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
+  action: 'drain' | 'undrain',
+  reason: string | null | undefined,
+  { drains, fleet, onAction, log }: AdminCollaborators,
+): Promise<DrainResult> {
+  const startEpochMs = Date.now();
+  const { name } = replica;
+  const details = { reason: reason ?? null, at: new Date(startEpochMs).toISOString() };
+  const { before, after, stored, settled, propagation } = set(name, action === 'drain', details, {
+    drains,
+    fleet,
+  });
+  const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
+  log.info({ ...done, was_drained: before.drained }, action);
+  const storing = stored.then(
+    () => true,
+    (error) => {
+      log.error({ err: error, replica: name }, 'drain state not stored');
+      return false;
+    },
+  );
+  // When every worker has answered, a request whose replica was chosen before the drain has been sent.
+  const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);
+  onAction({ ...done, wasDrained: before.drained, startEpochMs });
+  if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
+  return {
+    wasDrained: before.drained,
+    isStored,
+    propagation,
+    warnings: [
+      isStored ? null : 'The state is applied but could not be stored: a restart forgets it.',
+      warnOfWorkers(silentWorkers),
+    ],
+  };
+}
+
+function warnOfWorkers(silent: readonly number[]): string | null {
+  if (silent.length === 0) return null;
+  const subject = silent.length === 1 ? 'Worker %s has' : 'Workers %s have';
+  return `${subject.replace('%s', silent.join(', '))} not confirmed it yet and may still send a request.`;
+}
+
+function set(
+  name: string,
+  drained: boolean,
+  details: { readonly reason: string | null; readonly at: string },
+  { drains, fleet }: Pick<AdminCollaborators, 'drains' | 'fleet'>,
+): Omit<FleetDrainChange, 'propagation'> & Pick<DrainResult, 'propagation'> {
+  if (fleet !== null) return fleet.set(name, drained, details);
+  return { ...drains.set(name, drained, details), settled: Promise.resolve(), propagation: () => null };
+}
+
+/** What the caller should know about the propagation of a drain or an undrain; null if nothing. */
+export function warnOfPropagation(
+  action: 'drain' | 'undrain',
+  { scope, overtaken, unconfirmed }: DrainPropagation,
+): string | null {
+  if (overtaken) {
+    return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
+  }
+  if (scope === 'local') {
+    return 'The shared state cannot be reached: the other gateways receive it when the connection is back.';
+  }
+  if (action === 'undrain' || unconfirmed.length === 0) return null;
+  return `Not confirmed yet by ${unconfirmed.join(', ')}, which may still send requests.`;
+}

@@ -1,0 +1,178 @@
+import { z } from 'zod';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { Drains } from '../replicas/control/drains.ts';
+import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import { REACHABILITIES } from '../replicas/reachability.ts';
+import type { FleetControl } from './admin-collaborators.ts';
+
+const count = () => z.int().min(0);
+
+/** A replica in the admin API. */
+export const replicaSchema = z
+  .object({
+    name: z.string(),
+    url: z.string().describe('Without credentials.'),
+    host: z.string(),
+    gpu_model: z.string().nullable(),
+    gpu_count: count().nullable(),
+    drained: z.boolean(),
+    inflight: count().describe('Requests in flight on the replica. In a fleet: the sum over all gateways.'),
+    max_inflight: count()
+      .nullable()
+      .describe('The most requests in flight on the replica; null if there is no limit.'),
+    health: z
+      .enum(['ok', 'failing'])
+      .nullable()
+      .describe(
+        'A failing replica is tried last. Null while the replica is drained, and if health checks are off.',
+      ),
+    health_since: z.iso.datetime().nullable().describe('When `health` last changed; null if it never did.'),
+    reachability: z
+      .enum(REACHABILITIES)
+      .describe(
+        'Whether the replica answers, according to the last request or probe. `loading`: it reports that it is loading ' +
+          'its model. `unknown` while it is drained, and before the first request or probe.',
+      ),
+    models: z
+      .array(z.string())
+      .readonly()
+      .nullable()
+      .describe('Null while the list is not known. `["*"]` if the replica serves any name.'),
+    engine: z.string(),
+    since: z.iso
+      .datetime()
+      .nullable()
+      .describe('When it was last drained or undrained; null if it never was.'),
+    reason: z.string().nullable().describe('The reason that the caller gave for the drain or undrain.'),
+    safe_to_stop: z
+      .boolean()
+      .nullable()
+      .describe('True if the replica is drained and has nothing in flight; null while that cannot be known.'),
+    unconfirmed: z
+      .array(z.string())
+      .readonly()
+      .optional()
+      .describe('In a fleet: the gateways that have not confirmed the drain.'),
+    removing: z
+      .boolean()
+      .describe(
+        'Whether the replica is no longer configured. It is removed when its requests in flight have ended.',
+      ),
+  })
+  .meta({ id: 'Replica' });
+
+/** A replica that is not configured now, whose drain state is kept by its name. */
+export const absentReplicaSchema = z
+  .object({
+    name: z.string(),
+    drained: z.boolean(),
+    inflight: count().describe(
+      'Requests in flight on this gateway that the replica still had when it was removed.',
+    ),
+    since: z.iso.datetime().nullable(),
+    reason: z.string().nullable(),
+    safe_to_stop: z.null(),
+    absent: z.literal(true),
+  })
+  .meta({ id: 'AbsentReplica' });
+
+/** A replica in the shape of `replicaSchema`. */
+export type ReplicaJson = z.output<typeof replicaSchema>;
+
+/** Converts a replica to JSON. `fleet` is null if this gateway shares its drains with no other. */
+export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaJson {
+  const { config, drain, health } = replica;
+  const { inflight, isSafeToStop, unconfirmed } = toDrainStatus(replica, fleet);
+  return {
+    name: config.name,
+    url: config.url,
+    host: config.host,
+    gpu_model: config.gpuModel,
+    gpu_count: config.gpuCount,
+    drained: drain.drained,
+    inflight,
+    max_inflight: config.maxInflight,
+    health: health?.state ?? null,
+    health_since: health?.since ?? null,
+    reachability: replica.reachability,
+    models: replica.models?.map((model) => toShownName(model)) ?? null,
+    engine: replica.engine,
+    since: drain.since,
+    reason: drain.reason,
+    safe_to_stop: isSafeToStop,
+    ...(unconfirmed === null ? {} : { unconfirmed }),
+    removing: replica.isRemoving,
+  };
+}
+
+/** The drain status of a replica: in the whole fleet, if there is one. */
+interface ReplicaDrainStatus {
+  readonly inflight: number;
+  readonly isSafeToStop: boolean | null;
+  /** The gateways that have not confirmed its drain; null without a fleet. */
+  readonly unconfirmed: readonly string[] | null;
+}
+
+/** Returns the current drain status of a replica. */
+export function toDrainStatus(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaDrainStatus {
+  const { name, inflight, isSafeToStop } = replica;
+  if (fleet === null) return { inflight, isSafeToStop, unconfirmed: null };
+  // Other gateways may still serve a replica that was removed here, and no drain state tells whether they do.
+  if (replica.isRemoving) {
+    return { inflight, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
+  }
+  const { safeToStop, ...rest } = fleet.drainStatusOf(name, inflight);
+  return { ...rest, isSafeToStop: safeToStop };
+}
+
+/**
+ * Converts the drain state of a name without a replica to JSON. `inflight` is what this gateway still has in flight.
+ */
+export function toAbsentReplicaJson(
+  name: string,
+  inflight: number,
+  drains: Drains,
+): z.output<typeof absentReplicaSchema> {
+  const { drained, since, reason } = drains.stateOf(name);
+  return { name, drained, inflight, since, reason, safe_to_stop: null, absent: true };
+}
+
+/** How many requests wait for a replica on this gateway. */
+export const waitingSchema = count().describe(
+  'Requests that wait because all replicas of their model have reached max_inflight.',
+);
+
+/** The export counters in the admin API. `ExportStats` explains them. */
+export const statsSchema = z
+  .object({
+    exported: count().describe('Records that the collector (or the file) has accepted.'),
+    dropped: count().describe('Records that were dropped because the queue was full.'),
+    queued: count().describe('Records that wait in the queue.'),
+    failed_calls: count().describe('Export calls that failed. Each attempt counts.'),
+    recorded: count().describe('Records of requests that have ended.'),
+    rejected: count().describe('Records that the collector rejected permanently.'),
+    restored: count().describe('Records of an earlier run that were read from disk into the queue.'),
+    spooled: count().describe('Records written to disk at shutdown for the next start.'),
+    unreadable: count().describe(
+      'Lines of the spool file that could not be read as records. They are not part of the sum.',
+    ),
+    lost: count().describe('Records of requests that had not ended when their worker died.'),
+  })
+  .meta({ id: 'Stats' });
+
+/** Converts the export counters to the shape of `statsSchema`. */
+export function toStatsJson(stats: ExportStats): z.output<typeof statsSchema> {
+  return {
+    exported: stats.exported,
+    dropped: stats.dropped,
+    queued: stats.queued,
+    failed_calls: stats.failedCalls,
+    recorded: stats.recorded,
+    rejected: stats.rejected,
+    restored: stats.restored,
+    spooled: stats.spooled,
+    unreadable: stats.unreadable,
+    lost: stats.lost,
+  };
+}
