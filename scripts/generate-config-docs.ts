@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toConfigJsonSchema } from '../src/config/json-schema.ts';
-import { RELOADED_KEYS } from '../src/config/reload.ts';
+import { RELOADED_KEYS } from '../src/config/reload-plan.ts';
 
 /**
  * Generates docs/configuration.md and docs/config.schema.json from the schema in src/config/schema.ts:

@@ -18,7 +18,7 @@ import { FleetLog } from './fleet/fleet-log.ts';
 import { createFleetMemory } from './fleet/fleet-memory.ts';
 import { createFleetStore } from './fleet/store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
-import { type ConfigSource, createReload } from './reload.ts';
+import { type ConfigSource, createReload } from './reload-config.ts';
 import { createDrainFile } from './replicas/control/drain-file.ts';
 import { Drains } from './replicas/control/drains.ts';
 import { HealthProbes } from './replicas/control/health-probes.ts';

@@ -49,7 +49,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-const { toLoggableError } = await import('./commands/loggable-error.ts');
+const { toLoggableError } = await import('./commands/log/loggable-error.ts');
 
 /** What is to be done before the process ends by an error that nobody caught. */
 let lastWork = async (): Promise<unknown> => undefined;

@@ -1,6 +1,6 @@
 import type { CacheShares, CacheSummary } from '../replay-trace/prefix-hits.ts';
 import type { BlockSizes } from '../replay-trace/trace-lines.ts';
-import { toTable } from './table.ts';
+import { toTable } from './terminal/table.ts';
 
 const HEAD = ['REPLICA', 'REQUESTS', 'INPUT TOKENS', 'CACHED', 'POSSIBLE AS ROUTED', 'POSSIBLE SHARED'];
 

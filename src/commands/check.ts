@@ -1,7 +1,7 @@
 import { printConfigFile } from '../config/load.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { configOption, parseOptions } from './options.ts';
-import { findConfigPath, readConfigFile } from './read-config.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { findConfigPath, readConfigFile } from './command-line/config-file.ts';
+import { configOption, parseOptions } from './command-line/options.ts';
 
 /** `gateway check -config FILE`: validates a configuration and prints it in effect, secrets masked. */
 export async function check({ args, env, stdout }: Invocation): Promise<number> {

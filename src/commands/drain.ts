@@ -1,5 +1,4 @@
-import { type AdminClient, memberOf, openAdmin, toOneLine } from './admin-client.ts';
-import type { Invocation } from './command.ts';
+import { type AdminClient, memberOf, openAdmin, toOneLine } from './admin/client.ts';
 import {
   callDrain,
   drainOptions,
@@ -8,9 +7,10 @@ import {
   tellWarnings,
   toPatience,
   toTimeoutMs,
-} from './drain-call.ts';
-import { createLiveLine } from './live-line.ts';
-import { parseOptions } from './options.ts';
+} from './admin/drain-call.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createLiveLine } from './terminal/progress-line.ts';
 import { type Standing, toStanding, type WatchEnd, watchDrain } from './watch-drain.ts';
 
 const DRAIN_OPTIONS = { ...drainOptions, 'unless-last': { type: 'boolean' } } as const;

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { RecordFilter } from '../replay-trace/read-requests.ts';
 import { type BlockSizes, isCoarseEnough } from '../replay-trace/trace-lines.ts';
-import { UsageError } from './command.ts';
-import { toUsageError } from './usage-error.ts';
+import { UsageError } from './command-line/command.ts';
+import { toUsageError } from './command-line/usage-error.ts';
 
 /** What `gateway export-trace --help` prints. */
 export const USAGE = `Usage: gateway export-trace [options] RECORDS.jsonl [...]

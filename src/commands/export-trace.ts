@@ -5,9 +5,9 @@ import { PrefixHits } from '../replay-trace/prefix-hits.ts';
 import { type ReadCounts, type RecordFilter, readRequests } from '../replay-trace/read-requests.ts';
 import { createTraceLines } from '../replay-trace/trace-lines.ts';
 import { StartError } from '../start-error.ts';
-import { toOneLine } from './admin-client.ts';
+import { toOneLine } from './admin/client.ts';
 import { toCacheText } from './cache-table.ts';
-import type { Invocation } from './command.ts';
+import type { Invocation } from './command-line/command.ts';
 import { type ExportOptions, parseExportOptions, USAGE } from './export-trace-options.ts';
 
 /** A request may last as long as so many others take to come and go; each is held in some 100 to 1,200 bytes. */

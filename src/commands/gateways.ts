@@ -1,8 +1,8 @@
-import { type AdminClient, adminOptions, memberOf, openAdmin } from './admin-client.ts';
-import type { Invocation } from './command.ts';
-import { parseOptions } from './options.ts';
-import { toCell } from './replica-cells.ts';
-import { toTable } from './table.ts';
+import { type AdminClient, adminOptions, memberOf, openAdmin } from './admin/client.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { toCell } from './terminal/replica-cells.ts';
+import { toTable } from './terminal/table.ts';
 
 /** `gateway gateways`: the gateways that a drain waits for, as a table or JSON. */
 export async function gateways({ args, env, stdout }: Invocation): Promise<number> {

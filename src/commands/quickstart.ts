@@ -7,13 +7,13 @@ import { parseConfig } from '../config/load.ts';
 import { createGateway } from '../gateway.ts';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { StartError } from '../start-error.ts';
-import { readAdminToken } from './admin-token.ts';
-import type { Invocation } from './command.ts';
-import { createLogger } from './logger.ts';
-import { parseOptions } from './options.ts';
+import { readAdminToken } from './admin/token.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createLogger } from './log/logger.ts';
 import { toConfigText } from './quickstart-config.ts';
 import { toUrl, toWelcome } from './quickstart-welcome.ts';
-import { toRecordLine } from './record-line.ts';
+import { toRecordLine } from './terminal/record-line.ts';
 
 const USAGE = `Usage: gateway quickstart [options]
 

@@ -1,8 +1,8 @@
-import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
-import type { Invocation } from './command.ts';
-import { parseOptions } from './options.ts';
-import { toCell, toNameAndState } from './replica-cells.ts';
-import { toTable } from './table.ts';
+import { adminOptions, memberOf, openAdmin } from './admin/client.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { toCell, toNameAndState } from './terminal/replica-cells.ts';
+import { toTable } from './terminal/table.ts';
 
 /** `gateway replicas`: the replicas of a running gateway, as a table or JSON. */
 export async function replicas({ args, env, stdout }: Invocation): Promise<number> {

@@ -1,8 +1,8 @@
 import { ConfigError } from '../config/config-error.ts';
 import { StartError } from '../start-error.ts';
-import { type Command, type Invocation, UsageError } from './command.ts';
+import { type Command, type Invocation, UsageError } from './command-line/command.ts';
+import { normalizeArgs } from './command-line/options.ts';
 import { readVersion, USAGE } from './help.ts';
-import { normalizeArgs } from './options.ts';
 
 /** Loaded when called for, so that `--version` does not wait for what serving needs. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {

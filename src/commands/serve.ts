@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { toConfig } from '../config/config.ts';
 import { printListenAddress } from '../config/values.ts';
 import type { Gateway } from '../gateway.ts';
-import { readAdminToken } from './admin-token.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { createLogger } from './logger.ts';
-import { configOption, parseOptions } from './options.ts';
-import { findConfigPath, readConfigFile } from './read-config.ts';
+import { readAdminToken } from './admin/token.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { findConfigPath, readConfigFile } from './command-line/config-file.ts';
+import { configOption, parseOptions } from './command-line/options.ts';
+import { createLogger } from './log/logger.ts';
 
 /**
  * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exit code 0 when nothing was cut and every record

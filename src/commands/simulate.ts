@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
 import { StartError } from '../start-error.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { parseOptions } from './options.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
 
 const USAGE = `Usage: gateway simulate [options]
 

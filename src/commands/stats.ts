@@ -1,7 +1,7 @@
-import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
-import type { Invocation } from './command.ts';
-import { parseOptions } from './options.ts';
-import { toTable } from './table.ts';
+import { adminOptions, memberOf, openAdmin } from './admin/client.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { toTable } from './terminal/table.ts';
 
 /** `gateway stats`: the export counters of a running gateway, as a table or JSON. */
 export async function stats({ args, env, stdout }: Invocation): Promise<number> {

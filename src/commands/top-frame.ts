@@ -1,6 +1,6 @@
-import { memberOf, toOneLine } from './admin-client.ts';
-import { toAge, toNameAndState } from './replica-cells.ts';
-import { toTable } from './table.ts';
+import { memberOf, toOneLine } from './admin/client.ts';
+import { toAge, toNameAndState } from './terminal/replica-cells.ts';
+import { toTable } from './terminal/table.ts';
 
 /** One picture of `gateway top`: the lines of an overview of the admin API. */
 export function toTopFrame(overview: unknown, gateway: string): string {

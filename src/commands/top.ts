@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../config/values.ts';
-import { type AdminClient, adminOptions, openAdmin, UnreachableError } from './admin-client.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { parseOptions } from './options.ts';
-import { takeScreen, untilQuit } from './screen.ts';
+import { type AdminClient, adminOptions, openAdmin, UnreachableError } from './admin/client.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { takeScreen, untilQuit } from './terminal/full-screen.ts';
 import { toTopFrame } from './top-frame.ts';
 
 const OPTIONS = { ...adminOptions, once: { type: 'boolean' }, interval: { type: 'string' } } as const;

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminClient, memberOf, openAdmin, RefusedError, UnreachableError } from './admin-client.ts';
-import type { Invocation } from './command.ts';
+import { type AdminClient, memberOf, openAdmin, RefusedError, UnreachableError } from './admin/client.ts';
 import {
   callDrain,
   drainOptions,
@@ -9,9 +8,10 @@ import {
   tellWarnings,
   toPatience,
   toTimeoutMs,
-} from './drain-call.ts';
-import { createLiveLine } from './live-line.ts';
-import { parseOptions } from './options.ts';
+} from './admin/drain-call.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createLiveLine } from './terminal/progress-line.ts';
 
 const DEFAULT_TIMEOUT = '2m';
 const LOOK_EVERY_MS = 500;

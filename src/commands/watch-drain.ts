@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminClient, memberOf, UnreachableError } from './admin-client.ts';
+import { type AdminClient, memberOf, UnreachableError } from './admin/client.ts';
 
 /** How a replica stands, as the admin API told last. */
 export interface Standing {

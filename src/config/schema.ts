@@ -12,7 +12,7 @@ import {
   traceUrlTemplate,
   wholeNumber,
   wholeNumberOrAuto,
-} from './scalars.ts';
+} from './codecs.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { ByteSource } from '../../src/commands/command.ts';
+import type { ByteSource } from '../../src/commands/command-line/command.ts';
 import { run } from '../../src/commands/run.ts';
 import { EventLog } from '../support/event-log.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { type Invocation, UsageError } from '../../src/commands/command.ts';
+import { type Invocation, UsageError } from '../../src/commands/command-line/command.ts';
 import { simulate } from '../../src/commands/simulate.ts';
 import { StartError } from '../../src/start-error.ts';
 

@@ -2,8 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { RecordLedger } from '#otel/queue/record-ledger.ts';
 import { WorkerOutlet } from '#otel/queue/worker-outlet.ts';
 import { createServing, LAST_WORDS_MS, type Serving, type ServingLog } from '../serving.ts';
-import { BEAT_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
+import { BEAT_EVERY_MS } from './watchdog.ts';
 
 /*
  * The entry of a worker's thread: a data plane that takes its orders from the main thread. Whatever is thrown here

@@ -13,9 +13,9 @@ import {
   type ServingSettings,
 } from '../serving.ts';
 import { findFreePort } from './free-port.ts';
-import { HangWatch, LOOK_EVERY_MS } from './hang-watch.ts';
 import type { LogLevel, Order } from './messages.ts';
 import { LONG_LIFE_MS, restartDelayMs } from './restart-delay.ts';
+import { HangWatch, LOOK_EVERY_MS } from './watchdog.ts';
 import { WorkerThread } from './worker-thread.ts';
 
 /** How long a worker that is asked for nothing but an answer has for it. */

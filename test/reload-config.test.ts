@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { parseConfigFile } from '../src/config/load.ts';
-import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload.ts';
+import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
 const NOTHING = { added: [], changed: [], removed: [] };

@@ -1,4 +1,4 @@
-import { toOneLine } from './admin-client.ts';
+import { toOneLine } from '../admin/client.ts';
 
 /**
  * Columns as wide as their widest cell, two spaces apart; numbers to the right, and those texts that stand for numbers:

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { restartDelayMs } from '../../src/serving/workers/restart-delay.ts';
+import { restartDelayMs } from '../../../src/serving/workers/restart-delay.ts';
 
 test('a worker that ends after a long life, or the first time, is replaced at once', () => {
   expect([0, 1].map(restartDelayMs)).toEqual([0, 0]);

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../../config/config.ts';
 import { toLoggableError } from './loggable-error.ts';
 
 /** A logger of JSON lines: level as a word, RFC 3339 time, errors under `err` as `toLoggableError` has them. */

@@ -2,7 +2,7 @@ import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
-import { planReload } from './config/reload.ts';
+import { planReload } from './config/reload-plan.ts';
 import type { ConfigFile } from './config/schema.ts';
 import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
 import { StartError } from './start-error.ts';

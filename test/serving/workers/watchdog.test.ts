@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HangWatch } from '../../src/serving/workers/hang-watch.ts';
+import { HangWatch } from '../../../src/serving/workers/watchdog.ts';
 
 function watchTwo() {
   const beats = new Int32Array(new SharedArrayBuffer(8));

@@ -1,10 +1,10 @@
 import { withoutControls } from '#otel/encode/shown-name.ts';
-import { parseBaseUrl, printListenAddress } from '../config/values.ts';
-import { StartError } from '../start-error.ts';
-import { readAdminToken } from './admin-token.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { configOption } from './options.ts';
-import { findConfigPath, readConfigFile } from './read-config.ts';
+import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
+import { StartError } from '../../start-error.ts';
+import { type Invocation, UsageError } from '../command-line/command.ts';
+import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
+import { configOption } from '../command-line/options.ts';
+import { readAdminToken } from './token.ts';
 
 /** A running gateway's admin API, as a sub-command talks to it. */
 export interface AdminClient {

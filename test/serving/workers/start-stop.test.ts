@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { chatChunk, DONE, hang, startFakeReplica } from '../support/fake-replica.ts';
-import { RawConnection } from '../support/raw-http.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
+import { startFakeCollector } from '../../support/fake-collector.ts';
+import { chatChunk, DONE, hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { RawConnection } from '../../support/raw-http.ts';
+import { startGateway } from '../../support/start-gateway.ts';
+import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 describe('starting and stopping', () => {

@@ -1,4 +1,4 @@
-import { memberOf } from './admin-client.ts';
+import { memberOf } from '../admin/client.ts';
 
 /** The cells that tables of replicas have in common. `replica` is one of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {

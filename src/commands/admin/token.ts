@@ -1,4 +1,4 @@
-import { type Invocation, UsageError } from './command.ts';
+import { type Invocation, UsageError } from '../command-line/command.ts';
 
 /** One that is shorter can be guessed. */
 const MIN_CHARS = 16;

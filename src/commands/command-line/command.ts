@@ -1,4 +1,4 @@
-import type { Environment } from '../config/environment.ts';
+import type { Environment } from '../../config/environment.ts';
 
 /** Where a command writes: standard output and standard error, or a test's collector. */
 export interface TextSink {

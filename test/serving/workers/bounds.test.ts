@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { hang, startFakeReplica } from '../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../support/raw-http.ts';
+import { startFakeCollector } from '../../support/fake-collector.ts';
+import { hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { postBytes, RawConnection } from '../../support/raw-http.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
 describe('bounds hold in total', () => {

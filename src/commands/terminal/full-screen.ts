@@ -1,4 +1,4 @@
-import type { ByteSource, TextSink } from './command.ts';
+import type { ByteSource, TextSink } from '../command-line/command.ts';
 
 /** A terminal's whole screen, on loan. */
 export interface Screen extends Disposable {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { parseConfigFile } from '../config/load.ts';
-import type { ConfigFile } from '../config/schema.ts';
-import { StartError } from '../start-error.ts';
+import { parseConfigFile } from '../../config/load.ts';
+import type { ConfigFile } from '../../config/schema.ts';
+import { StartError } from '../../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
 
 /** The path of the configuration file: the option, else SVC_CONFIG; null if neither is given. */

@@ -1,13 +1,13 @@
 import { describe, expect, test, vi } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
+import { startFakeCollector } from '../../support/fake-collector.ts';
 import {
   type FakeReplica,
   hang,
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
-} from '../support/fake-replica.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
+} from '../../support/fake-replica.ts';
+import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { chatAtOnce, spreadOf, startWorkers, sumOf } from './start-workers.ts';
 
 const POST = { method: 'POST' };

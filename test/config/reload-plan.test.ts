@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseConfigFile } from '../../src/config/load.ts';
-import { planReload } from '../../src/config/reload.ts';
+import { planReload } from '../../src/config/reload-plan.ts';
 
 const REPLICA = 'replicas: [{ name: a, url: "http://a:8000", api_key: sk-secret }]\n';
 

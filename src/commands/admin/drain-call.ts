@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseDuration } from '../config/values.ts';
-import { type AdminClient, adminOptions, memberOf, toOneLine, UnreachableError } from './admin-client.ts';
-import { type Invocation, type TextSink, UsageError } from './command.ts';
+import { parseDuration } from '../../config/values.ts';
+import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
+import { type AdminClient, adminOptions, memberOf, toOneLine, UnreachableError } from './client.ts';
 
 /** The options that `gateway drain` and `gateway undrain` have in common. */
 export const drainOptions = {

@@ -1,4 +1,4 @@
-import type { TextSink } from './command.ts';
+import type { TextSink } from '../command-line/command.ts';
 
 /** A line that changes while somebody looks at it. */
 export interface LiveLine {
