@@ -9,29 +9,29 @@ import { StartError } from './start-error.ts';
 
 /** A configuration file that can be read again. */
 export interface ConfigSource {
-  /** What the gateway was started with. */
+  /** The file that the gateway was started with. */
   readonly file: ConfigFile;
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
   readonly read: () => Promise<ConfigFile>;
 }
 
-/** Whom a reload works with. A pino logger fits as `log`. */
+/** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
-  /** Takes over another configuration, whole or not at all; resolves when every worker goes by it. */
+  /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
   readonly apply: (config: Config) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
 /**
- * Creates the reload of a configuration: one at a time, in the order in which they were asked for. Each reads the
- * file when it is its turn. Without a source it is refused. Rejects only for what is a defect.
+ * Creates the function that reloads the configuration of a running gateway. Calls run one at a time, in order, and each
+ * reads the file when it starts. Without a source every call is refused. Rejects only on a defect.
  */
 export function createReload(
   source: ConfigSource | undefined,
   { apply, onAction, log }: ReloadCollaborators,
 ): () => Promise<ReloadOutcome> {
-  let inEffect = source?.file;
+  let fileInEffect = source?.file;
   let last: Promise<unknown> = Promise.resolve();
 
   async function reload(): Promise<ReloadOutcome> {
@@ -49,31 +49,31 @@ export function createReload(
   }
 
   async function attempt(): Promise<ReloadOutcome> {
-    if (source === undefined || inEffect === undefined) return NO_SOURCE;
+    if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
     try {
-      const plan = planReload(inEffect, await source.read());
+      const plan = planReload(fileInEffect, await source.read());
       const replicas = await apply(toConfig(plan.file));
-      inEffect = plan.file;
+      fileInEffect = plan.file;
       return { kind: 'reloaded', changed: plan.changed, needsRestart: plan.needsRestart, replicas };
     } catch (error) {
-      return { kind: 'refused', problems: problemsOf(error) };
+      return { kind: 'refused', problems: toProblems(error) };
     }
   }
 
   return () => {
-    const turn = last.then(reload);
-    last = turn.catch(() => undefined);
-    return turn;
+    const next = last.then(reload);
+    last = next.catch(() => undefined);
+    return next;
   };
 }
 
 const NO_SOURCE: ReloadOutcome = {
   kind: 'refused',
-  problems: ['the configuration does not come from a file'],
+  problems: ['the configuration was not read from a file'],
 };
 
-/** What whoever wrote the file can do something about; anything else is thrown again. */
-function problemsOf(error: unknown): string[] {
+/** The problems that the file's author can fix. Throws any other error again. */
+function toProblems(error: unknown): string[] {
   if (error instanceof ConfigError) return error.problems.map(toLine);
   if (error instanceof StartError || error instanceof TooManyReplicasError) return [error.message];
   throw error;

@@ -1,14 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { Refusal } from './refusal.ts';
 
 /** Connections at one time. Nobody needs a token to open one. */
 const MAX_CONNECTIONS = 1_000;
-
-/** How often it is logged that connections are refused, at most. */
-const LOG_EVERY_MS = 60_000;
 
 /** What the admin listener is told. */
 export interface AdminListenerSettings {
@@ -46,7 +44,10 @@ export function createAdminListener(
   // Node drops fields beyond 2,000 silently; the size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('drop', logDrops(log));
+  server.on(
+    'drop',
+    atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
+  );
 
   const connections = new WeakMap<Duplex, AdminConnection>();
   const connectionOf = (socket: Duplex): AdminConnection => {
@@ -97,16 +98,6 @@ export function listenForAdmin(
       resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);
     });
   });
-}
-
-function logDrops(log: AdminListenerLog): () => void {
-  let loggedAtMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    const nowMs = performance.now();
-    if (nowMs - loggedAtMs < LOG_EVERY_MS) return;
-    loggedAtMs = nowMs;
-    log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused');
-  };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { RecordOutlet } from '#otel/queue/record-outlet.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
+import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
 import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
@@ -116,7 +117,9 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const server = new HttpServer(toClientConnectionSettings(config), {
     ...{ clock, handle: proxy.handle, onDefect },
     connections: new SharedLimit(memory.connections, worker),
-    onTooMany: logSometimes(() => log.warn({}, 'limits.connections reached: new connections are closed')),
+    onTooMany: atMostOncePerMinute(() =>
+      log.warn({}, 'limits.connections reached: new connections are closed'),
+    ),
   });
 
   /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
@@ -180,17 +183,4 @@ function delay(ms: number): Promise<void> {
 function tickOf({ timeouts }: Config): number {
   const { clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs } = timeouts;
   return toTickMs([clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs]);
-}
-
-const SOMETIMES_MS = 60_000;
-
-/** Does something the first time it is called, and then at most once a minute. */
-function logSometimes(act: () => void): () => void {
-  let nextMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    const nowMs = performance.now();
-    if (nowMs < nextMs) return;
-    nextMs = nowMs + SOMETIMES_MS;
-    act();
-  };
 }
