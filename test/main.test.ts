@@ -130,7 +130,7 @@ describe('a gateway that serves', () => {
     const replica = await startFakeReplica();
     onTestFinished(() => replica.close());
     const { adminUrl, untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: ` ${TOKEN}\r\n` } });
-    await untilLogged('SVC_ADMIN_TOKEN has white space around it: it is taken without');
+    await untilLogged('SVC_ADMIN_TOKEN has white space around it, which is ignored');
     await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
     for (const token of [TOKEN, `${TOKEN}\n`]) {
       const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });

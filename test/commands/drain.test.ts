@@ -42,7 +42,7 @@ describe('gateway drain and undrain', () => {
   it.each([
     ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
     ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
-    ['drain', answered(0, true), 'vllm-a was drained before: nothing in flight\n'],
+    ['drain', answered(0, true), 'vllm-a was already drained: nothing in flight\n'],
     ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
     ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
   ])('%s says what has become of the replica', async (action, answer, said) => {
@@ -130,7 +130,7 @@ describe('gateway drain --wait', () => {
     expect(await invoke(wait(url), TOKEN)).toMatchObject({
       exitCode: 0,
       stdout: expect.stringContaining(
-        'vllm-a is drained: nothing in flight as far as is known, not confirmed by gw-b, gw-c\n',
+        'vllm-a is drained: nothing known to be in flight, but not confirmed by gw-b, gw-c\n',
       ),
     });
   });
@@ -139,7 +139,7 @@ describe('gateway drain --wait', () => {
     const { url } = await startDraining([drained(2)]);
     expect(await invoke(wait(url, '--timeout', '1ms'), TOKEN)).toMatchObject({
       exitCode: 1,
-      stderr: 'gateway: not safe to stop after 1ms: vllm-a stays drained, with 2 in flight\n',
+      stderr: 'gateway: not safe to stop after 1ms: vllm-a is still drained, with 2 in flight\n',
     });
   });
 
@@ -151,14 +151,14 @@ describe('gateway drain --wait', () => {
     expect(await command.ended).toMatchObject({
       exitCode: 1,
       stderr:
-        "gateway: stopped waiting: vllm-a stays drained, with 2 in flight ('gateway undrain vllm-a' takes it back)\n",
+        'gateway: stopped waiting: vllm-a is still drained, with 2 in flight (to undo the drain: gateway undrain vllm-a)\n',
     });
     expect(calls.filter((call) => call.includes('undrain'))).toEqual([]);
   });
 
   it.each([
     ['undrained', REPLICA, 'vllm-a takes requests again: it was undrained while this command waited'],
-    ['removed', 'gone', 'vllm-a is not among the replicas any more'],
+    ['removed', 'gone', 'vllm-a is no longer a replica of this gateway'],
   ] as const)('ends with 1 when the replica is %s meanwhile', async (_, standing, said) => {
     const { url } = await startDraining([drained(2), standing]);
     expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1, stderr: `gateway: ${said}\n` });
@@ -194,7 +194,7 @@ describe('a change that is not on disk', () => {
     const { url } = await startAdmin(() => ({ body: { replica, was_drained: false, stored: false } }));
     expect(await invoke([action, 'vllm-a', ...options, '--admin', url], TOKEN)).toMatchObject({
       exitCode: 1,
-      stderr: 'gateway: vllm-a: not stored, so that a restart of the gateway forgets it\n',
+      stderr: 'gateway: vllm-a: the change is not stored: a restart of the gateway forgets it\n',
     });
   });
 });
@@ -247,11 +247,11 @@ describe('gateway undrain --wait', () => {
     expect([exitCode, stdout.split('\n')]).toEqual([
       0,
       [
-        'vllm-a is undrained, and takes requests when it comes: it is not among the replicas now',
-        'vllm-a: is not among the replicas',
-        'vllm-a: cannot be seen: the gateway does not answer',
-        'vllm-a: does not answer',
-        'vllm-a: loads its model',
+        'vllm-a is undrained, but is not a replica now: it takes requests as soon as it is one',
+        'vllm-a is not a replica of this gateway',
+        'vllm-a is unknown: the gateway does not answer',
+        'vllm-a does not answer',
+        'vllm-a is loading its model',
         'vllm-a answers',
         '',
       ],
@@ -260,7 +260,7 @@ describe('gateway undrain --wait', () => {
 
   it.each([
     ['is undrained, but it does not answer', seen('unreachable')],
-    ['is undrained, but it is not among the replicas', 'none'],
+    ['is undrained, but it is not a replica of this gateway', 'none'],
     ['was drained again while this command waited', seen('unknown', true)],
   ] as const)('ends with 1 when the replica %s', async (said, look) => {
     const { url } = await startReturning(REPLICA, [look]);

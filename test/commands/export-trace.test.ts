@@ -108,7 +108,7 @@ describe('gateway export-trace', () => {
     expect(nobody).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: 'gateway: no request with token counts found that was asked for\n',
+      stderr: 'gateway: no request with token counts found for this filter\n',
     });
   });
 
@@ -119,9 +119,7 @@ describe('gateway export-trace', () => {
     );
     const { exitCode, stdout, stderr } = await invoke(['export-trace', path]);
     expect(readTrace(stdout, 512)).toHaveLength(1);
-    expect(stderr).toBe(
-      'gateway: 3 broken lines, left out\ngateway: 1 records that came twice, taken once\n',
-    );
+    expect(stderr).toBe('gateway: 3 broken lines, left out\ngateway: 1 repeated records, used once\n');
     expect(exitCode).toBe(0);
   });
 
@@ -135,21 +133,21 @@ describe('gateway export-trace', () => {
   });
 
   test.each([
-    [['missing.jsonl'], 1, 'cannot read missing.jsonl: there is no such file or folder'],
+    [['missing.jsonl'], 1, 'cannot read missing.jsonl: there is no such file or directory'],
     [[FIXTURES], 1, `cannot read ${FIXTURES}: it is a directory`],
     [['--output', `${RECORDS}/x`, RECORDS], 1, `cannot write ${RECORDS}/x: ENOTDIR`],
     [['--output', RECORDS, RECORDS], 1, `cannot write ${RECORDS}: it is one of the files to read`],
     [[], 2, 'RECORDS.jsonl is missing'],
-    [['-', '-'], 2, '- can be given once'],
-    [['--json', RECORDS], 2, '--json goes with --summary'],
+    [['-', '-'], 2, '- can be given only once'],
+    [['--json', RECORDS], 2, '--json needs --summary'],
     [
       ['--block-size', '100', RECORDS],
       2,
-      '--block-size is at least 128: so many tokens are in a hashed block',
+      '--block-size must be at least 128, the number of tokens per prefix hash',
     ],
-    [['--block-size', '0', RECORDS], 2, '--block-size is a positive number'],
+    [['--block-size', '0', RECORDS], 2, '--block-size must be a positive number'],
     [['--chars-per-token', '-1', RECORDS], 2, ''],
-    [['--chars-per-token', '1e3', RECORDS], 2, '--chars-per-token is a positive number'],
+    [['--chars-per-token', '1e3', RECORDS], 2, '--chars-per-token must be a positive number'],
     [['--fast', RECORDS], 2, "Unknown option '--fast'"],
   ])('refuses %j', async (args, exitCode, message) => {
     const outcome = await invoke(['export-trace', ...args]);

@@ -14,7 +14,7 @@ describe('gateway gateways', () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['gateways', '--admin', url], TOKEN);
     expect(stdout).toBe(
-      `NAME  STATE     INFLIGHT  ASKED AT\ngw-a  alive     12        ${url}\ngw-b  vanished  -\n`,
+      `NAME  STATE     INFLIGHT  ADMIN API\ngw-a  alive     12        ${url}\ngw-b  vanished  -\n`,
     );
     expect({ exitCode, calls }).toEqual({ exitCode: 0, calls: ['GET /admin/gateways Bearer token-1'] });
   });
@@ -30,7 +30,7 @@ describe('gateway forget', () => {
   it('asks the gateway not to wait for another one', async () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['forget', 'gw b', '--admin', url], TOKEN);
-    expect(stdout).toBe('gw b is forgotten: no drain waits for it\n');
+    expect(stdout).toBe('gw b is forgotten: drains no longer wait for it\n');
     expect({ exitCode, calls }).toEqual({
       exitCode: 0,
       calls: ['POST /admin/gateways/gw%20b/forget Bearer token-1'],

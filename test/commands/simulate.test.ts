@@ -62,11 +62,11 @@ describe('gateway simulate', () => {
   });
 
   it.each([
-    ['--port', '65536', '--port is a port from 0 to 65535'],
-    ['--ttft', 'soon', '--ttft is a duration such as 80ms or 1.5s'],
-    ['--tokens', '0', '--tokens is an integer from 1 to 1000000'],
-    ['--error-rate', '1.5', '--error-rate is a number from 0 to 1'],
-    ['--engine', 'abacus', '--engine is one of vllm, llamacpp, openai'],
+    ['--port', '65536', '--port must be a port from 0 to 65535'],
+    ['--ttft', 'soon', '--ttft must be a duration such as 80ms or 1.5s'],
+    ['--tokens', '0', '--tokens must be an integer from 1 to 1000000'],
+    ['--error-rate', '1.5', '--error-rate must be a number from 0 to 1'],
+    ['--engine', 'abacus', '--engine must be one of vllm, llamacpp, openai'],
     ['--speed', '1', "Unknown option '--speed'"],
   ])('refuses %s %s', async (option, value, message) => {
     await expect(simulate(invoke([option, value]).invocation)).rejects.toThrow(new UsageError(message));

@@ -1,22 +1,22 @@
-import { withoutControls } from '#otel/encode/shown-name.ts';
 import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
 import { StartError } from '../../start-error.ts';
-import { type Invocation, UsageError } from '../command-line/command.ts';
+import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
 import { configOption } from '../command-line/options.ts';
+import { toOneLine } from '../terminal/table.ts';
 import { readAdminToken } from './token.ts';
 
-/** A running gateway's admin API, as a sub-command talks to it. */
+/** The admin API of a running gateway. */
 export interface AdminClient {
   readonly baseUrl: string;
   /**
-   * The answer's JSON. Throws a RefusedError when the API says no, an UnreachableError when there is no answer; an abort
-   * of `signal` is one of these.
+   * Returns the JSON of the answer. Throws a RefusedError when the API refuses the call, and an UnreachableError when it
+   * does not answer or `signal` aborts.
    */
   call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
 }
 
-/** The admin API gives no answer: another call may have one. */
+/** The admin API does not answer. The call may be repeated. */
 export class UnreachableError extends StartError {
   constructor(message: string, cause: unknown) {
     super(message, cause);
@@ -24,7 +24,7 @@ export class UnreachableError extends StartError {
   }
 }
 
-/** The admin API says no. `code` is its stable one. */
+/** The admin API refuses the call. `code` is its stable error code. */
 export class RefusedError extends StartError {
   readonly code: string;
 
@@ -35,14 +35,14 @@ export class RefusedError extends StartError {
   }
 }
 
-/** The options of every command that talks to the admin API. */
+/** The options of every command that calls the admin API. */
 export const adminOptions = {
   ...configOption,
   admin: { type: 'string' },
   json: { type: 'boolean' },
 } as const;
 
-/** Finds the gateway that a command line means. Throws a UsageError, a ConfigError or a StartError. */
+/** Finds the gateway that a command line names. Throws a UsageError, a ConfigError or a StartError. */
 export async function openAdmin(
   values: { readonly admin?: string; readonly config?: string },
   env: Invocation['env'],
@@ -56,10 +56,10 @@ export async function openAdmin(
   };
 }
 
-/** An undrain waits for gateways that are cut off, and a drain for replicas to be asked. */
-const ANSWER_WITHIN_MS = 20_000;
+/** Long, because an undrain waits for unreachable gateways, and a drain waits for probes of replicas. */
+const ANSWER_TIMEOUT_MS = 20_000;
 
-/** No gateway answers with more; what does is none. */
+/** No gateway sends a longer answer. */
 const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
 
 async function findBaseUrl(
@@ -77,7 +77,7 @@ async function findBaseUrl(
   return `http://${printListenAddress({ host: ANY_ADDRESS.get(host) ?? host, port })}`;
 }
 
-/** A listener on any address is reached over the loopback. */
+/** A listener on all addresses is reached over the loopback address. */
 const ANY_ADDRESS: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],
@@ -94,32 +94,32 @@ async function callAdmin(
   { url, baseUrl, token, method }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  let given: Given;
+  let response: AdminResponse;
   try {
-    given = await beforeDeadline(signal, (end) => ask({ url, method, token }, end));
+    response = await beforeDeadline(signal, (end) => send({ url, method, token }, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
-  const answer = parseJson(given.text);
-  if (given.isOk && answer !== undefined) return answer;
+  const answer = parseJson(response.text);
+  if (response.isOk && answer !== undefined) return answer;
   const { code, message } = toApiError(answer);
   if (code === undefined) {
-    throw new StartError(`${baseUrl} does not answer like an admin API (status ${given.status})`);
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
   }
   throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
 }
 
-interface Given {
+interface AdminResponse {
   readonly isOk: boolean;
   readonly status: number;
-  /** Empty if it was longer than an answer is. */
+  /** Empty if it was longer than MAX_ANSWER_BYTES. */
   readonly text: string;
 }
 
-async function ask(
+async function send(
   { url, method, token }: Pick<AdminCall, 'url' | 'method' | 'token'>,
   signal: AbortSignal,
-): Promise<Given> {
+): Promise<AdminResponse> {
   const response = await fetch(url, {
     method,
     headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
@@ -137,7 +137,7 @@ async function ask(
   return { isOk, status, text: Buffer.concat(chunks).toString('utf8') };
 }
 
-/** Rejects when the time is up or the signal says so, whether the work heeds that or not. */
+/** Rejects when the time is up or `signal` aborts, even if `work` ignores its own signal. */
 async function beforeDeadline<T>(
   signal: AbortSignal | undefined,
   work: (end: AbortSignal) => Promise<T>,
@@ -145,7 +145,7 @@ async function beforeDeadline<T>(
   const end = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
-  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_WITHIN_MS);
+  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_TIMEOUT_MS);
   const onAbort = () => end.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
@@ -160,7 +160,7 @@ async function beforeDeadline<T>(
 class DeadlineError extends Error {}
 
 function toReason(error: unknown): string {
-  if (error instanceof DeadlineError) return `no answer in ${ANSWER_WITHIN_MS / 1000}s`;
+  if (error instanceof DeadlineError) return `no answer within ${ANSWER_TIMEOUT_MS / 1000}s`;
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
   return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
@@ -181,7 +181,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The members of the error shape `{"error":{message,code}}` that are there. */
+/** Reads the error shape `{"error":{message,code}}`, as far as the answer has it. */
 function toApiError(answer: unknown): { readonly code?: string; readonly message?: string } {
   const error = memberOf(answer, 'error');
   const code = memberOf(error, 'code');
@@ -192,12 +192,18 @@ function toApiError(answer: unknown): { readonly code?: string; readonly message
   };
 }
 
-/** A member of a JSON object; undefined where there is none. */
+/** Returns a member of a JSON object; undefined if there is none. */
 export function memberOf(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
 }
 
-/** A text of the other side on one line, harmless for a terminal. */
-export function toOneLine(text: string): string {
-  return withoutControls(text, ' ').slice(0, 300);
+/** Returns the items of a list in a JSON object; none if there is no such list. */
+export function itemsOf(value: unknown, key: string): readonly unknown[] {
+  const listed = memberOf(value, key);
+  return Array.isArray(listed) ? listed : [];
+}
+
+/** Prints an answer of the admin API unchanged. */
+export function printJson(stdout: TextSink, answer: unknown): void {
+  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
 }

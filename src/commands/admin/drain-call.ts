@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
-import { type AdminClient, adminOptions, memberOf, toOneLine, UnreachableError } from './client.ts';
+import { toOneLine } from '../terminal/table.ts';
+import { type AdminClient, adminOptions, memberOf, UnreachableError } from './client.ts';
 
 /** The options that `gateway drain` and `gateway undrain` have in common. */
 export const drainOptions = {
@@ -11,8 +12,8 @@ export const drainOptions = {
   timeout: { type: 'string' },
 } as const;
 
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 5_000;
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 5_000;
 
 /** One drain or undrain. */
 export interface DrainCall {
@@ -22,79 +23,75 @@ export interface DrainCall {
   readonly unlessLast?: boolean | undefined;
 }
 
-/** How long a gateway that does not answer is asked again. */
-interface Patience {
-  readonly patienceMs: number;
-  /** Ends it. */
+/** How a call is repeated while the gateway does not answer. */
+interface RetryPolicy {
+  readonly maxMs: number;
+  /** Stops the retries. */
   readonly signal: AbortSignal;
-  /** Told of each call that was not answered. */
-  readonly onAway: () => void;
+  /** Called before each retry. */
+  readonly onRetry: () => void;
 }
 
-/** Drains or undrains: doing so again does no harm, so that a call without an answer is repeated. */
+/** Drains or undrains a replica. Both are idempotent, so `retry` may repeat a call that got no answer. */
 export async function callDrain(
   client: AdminClient,
   { name, action, reason, unlessLast = false }: DrainCall,
-  patience: Patience | null,
+  retry: RetryPolicy | null,
 ): Promise<unknown> {
   const query = new URLSearchParams({
     ...(reason === undefined ? {} : { reason }),
     ...(unlessLast ? { unless_last: 'true' } : {}),
   });
   const path = `/admin/replicas/${encodeURIComponent(name)}/${action}`;
-  const call = () => client.call('POST', query.size === 0 ? path : `${path}?${query}`, patience?.signal);
-  return patience === null ? await call() : await patiently(call, patience);
+  const call = () => client.call('POST', query.size === 0 ? path : `${path}?${query}`, retry?.signal);
+  return retry === null ? await call() : await withRetries(call, retry);
 }
 
-async function patiently<T>(call: () => Promise<T>, { patienceMs, signal, onAway }: Patience): Promise<T> {
-  const endMs = performance.now() + patienceMs;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+async function withRetries<T>(call: () => Promise<T>, { maxMs, signal, onRetry }: RetryPolicy): Promise<T> {
+  const endMs = performance.now() + maxMs;
+  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS)) {
     try {
       return await call();
     } catch (error) {
       const leftMs = endMs - performance.now();
       if (!(error instanceof UnreachableError) || signal.aborted || leftMs <= 0) throw error;
-      onAway();
-      await sleep(Math.min(pauseMs, leftMs), undefined, { signal }).catch(() => undefined);
+      onRetry();
+      await sleep(Math.min(delayMs, leftMs), undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
-/** The patience of a command that waits. Reading its signal takes Ctrl-C over: nobody else should. */
-export function toPatience({ stderr, signals }: Invocation, patienceMs: number): Patience {
+/** The retries of a command with `--wait`. It reads `signals.shutdown`, which takes Ctrl-C over from Node. */
+export function toRetryPolicy({ stderr, signals }: Invocation, maxMs: number): RetryPolicy {
   return {
-    patienceMs,
+    maxMs,
     signal: signals.shutdown,
-    onAway: () => stderr.write('gateway: the admin API does not answer: trying again\n'),
+    onRetry: () => stderr.write('gateway: the admin API does not answer: trying again\n'),
   };
 }
 
-/** The time-out of a wait. Throws a UsageError on one that is no duration, and on one without a wait. */
+/** Reads `--timeout`. Throws a UsageError if it is not a duration, or if `--wait` is not given. */
 export function toTimeoutMs(
   { wait, timeout }: { readonly wait?: boolean; readonly timeout?: string },
-  usual: string,
+  byDefault: string,
 ): number {
   if (timeout !== undefined && !wait) throw new UsageError("option '--timeout' needs '--wait'");
-  const timeoutMs = parseDuration(timeout ?? usual);
+  const timeoutMs = parseDuration(timeout ?? byDefault);
   if (timeoutMs === null) throw new UsageError("option '--timeout' needs a duration such as 30s or 10m");
   return timeoutMs;
 }
 
-/** Tells of what the answer warns of. Returns whether the change is on disk. */
-export function tellWarnings(stderr: TextSink, name: string, answer: unknown): boolean {
+/** Prints the warnings of an answer. Returns whether the change is stored on disk. */
+export function printWarnings(stderr: TextSink, name: string, answer: unknown): boolean {
   const warning = memberOf(answer, 'warning');
   if (typeof warning === 'string') stderr.write(`gateway: warning: ${toOneLine(warning)}\n`);
   const isStored = memberOf(answer, 'stored') !== false;
-  if (!isStored) stderr.write(`gateway: ${name}: not stored, so that a restart of the gateway forgets it\n`);
+  if (!isStored)
+    stderr.write(`gateway: ${name}: the change is not stored: a restart of the gateway forgets it\n`);
   return isStored;
 }
 
-/** Prints an answer of the admin API as it is. */
-export function printJson(stdout: TextSink, answer: unknown): void {
-  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
-}
-
-/** Whether a later call for the opposite, on another gateway of the fleet, holds instead: the warning says so. */
+/** Whether a later opposite call, on another gateway of the fleet, took effect instead. The warning says so. */
 export function isOvertaken(answer: unknown): boolean {
   return memberOf(answer, 'overtaken') === true;
 }

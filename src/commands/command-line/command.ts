@@ -1,52 +1,49 @@
 import type { Environment } from '../../config/environment.ts';
 
-/** Where a command writes: standard output and standard error, or a test's collector. */
+/** Where a command writes: standard output, standard error, or a test's substitute. */
 export interface TextSink {
   write(text: string): unknown;
-  /** Whether a person looks at it. */
+  /** Whether it is a terminal. */
   readonly isTTY?: boolean;
-  /** How many characters a terminal has in a line. */
+  /** The width of the terminal, in characters. */
   readonly columns?: number;
-  /** How many lines a terminal has. */
+  /** The height of the terminal, in lines. */
   readonly rows?: number;
 }
 
-/** Where a command reads: standard input, or what a test gives. */
+/** Where a command reads: standard input, or a test's substitute. */
 export interface ByteSource extends AsyncIterable<Uint8Array> {
-  /** Makes a terminal tell every key at once, Ctrl-C included; only a terminal has this. */
+  /** Only a terminal has this. In raw mode it delivers every key at once, Ctrl-C included. */
   setRawMode?(isRaw: boolean): unknown;
 }
 
-/** The signals that concern a running gateway, as src/main.ts hears them. */
+/** The signals that a command can react to. src/main.ts provides them. */
 export interface Signals {
   /**
-   * Aborts with the first SIGINT, SIGTERM or another that ends a process: begin to shut down. Later ones are not the
-   * command's business. Reading it takes these signals over: a command that never does is ended by them, as Node does
-   * by itself.
+   * Aborts with the first signal that ends a process, such as SIGINT or SIGTERM: the command begins to shut down.
+   * src/main.ts handles later ones. Reading this property takes these signals over; a command that never reads it is
+   * ended by them, as Node does by default.
    */
   readonly shutdown: AbortSignal;
-  /** Calls back for each SIGHUP, from now on; it would end the process otherwise. */
+  /** Calls `listener` for each SIGHUP from now on. Without a listener SIGHUP ends the process. */
   onHangup(listener: () => void): void;
-  /**
-   * Has this done, for some seconds, before the process ends by an error that nobody caught, and not at all when it
-   * ends in another way.
-   */
-  onCrash(lastWork: () => Promise<unknown>): void;
+  /** Registers what runs before an uncaught error ends the process. It has some seconds. */
+  onCrash(cleanUp: () => Promise<unknown>): void;
 }
 
-/** What src/main.ts hands to a sub-command. */
+/** What src/main.ts passes to a sub-command. */
 export interface Invocation {
-  /** What follows the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
+  /** The arguments after the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
   readonly args: readonly string[];
   readonly env: Environment;
-  /** Standard input, in the pieces it comes in; nothing is read before somebody asks. */
+  /** Standard input; nothing is read before the command iterates it. */
   readonly stdin: ByteSource;
   readonly stdout: TextSink;
   readonly stderr: TextSink;
   readonly signals: Signals;
 }
 
-/** A sub-command: does its work and tells the exit code. Throws a UsageError, ConfigError or StartError. */
+/** A sub-command. Returns the exit code; throws a UsageError, ConfigError or StartError. */
 export type Command = (invocation: Invocation) => Promise<number>;
 
 /** The command line is wrong: exit code 2. `message` is one line. */

@@ -4,10 +4,17 @@ import type { ConfigFile } from '../../config/schema.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
 
-/** The path of the configuration file: the option, else SVC_CONFIG; null if neither is given. */
+/** Returns the path of the configuration file: the option, else SVC_CONFIG; null if neither is set. */
 export function findConfigPath(option: string | undefined, env: Invocation['env']): string | null {
   if (option === '') throw new UsageError("option '--config' needs a path");
   return option ?? (env.SVC_CONFIG || null);
+}
+
+/** As `findConfigPath`, but throws a UsageError if neither is set. */
+export function requireConfigPath(option: string | undefined, env: Invocation['env']): string {
+  const path = findConfigPath(option, env);
+  if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
+  return path;
 }
 
 /** Reads a configuration file. Throws a ConfigError, or a StartError if the file cannot be read. */

@@ -2,27 +2,27 @@
 export interface LoggableError {
   readonly name: string;
   readonly code?: string;
-  /** The frames only: the message above them may quote what was being parsed. */
+  /** The stack frames only: the message above them may quote a request. */
   readonly stack: readonly string[];
   readonly cause?: LoggableError;
 }
 
 /**
- * Name, code and stack frames of an error and its causes, without messages: V8's JSON errors quote their
- * input, and system errors name addresses.
+ * Name, code and stack frames of an error and its causes, without messages: V8's JSON errors quote their input, and
+ * system errors name addresses.
  */
 export function toLoggableError(error: unknown, depth = 0): LoggableError {
   if (!(error instanceof Error)) return { name: typeof error, stack: [] };
   return {
     name: error.name,
     ...('code' in error && typeof error.code === 'string' ? { code: error.code } : {}),
-    stack: framesOf(error),
+    stack: toFrames(error),
     ...(error.cause === undefined || depth > 3 ? {} : { cause: toLoggableError(error.cause, depth + 1) }),
   };
 }
 
-/** The frames below the message, whose lines may look like some. */
-function framesOf({ stack = '', message }: Error): readonly string[] {
+/** Looks only below the message, because its lines may look like stack frames. */
+function toFrames({ stack = '', message }: Error): readonly string[] {
   const messageAt = message === '' ? -1 : stack.indexOf(message);
   const below = messageAt === -1 ? stack : stack.slice(messageAt + message.length);
   return below

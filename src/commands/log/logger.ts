@@ -2,7 +2,7 @@ import pino from 'pino';
 import type { Config } from '../../config/config.ts';
 import { toLoggableError } from './loggable-error.ts';
 
-/** A logger of JSON lines: level as a word, RFC 3339 time, errors under `err` as `toLoggableError` has them. */
+/** Creates a logger of JSON lines: the level as a word, RFC 3339 time, errors under `err` without their messages. */
 export function createLogger(
   level: Config['log']['level'],
   destination: pino.DestinationStream,

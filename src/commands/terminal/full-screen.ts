@@ -1,21 +1,21 @@
 import type { ByteSource, TextSink } from '../command-line/command.ts';
 
-/** A terminal's whole screen, on loan. */
-export interface Screen extends Disposable {
-  /** Puts a picture in place of the one before, cut to the size that the terminal has now. */
+/** The whole screen of a terminal. Disposing it restores what was there before. */
+export interface FullScreen extends Disposable {
+  /** Replaces what the screen shows by the text, cut to the terminal's current size. */
   show(text: string): void;
 }
 
-/** Escape sequences of xterm that every terminal in use knows; the alternate screen keeps what was there before. */
-const TAKE = '\u001b[?1049h\u001b[?25l';
-const GIVE_BACK = '\u001b[?25h\u001b[?1049l';
+/** xterm's escape sequences, which all common terminals know; the alternate screen keeps the previous content. */
+const ENTER = '\u001b[?1049h\u001b[?25l';
+const LEAVE = '\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H';
 const CLEAR_REST_OF_LINE = '\u001b[K';
 const CLEAR_REST = '\u001b[J';
 
-/** Takes the screen; disposing gives it back as it was. */
-export function takeScreen(terminal: TextSink): Screen {
-  terminal.write(TAKE);
+/** Switches the terminal to its alternate screen. */
+export function enterFullScreen(terminal: TextSink): FullScreen {
+  terminal.write(ENTER);
   return {
     show(text) {
       const { columns = 80, rows = 24 } = terminal;
@@ -24,15 +24,15 @@ export function takeScreen(terminal: TextSink): Screen {
       terminal.write(HOME + cut.join('\r\n') + CLEAR_REST);
     },
     [Symbol.dispose]: () => {
-      terminal.write(GIVE_BACK);
+      terminal.write(LEAVE);
     },
   };
 }
 
-/** Ctrl-C as a key: in raw mode it makes no signal. */
+/** In raw mode Ctrl-C is a key and sends no signal. */
 const CTRL_C = '\u0003';
 
-/** Resolves when somebody presses q or Ctrl-C, or closes the terminal; never where there is no keyboard. */
+/** Resolves when the user presses q or Ctrl-C, or closes the terminal; never if there is no keyboard. */
 export async function untilQuit(keyboard: ByteSource): Promise<void> {
   if (keyboard.setRawMode === undefined) return new Promise(() => undefined);
   keyboard.setRawMode(true);
@@ -42,7 +42,7 @@ export async function untilQuit(keyboard: ByteSource): Promise<void> {
       if (text.includes('q') || text.includes(CTRL_C)) return;
     }
   } catch {
-    // A terminal that is gone has no keys any more.
+    // The terminal was closed.
   } finally {
     keyboard.setRawMode(false);
   }

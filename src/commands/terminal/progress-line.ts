@@ -1,17 +1,17 @@
 import type { TextSink } from '../command-line/command.ts';
 
-/** A line that changes while somebody looks at it. */
-export interface LiveLine {
-  /** Shows the text in place of the one before; where nobody looks, as a new line, and only when it is another. */
+/** A line of progress that is updated in place. */
+export interface ProgressLine {
+  /** Replaces the text on a terminal. Elsewhere writes a new line, if the text has changed. */
   show(text: string): void;
-  /** Leaves the line as it is: what is written next begins below it. */
+  /** Leaves the last text in place: later output begins on the next line. */
   end(): void;
 }
 
 const BACK_TO_START_AND_CLEAR = '\r\u001b[K';
 
-/** Creates the line on a sink. A text that is wider than the terminal is cut. */
-export function createLiveLine(sink: TextSink): LiveLine {
+/** Creates a progress line. A text that is wider than the terminal is cut. */
+export function createProgressLine(sink: TextSink): ProgressLine {
   let shown: string | null = null;
   return {
     show(text) {

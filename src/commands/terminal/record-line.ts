@@ -1,9 +1,9 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
-/** Model names come from clients and may be long: the record has them whole, a line does not. */
+/** Model names come from clients and may be long. The record keeps the whole name. */
 const MAX_NAME_CHARS = 32;
 
-/** One record as one line for people: what is unknown is left out. Times are UTC, as in the record. */
+/** Formats a record as one line for people, without its unknown fields. The time is UTC, as in the record. */
 export function toRecordLine(record: Readonly<RequestRecord>): string {
   const { prompt_tokens, completion_tokens, cached_tokens, ttft_ms, gap_p50_ms, gap_p95_ms } = record;
   const gaps =
@@ -37,7 +37,7 @@ function toMs(ms: number): string {
   return ms < 10 ? ms.toFixed(1) : ms.toFixed(0);
 }
 
-/** What a client chose, made harmless for a terminal: escape sequences start with a control character. */
+/** Makes a name that a client chose safe for a terminal: escape sequences start with a control character. */
 function toName(text: string): string {
   const shown = text.replace(/\p{C}/gu, '?');
   return shown.length > MAX_NAME_CHARS ? `${shown.slice(0, MAX_NAME_CHARS - 1)}…` : shown;

@@ -1,13 +1,13 @@
 import { memberOf } from '../admin/client.ts';
 
-/** The cells that tables of replicas have in common. `replica` is one of the admin API. */
+/** Formats the first two cells of each table of replicas. `replica` is a replica of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
   const name = String(toCell(memberOf(replica, 'name')));
   const [state, since] = toState(replica);
   return [name, typeof since === 'string' ? `${state} ${toAge(nowEpochMs - Date.parse(since))}` : state];
 }
 
-/** In a word, and since when where that is of interest. */
+/** `since` is null for the normal state. */
 function toState(replica: unknown): readonly [state: string, since: unknown] {
   if (memberOf(replica, 'drained') === true) {
     return [memberOf(replica, 'removing') === true ? 'removed' : 'drained', memberOf(replica, 'since')];
@@ -16,13 +16,13 @@ function toState(replica: unknown): readonly [state: string, since: unknown] {
   return ['taking requests', null];
 }
 
-/** A value of the admin API in a cell; `-` for what is not known. */
+/** Formats a value of the admin API as a cell: `-` if it is unknown. */
 export function toCell(value: unknown): string | number {
   if (typeof value === 'string' || typeof value === 'number') return value;
   return Array.isArray(value) ? value.join(', ') : '-';
 }
 
-/** How long ago, in the largest unit that counts at least one: `45s`, `12m`, `3h`, `2d`. */
+/** Formats a duration in the largest unit that fits at least once: `45s`, `12m`, `3h`, `2d`. */
 export function toAge(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds}s`;

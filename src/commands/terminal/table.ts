@@ -1,19 +1,20 @@
-import { toOneLine } from '../admin/client.ts';
+import { withoutControls } from '#otel/encode/shown-name.ts';
 
 /**
- * Columns as wide as their widest cell, two spaces apart; numbers to the right, and those texts that stand for numbers:
- * the columns of the head named in `figures`.
+ * Formats a table with columns two spaces apart, each as wide as its widest cell. Columns of numbers are aligned to the
+ * right, as are the columns named in `rightAligned`, whose texts stand for numbers.
  */
 export function toTable(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-  figures: readonly string[] = [],
+  rightAligned: readonly string[] = [],
 ): string {
   const lines = [head, ...rows].map((row) => row.map((cell) => toOneLine(String(cell))));
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   const isNumeric = head.map(
     (name, column) =>
-      figures.includes(name) || (rows.length > 0 && rows.every((row) => typeof row[column] === 'number')),
+      rightAligned.includes(name) ||
+      (rows.length > 0 && rows.every((row) => typeof row[column] === 'number')),
   );
   return lines
     .map((line) => {
@@ -24,4 +25,9 @@ export function toTable(
       return `${cells.join('  ').trimEnd()}\n`;
     })
     .join('');
+}
+
+/** Makes a text from elsewhere safe for a terminal: one line without control characters, at most 300 characters. */
+export function toOneLine(text: string): string {
+  return withoutControls(text, ' ').slice(0, 300);
 }
