@@ -14,26 +14,25 @@ import {
 } from './values.ts';
 
 /*
- * The kinds of value that the configuration file knows. Each is a codec: decoding reads the file, encoding
- * prints the effective configuration. Its `title` says what is expected; it is the text of error messages
- * and the "Value" column of the reference. Patterns let `${VARIABLE}` pass for the sake of editors: the
- * loader expands it before the value comes here.
+ * The types of value in the configuration file, as zod codecs: decoding reads the file, encoding prints the configuration
+ * in effect. The `title` of a codec says what is expected, in error messages and in the "value" column of the reference.
+ * Patterns accept `${VARIABLE}` for editors; the loader expands it before decoding.
  */
 
-const MAX_DURATION_MS = 24 * 3_600_000; // timers take 2^31 − 1 ms; nothing here is sensibly a day long
+const MAX_DURATION_MS = 24 * 3_600_000; // timers allow 2^31 − 1 ms; no setting needs more than a day
 const MAX_SIZE_BYTES = 1024 ** 4;
 
-interface TextKind<T, P extends string | number> {
+interface TextFormat<T, P extends string | number> {
   readonly title: string;
   readonly pattern: string;
-  /** Null when the text is not of this kind. */
+  /** Null if the text does not have this format. */
   readonly parse: (text: string) => T | null;
   readonly print: (value: T) => P;
 }
 
 const orVariable = (pattern: string) => `^(?:${pattern}|.*\\$\\{.+)$`;
 
-function textOf<T>({ title, pattern, parse, print }: TextKind<T, string>) {
+function textOf<T>({ title, pattern, parse, print }: TextFormat<T, string>) {
   const text = z.string({ error: title }).meta({ title, pattern: orVariable(pattern) });
   return z.codec(text, z.custom<T>(), {
     decode: (given, context) => parse(given) ?? refuse(context, given, title),
@@ -41,9 +40,9 @@ function textOf<T>({ title, pattern, parse, print }: TextKind<T, string>) {
   });
 }
 
-/** `range` is that of a plain number. */
+/** `[min, max]` is the range of a plain number. */
 function textOrNumberOf<T>(
-  { title, pattern, parse, print }: TextKind<T, string | number>,
+  { title, pattern, parse, print }: TextFormat<T, string | number>,
   [min, max]: readonly [min: number, max: number],
 ) {
   const text = z.string().meta({ pattern: orVariable(pattern) });
@@ -63,7 +62,7 @@ function refuse(context: z.core.ParsePayload, input: unknown, title: string): ne
 const within = (value: number | null, min: number, max: number) =>
   value === null || value < min || value > max ? null : value;
 
-/** `500ms`, `10s`, `15m`, `1h`; decodes to milliseconds. */
+/** `500ms`, `10s`, `15m` or `1h`; decodes to milliseconds. */
 export function duration({ minMs = 1 } = {}) {
   return textOf({
     title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h`,
@@ -86,7 +85,7 @@ export function size({ minBytes = 1 } = {}) {
   );
 }
 
-/** A whole number, or a text of digits as an expanded variable gives it. */
+/** A whole number, or digits as text, which an expanded variable yields. */
 export function wholeNumber(min: number, max: number) {
   return textOrNumberOf(
     {
@@ -116,7 +115,7 @@ function parseWholeNumber(text: string): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** `true` or `false`, also as text, as an expanded variable gives it. */
+/** `true` or `false`, also as text, which an expanded variable yields. */
 export function flag() {
   const title = 'true or false';
   const text = z.string().meta({ pattern: orVariable('true|false') });
@@ -132,35 +131,35 @@ export function flag() {
 /** `host:port`; decodes to its parts. */
 export function listenAddress() {
   return textOf<ListenAddress>({
-    title: 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one',
+    title: 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
     pattern: '.+:\\d+',
     parse: parseListenAddress,
     print: printListenAddress,
   });
 }
 
-/** An http or https URL without credentials, query and fragment; decodes to it without a trailing slash. */
+/** An http or https URL without credentials, query or fragment; decoding removes trailing slashes. */
 export function baseUrl(credentialsGoTo: string) {
   return textOf({
-    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query and fragment`,
+    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
     pattern: 'https?://.+',
     parse: parseBaseUrl,
     print: (url) => url,
   });
 }
 
-/** A base URL whose host is a name to look up: one with SRV records begins with `_`, and has no port of its own. */
+/** A base URL whose host is a DNS name. A name with SRV records begins with `_` and has no port. */
 export function serviceUrl() {
   return textOf({
     title:
-      'an http:// or https:// URL with a DNS name, without credentials, query, fragment, and port after an SRV name (_…)',
+      'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)',
     pattern: 'https?://.+',
     parse: parseServiceUrl,
     print: (url) => url,
   });
 }
 
-/** Where a trace can be looked at: a URL with `{trace_id}` in it. */
+/** The URL of a trace viewer, with `{trace_id}` as placeholder. */
 export function traceUrlTemplate() {
   return textOf({
     title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
@@ -170,7 +169,7 @@ export function traceUrlTemplate() {
   });
 }
 
-/** The URL of a Redis or Valkey server; it may hold a password. */
+/** The URL of a Redis or Valkey server; it may contain a password. */
 export function redisUrl() {
   return textOf({
     title: 'a URL redis[s]://[[user]:password@]host[:port][/database]',

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { type ConfigFile, configSchema } from './schema.ts';
 
 /**
- * What a reload applies: sections and keys that can change between two requests. Everything else was bound, opened
- * or derived at start; a key that nobody thought of is among those.
+ * The sections and keys that a reload applies, because they can change between two requests. Every other key needs a
+ * restart: its value was used to bind, open or compute something at start.
  */
 export const RELOADED_KEYS = [
   'headers',
@@ -20,17 +20,17 @@ export const RELOADED_KEYS = [
   'log',
 ] as const;
 
-/** What a reload would do. Key paths are the file's, `replicas` being one key. */
+/** What a reload would do. Key paths are those of the file; `replicas` counts as one key. */
 export interface ReloadPlan {
-  /** The file in effect afterwards. */
+  /** The file in effect after the reload. */
   readonly file: ConfigFile;
-  /** The keys that get another value. */
+  /** The keys whose value changes. */
   readonly changed: readonly string[];
-  /** The keys whose new value needs a restart: they keep the value of the start. */
+  /** The keys whose new value needs a restart. They keep their current value. */
   readonly needsRestart: readonly string[];
 }
 
-/** Compares the file in effect with the one just read, which is valid. */
+/** Compares the file in effect with the next one, which is valid. */
 export function planReload(current: ConfigFile, next: ConfigFile): ReloadPlan {
   const before: unknown = z.encode(configSchema, current);
   const wanted: unknown = z.encode(configSchema, next);
@@ -42,7 +42,7 @@ export function planReload(current: ConfigFile, next: ConfigFile): ReloadPlan {
   };
 }
 
-/** The values of `before`, but for those that a reload takes from `wanted`. */
+/** Returns `before` with the values that a reload takes from `wanted`. */
 function applyReloaded(before: unknown, wanted: unknown, keyPath: string): unknown {
   if (!isSection(before) || !isSection(wanted)) return isReloaded(keyPath) ? wanted : before;
   const values = keysOf(before, wanted).map((key) => [
@@ -67,7 +67,7 @@ function isSection(value: unknown): value is Section {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Those of either: a key without a default may be in one of the two alone. */
+/** The keys of both: a key without a default may be missing in one of them. */
 function keysOf(a: Section, b: Section): string[] {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])];
 }

@@ -18,11 +18,11 @@ function problemsOf(text: string): string[] {
 
 const NAME = 'a unique name of letters, digits and . _ ~ -, at most 128';
 const URL_TITLE =
-  'an http:// or https:// URL without credentials (put a key into api_key), query and fragment';
+  'an http:// or https:// URL without credentials (put a key into api_key), query or fragment';
 const DNS_TITLE =
-  'an http:// or https:// URL with a DNS name, without credentials, query, fragment, and port after an SRV name (_…)';
+  'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)';
 const MODELS = 'auto, ["*"], or a list of different model names';
-const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one';
+const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port';
 
 describe('a wrong configuration is told by line, key path, what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -70,7 +70,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
         `4: replicas[2].url: found "***@c:8000", expected ${URL_TITLE}`,
         `5: replicas[3].url: found "http://a/#***", expected ${URL_TITLE}`,
         `6: replicas[4].dns: found "http://***@e", expected ${DNS_TITLE}`,
-        '7: export.endpoint: found "https://collector/?***", expected an http:// or https:// URL without credentials (put them into OTEL_EXPORTER_OTLP_HEADERS), query and fragment',
+        '7: export.endpoint: found "https://collector/?***", expected an http:// or https:// URL without credentials (put them into OTEL_EXPORTER_OTLP_HEADERS), query or fragment',
         '8: trace.url_template: found "https://***@traces/{trace_id}", expected an http:// or https:// URL without credentials, with {trace_id} after its host',
         '9: gateway.name: found "***@h/?***", expected a name of letters, digits and . _ ~ -, at most 128',
       ],
@@ -99,7 +99,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
         `3: replicas[1].dns: found "http://_http._tcp.b.test:8000", expected ${DNS_TITLE}`,
         `4: replicas[2].dns: found "http://[::1]", expected ${DNS_TITLE}`,
         `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}`,
-        '6: replicas[4].dns: a replica has either url or dns',
+        '6: replicas[4].dns: a replica has either url or dns, not both',
       ],
     ],
     [
@@ -170,8 +170,8 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       'replicas:\n  - name: a\n    url: http://${NOPE}:80\n    host: ${A-b}\n    gpu_model: ${open\n',
       [
         '3: replicas[0].url: found ${NOPE}, but the variable NOPE is not set',
-        '4: replicas[0].host: found a broken variable reference, expected ${NAME} (or $${ for a literal ${)',
-        '5: replicas[0].gpu_model: found a broken variable reference, expected ${NAME} (or $${ for a literal ${)',
+        '4: replicas[0].host: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
+        '5: replicas[0].gpu_model: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
       ],
     ],
     [
@@ -192,7 +192,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       'the same key twice, and another mistake beside it',
       `${REPLICA}log: {}\nlog: { level: loud }`,
       [
-        '3: log: the same key twice',
+        '3: log: duplicate key',
         '3: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent',
       ],
     ],
@@ -205,7 +205,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
 
   it('a variable without quotes inside braces gets a hint', () => {
     expect(problemsOf('replicas: [{ name: a, url: http://a, api_key: ${KEY} }]')[0]).toBe(
-      '1: not valid YAML: Unexpected flow-map-start at node end; inside { } and [ ], a ${NAME} must be in quotes',
+      '1: not valid YAML: Unexpected flow-map-start at node end; inside { } and [ ], quote a ${NAME}',
     );
   });
 
