@@ -12,7 +12,7 @@ const parse = (level: string) =>
     env: {},
   });
 
-/** A reload whose file has these log levels, one a reading, and what it told. */
+/** A reload whose file has these log levels, one per read, with its actions and log lines. */
 function create(levels: readonly string[], apply: ReloadCollaborators['apply']) {
   const actions: AdminAction[] = [];
   const lines: string[] = [];
@@ -27,8 +27,8 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   return { reload, actions, lines };
 }
 
-describe('reloads that are asked for together', () => {
-  test('are carried out one after the other, each with the file as it is then', async () => {
+describe('reloads that are requested together', () => {
+  test('run one at a time, each with the file as it is then', async () => {
     const events: string[] = [];
     const { reload } = create(['warn', 'error', 'fatal'], async ({ log }) => {
       events.push(`begin ${log.level}`);
@@ -47,7 +47,7 @@ describe('reloads that are asked for together', () => {
     ]);
   });
 
-  test('do not hold each other up when one fails for a defect', async () => {
+  test('do not block each other when one fails because of a defect', async () => {
     const { reload, lines } = create(['warn', 'error'], async ({ log }) => {
       if (log.level === 'warn') throw new TypeError('defect');
       return NOTHING;
@@ -62,7 +62,7 @@ describe('reloads that are asked for together', () => {
   });
 });
 
-test('what could not be taken over is no part of the configuration that the next one is compared with', async () => {
+test('the next reload is not compared with a configuration that could not be applied', async () => {
   let isRoom = false;
   const { reload, actions } = create(['warn', 'warn'], async () => {
     if (!isRoom) throw new TooManyReplicasError();
@@ -74,7 +74,7 @@ test('what could not be taken over is no part of the configuration that the next
   expect(actions).toMatchObject([{ action: 'reload', done: null }, { done: { changedKeys: ['log.level'] } }]);
 });
 
-test('without a file there is nothing to read again', async () => {
+test('a reload without a file is refused', async () => {
   const quiet = () => undefined;
   const reload = createReload(undefined, {
     apply: async () => NOTHING,

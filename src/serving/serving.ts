@@ -20,7 +20,7 @@ import {
   toRecorderSettings,
 } from './settings.ts';
 
-/** What all data planes of a gateway have in common memory. */
+/** What all data planes of a gateway share in memory. */
 export interface ServingMemory {
   readonly replicas: SharedStateMemory;
   /** Bytes of request bodies. */
@@ -29,7 +29,7 @@ export interface ServingMemory {
   readonly connections: LimitMemory;
 }
 
-/** Reserves the memory that so many workers share. */
+/** Reserves the memory that `workerCount` workers share. */
 export function allocateServingMemory(
   workerCount: number,
   { bufferedBytes, connections }: Config['limits'],
@@ -41,60 +41,60 @@ export function allocateServingMemory(
   };
 }
 
-/** What a data plane is told before it starts. Plain data: it can go to another thread. */
+/** The settings of a data plane. Plain data, which can be sent to another thread. */
 export interface ServingSettings {
   readonly config: Config;
   /** The salt of the prefix hashes. */
   readonly salt: Uint8Array;
-  /** Which worker this is, from 0: its row in shared memory. */
+  /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
 }
 
-/** Where a data plane reports. A pino logger fits. */
+/** The log of a data plane. A pino logger fits. */
 export type ServingLog = ProxyCollaborators['log'] & ReplicaLogTarget;
 
-/** Whom a data plane works with. */
+/** What a data plane works with. */
 export interface ServingCollaborators {
   readonly outlet: RecordOutlet;
   readonly log: ServingLog;
   readonly onRecord: ProxyCollaborators['onRecord'];
 }
 
-/** Where clients connect. `reusePort`: together with others who say so. */
+/** Where clients connect. `reusePort`: several listeners with this flag share the port. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
   readonly reusePort?: boolean;
 }
 
-/** The data plane: what serves clients. It takes no decision of its own about which replicas there are. */
+/** The data plane, which serves clients. The control plane decides which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
   listen(address: ListenAddress): Promise<number>;
-  /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
+  /** Applies the replicas and what they serve. Resolves when no lease is acquired by an older topology. */
   apply(topology: Topology): Promise<void>;
-  /** Takes over what a reload can change; resolves once no request begins with anything older. */
+  /** Applies what a reload can change. Resolves when no request begins with older settings. */
   configure(config: Config): Promise<void>;
   /**
-   * Resolves when everything that was under way in the present tick of whoever serves is over. Returns the numbers,
-   * from 1, of workers that did not answer in time.
+   * Resolves when every worker has finished its current tick of the event loop. Returns the numbers, from 1, of the
+   * workers that did not answer in time.
    */
   confirm(): Promise<readonly number[]>;
-  /** Resolves when the records of all requests that have ended up to now are made and counted. */
+  /** Resolves when the records of all requests that have ended so far are made and counted. */
   settleRecords(): Promise<void>;
-  /** From now on /healthz answers 503, and connections close with the next response that begins on them. */
+  /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
   startClosing(): void;
-  /** Stops accepting, lets requests in flight finish for so long, and cuts the others; returns how many those are. */
+  /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
   finish(graceMs: number): Promise<number>;
-  /** Lets go of all connections and threads. */
+  /** Closes all connections and threads. */
   close(): Promise<void>;
 }
 
-/** How long a client whose request was cut has to read that it was. */
-export const LAST_WORDS_MS = 500;
+/** How long the client of a cut request has to read the error response. */
+export const CUT_NOTICE_MS = 500;
 
-/** Creates the data plane of the present thread. Before `apply` it knows no replica. */
+/** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { config, salt, worker, memory } = settings;
   const { outlet, log, onRecord } = collaborators;
@@ -122,9 +122,9 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     ),
   });
 
-  /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
+  /** Closes the connections of clients that do not read the error in time, which ends their requests. */
   async function endCut(): Promise<void> {
-    await Promise.race([proxy.untilIdle(), delay(LAST_WORDS_MS)]);
+    await Promise.race([proxy.untilIdle(), delay(CUT_NOTICE_MS)]);
     server.destroyConnections();
     await proxy.untilIdle();
   }
@@ -143,7 +143,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
         timeouts: toConnectionTimeouts(next),
       });
     },
-    // Nothing else of this thread runs while somebody asks: whatever was decided is written.
+    // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),
     startClosing() {
@@ -179,7 +179,7 @@ function delay(ms: number): Promise<void> {
   });
 }
 
-/** How often the deadlines of connections are looked at. */
+/** How often the deadlines of connections are checked. */
 function tickOf({ timeouts }: Config): number {
   const { clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs } = timeouts;
   return toTickMs([clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs]);

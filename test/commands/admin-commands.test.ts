@@ -63,13 +63,13 @@ describe('gateway replicas', () => {
     expect(JSON.parse(stdout)).toEqual(REPLICAS);
   });
 
-  it('lets no name control the terminal', async () => {
+  it('does not let a name control the terminal', async () => {
     const { url } = await startAdmin(() => ({ body: { replicas: [{ ...REPLICA, name: '\u001b[2Jx' }] } }));
     const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
     expect(stdout).not.toContain('\u001b');
   });
 
-  it('finds the gateway by its configuration file, over the loopback if it listens everywhere', async () => {
+  it('finds the gateway by its configuration file, over the loopback address if it listens on all addresses', async () => {
     const { port } = await startAdmin(() => ({ body: REPLICAS }));
     const directory = await mkdtemp(join(tmpdir(), 'spangate-admin-'));
     onTestFinished(() => rm(directory, { recursive: true }));
@@ -93,8 +93,8 @@ describe('gateway stats', () => {
   });
 });
 
-describe('an admin API that does not do it ends the command with one line and exit code 1', () => {
-  it('because it says no', async () => {
+describe('a failed call of the admin API ends the command with one line and exit code 1', () => {
+  it('because the API refuses it', async () => {
     const message = 'There is no such replica.';
     const { url } = await startAdmin(() => ({
       status: 404,
@@ -108,15 +108,15 @@ describe('an admin API that does not do it ends the command with one line and ex
   });
 
   it.each([
-    ['another server answers', { status: 200, body: '<html>secret' }, 'status 200'],
-    ['another server says no', { status: 404, body: { detail: 'Not Found' } }, 'status 404'],
+    ['another kind of server answers', { status: 200, body: '<html>secret' }, 'status 200'],
+    ['another kind of server refuses', { status: 404, body: { detail: 'Not Found' } }, 'status 404'],
   ])('because %s', async (_, answer, reason) => {
     const { url } = await startAdmin(() => answer);
     const stderr = `gateway: ${url} does not answer like an admin API (${reason})\n`;
     expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
   });
 
-  it('because it points elsewhere: the token does not follow', async () => {
+  it('because it redirects: the token does not follow', async () => {
     const { url, calls } = await startAdmin(() => ({ status: 307, body: '' }));
     const { exitCode, stderr } = await invoke(['stats', '--admin', url], TOKEN);
     expect(exitCode).toBe(1);
@@ -124,7 +124,7 @@ describe('an admin API that does not do it ends the command with one line and ex
     expect(calls).toHaveLength(1);
   });
 
-  it('because nobody listens', async () => {
+  it('because nothing listens', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -54,7 +54,7 @@ async function fileOf(name: string, content: string): Promise<string> {
 }
 
 describe('gateway export-trace', () => {
-  test('writes the trace of a file of records, as it always has', async () => {
+  test('writes the trace of a file of records', async () => {
     const { exitCode, stdout, stderr } = await invoke(['export-trace', '--block-size', '128', RECORDS]);
     expect(stdout).toBe(await readFile(join(FIXTURES, 'trace.jsonl'), 'utf8'));
     expect(stderr).toBe('gateway: 2 records without both token counts (failures, embeddings), left out\n');
@@ -62,7 +62,7 @@ describe('gateway export-trace', () => {
     expect(readTrace(stdout, 128)).toHaveLength(6);
   });
 
-  test('tells what was cached and what could have been, by replica', async () => {
+  test('summarizes what was cached and what could have been, for each replica', async () => {
     const { stdout } = await invoke(['export-trace', '--summary', RECORDS]);
     expect(stdout).toBe(await readFile(join(FIXTURES, 'summary.txt'), 'utf8'));
     const json = await invoke(['export-trace', '--summary', '--json', RECORDS]);
@@ -92,7 +92,7 @@ describe('gateway export-trace', () => {
     expect([stderr, readTrace(stdout, 512).map(({ atMs }) => atMs)]).toEqual(['', [0, 1000, 2000]]);
   });
 
-  test('takes the requests of one model, or of one replica', async () => {
+  test('selects the requests of one model or of one replica', async () => {
     const path = await fileOf(
       'filtered.jsonl',
       lineOf(
@@ -112,7 +112,7 @@ describe('gateway export-trace', () => {
     });
   });
 
-  test('counts broken lines and repeated records, and goes on', async () => {
+  test('counts and skips broken lines and repeated records', async () => {
     const path = await fileOf(
       'broken.jsonl',
       `no JSON\n${lineOf({ request_id: '1' })}\n{"resourceMetrics":[]}\n${lineOf({ request_id: '1' })}${lineOf({}).slice(0, -9)}`,
@@ -123,7 +123,7 @@ describe('gateway export-trace', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('says so where there is nothing', async () => {
+  test('says so if there are no requests', async () => {
     const path = await fileOf('empty.jsonl', '');
     expect(await invoke(['export-trace', path])).toEqual({
       exitCode: 1,
@@ -155,7 +155,7 @@ describe('gateway export-trace', () => {
     expect(outcome.stderr).toContain(message === '' ? 'gateway: ' : `gateway: ${message}\n`);
   });
 
-  test('explains itself', async () => {
+  test('prints its help', async () => {
     const { exitCode, stdout } = await invoke(['export-trace', '--help']);
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining('--block-size N')]);
   });

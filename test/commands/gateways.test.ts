@@ -10,7 +10,7 @@ const GATEWAYS = {
 };
 
 describe('gateway gateways', () => {
-  it('shows who is in the fleet as a table', async () => {
+  it('shows the gateways of the fleet as a table', async () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['gateways', '--admin', url], TOKEN);
     expect(stdout).toBe(
@@ -27,7 +27,7 @@ describe('gateway gateways', () => {
 });
 
 describe('gateway forget', () => {
-  it('asks the gateway not to wait for another one', async () => {
+  it('tells the gateway not to wait for another one', async () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['forget', 'gw b', '--admin', url], TOKEN);
     expect(stdout).toBe('gw b is forgotten: drains no longer wait for it\n');
@@ -37,7 +37,7 @@ describe('gateway forget', () => {
     });
   });
 
-  it('says why the gateway refuses, and fails', async () => {
+  it('prints why the gateway refuses, and exits with 1', async () => {
     const error = { message: 'The gateway runs: stop it first.', code: 'gateway_alive' };
     const { url } = await startAdmin(() => ({ status: 409, body: { error } }));
     expect(await invoke(['forget', 'gw-a', '--admin', url], TOKEN)).toMatchObject({

@@ -18,7 +18,7 @@ test.concurrent.for(FAULTS)(
   },
 );
 
-test('an answer without end is not taken into memory', { timeout: 60_000 }, async () => {
+test('an endless answer is not held in memory', { timeout: 60_000 }, async () => {
   const megabyte = Buffer.alloc(1024 ** 2, ' ');
   await using server = await startFaultyServer(
     {

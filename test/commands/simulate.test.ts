@@ -14,7 +14,7 @@ function invoke(args: readonly string[]): { invocation: Invocation; stdout: Pass
 }
 
 describe('gateway simulate', () => {
-  it('says in one line where it serves what, and serves until it is told to stop', async () => {
+  it('prints in one line what it serves and where, and serves until it is stopped', async () => {
     const { invocation, stdout, stop } = invoke([
       '--name',
       'gpu-1',
@@ -38,7 +38,7 @@ describe('gateway simulate', () => {
     await expect(fetch(`${url}/health`)).rejects.toThrow();
   });
 
-  it('speaks the engine it is told to', async () => {
+  it('simulates the given engine', async () => {
     const { invocation, stdout, stop } = invoke(['--engine', 'llamacpp']);
     const exit = simulate(invocation);
     const [line] = await once(stdout, 'data');
@@ -72,7 +72,7 @@ describe('gateway simulate', () => {
     await expect(simulate(invoke([option, value]).invocation)).rejects.toThrow(new UsageError(message));
   });
 
-  it('explains itself', async () => {
+  it('prints its help', async () => {
     const { invocation, stdout } = invoke(['--help']);
     expect(await simulate(invocation)).toBe(0);
     expect(stdout.read()).toContain('--ttft DURATION');

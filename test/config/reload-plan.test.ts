@@ -18,7 +18,7 @@ describe('a reload', () => {
     expect(file).toEqual(parse(REPLICA + text));
   });
 
-  it('applies what can change between two requests, and tells which keys those were', () => {
+  it('applies what can change between two requests, and names those keys', () => {
     const text = `headers: { tenant: X-Team }
 discovery: { dns_interval: 1s }
 timeouts: { connect: 1s, idle: 1m }
@@ -65,14 +65,14 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
     expect(file).toEqual(parse(`${REPLICA}limits: { event: 2MiB }\n`));
   });
 
-  it('tells of replicas as one key, whatever changed in them', () => {
+  it('names replicas as one key, whatever changed in them', () => {
     const two = parse('replicas: [{ name: a, url: "http://a:8000" }, { name: b, url: "http://b" }]');
     const { file, changed, needsRestart } = planReload(parse(REPLICA), two);
     expect({ changed, needsRestart }).toEqual({ changed: ['replicas'], needsRestart: [] });
     expect(file.replicas.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 
-  it('forgets a key that the file does not set any more', () => {
+  it('removes a key that the file no longer sets', () => {
     const before = parse(
       'replicas: [{ name: a, url: "http://a:8000", api_key: sk-secret }]\nlog: { level: warn }',
     );

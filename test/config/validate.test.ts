@@ -24,7 +24,7 @@ const DNS_TITLE =
 const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port';
 
-describe('a wrong configuration is told by line, key path, what was found and what was expected', () => {
+describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
     ['an empty file', '', ['1: replicas: found nothing, expected a list of at least one replica']],
     ['a list', '- a', ['1: found a list, expected keys with values']],
@@ -52,7 +52,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'urls with a key in their query, in their fragment, or where nobody looks for one',
+      'urls with a secret in their query, fragment or other unexpected places',
       [
         'replicas:',
         '- { name: a, url: "http://a:8000/v1?api_key=hunter2" }',
@@ -76,7 +76,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'a url that YAML takes for a key',
+      'a url that YAML reads as a key',
       'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
       [
         '2: replicas[0]."***@a?***": unknown key',
@@ -92,7 +92,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'names of services that are none, or stand beside a url',
+      'invalid DNS names, or one beside a url',
       'replicas:\n- { name: a, dns: "http://10.0.0.1:8000" }\n- { name: b, dns: "http://_http._tcp.b.test:8000" }\n- { name: c, dns: "http://[::1]" }\n- { name: d, dns: b.test }\n- { name: e, dns: "http://e", url: "http://e" }',
       [
         `2: replicas[0].dns: found "http://10.0.0.1:8000", expected ${DNS_TITLE}`,
@@ -103,7 +103,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'models that are none',
+      'invalid models',
       'replicas:\n- { name: a, url: "http://a", models: [] }\n- { name: b, url: "http://b", models: llama }\n- { name: c, url: "http://c", models: ["*", x] }\n- { name: d, url: "http://d", models: [x, x] }',
       [
         `2: replicas[0].models: found an empty list, expected ${MODELS}`,
@@ -113,7 +113,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'unknown keys, near to known ones or not',
+      'unknown keys, similar to known ones or not',
       `gatway: {}\nadmin_listen: localhost:1\ncolour: red\n${REPLICA}timeouts:\n  firstByte: 1s\nlimits:\n  bdy: 1\nexport:\n  retry: { inital: 1s }\n`,
       [
         '1: gatway: unknown key; did you mean gateway?',
@@ -125,7 +125,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'addresses that are none',
+      'invalid addresses',
       `${REPLICA}gateway:\n  listen: 8080\n  admin_listen: :9090\n`,
       [
         `3: gateway.listen: found 8080, expected ${ADDRESS}`,
@@ -133,12 +133,12 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'a number of workers that is none',
+      'an invalid number of workers',
       `${REPLICA}gateway: { workers: all }`,
       ['2: gateway.workers: found "all", expected auto, or a whole number from 1 to 256'],
     ],
     [
-      'durations, sizes, words and flags that are none',
+      'invalid durations, sizes, words and flags',
       `${REPLICA}timeouts: { connect: 0s }\nexport: { interval: 10 }\nlimits: { body: 1.5MiB }\nlog: { level: loud, requests: yes }\nheaders: { tenant: "X Tenant" }`,
       [
         '2: timeouts.connect: found "0s", expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h',
@@ -150,7 +150,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'values that contradict each other, and another mistake beside them',
+      'values that contradict each other, and another problem',
       `${REPLICA}export: { queue_size: 100, retry: { initial: 9s }, file: { max_size: 1GiB } }\nlimits: { body: 1GiB }\ncolour: red`,
       [
         '2: export.batch_size: 512 is more than export.queue_size, 100',
@@ -166,7 +166,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ['2: timeouts: found nothing, expected keys with values'],
     ],
     [
-      'variables that are not set, or no variables',
+      'variables that are not set or not valid',
       'replicas:\n  - name: a\n    url: http://${NOPE}:80\n    host: ${A-b}\n    gpu_model: ${open\n',
       [
         '3: replicas[0].url: found ${NOPE}, but the variable NOPE is not set',
@@ -184,12 +184,12 @@ describe('a wrong configuration is told by line, key path, what was found and wh
       ],
     ],
     [
-      'shared state at no Redis URL, without showing it',
+      'an invalid Redis URL, without showing it',
       `${REPLICA}state: { redis: "redis://:pass/word@redis/db" }`,
       ['2: state.redis: found ***, expected a URL redis[s]://[[user]:password@]host[:port][/database]'],
     ],
     [
-      'the same key twice, and another mistake beside it',
+      'a duplicate key, and another problem',
       `${REPLICA}log: {}\nlog: { level: loud }`,
       [
         '3: log: duplicate key',
@@ -198,18 +198,18 @@ describe('a wrong configuration is told by line, key path, what was found and wh
     ],
     ['broken indentation', 'replicas:\n\t- a', ['2: not valid YAML: Tabs are not allowed as indentation']],
     ['two documents', `${REPLICA}---\n${REPLICA}`, ['2: not valid YAML: Source contains multiple documents']],
-    ['an alias of nothing', 'replicas: *nothing', ['1: replicas: found an alias that cannot be resolved']],
+    ['an undefined alias', 'replicas: *nothing', ['1: replicas: found an alias that cannot be resolved']],
   ])('%s', (_, text, problems) => {
     expect(problemsOf(text)).toEqual(problems);
   });
 
-  it('a variable without quotes inside braces gets a hint', () => {
+  it('an unquoted variable inside braces gets a hint', () => {
     expect(problemsOf('replicas: [{ name: a, url: http://a, api_key: ${KEY} }]')[0]).toBe(
       '1: not valid YAML: Unexpected flow-map-start at node end; inside { } and [ ], quote a ${NAME}',
     );
   });
 
-  it('broken YAML is told without quoting the file', () => {
+  it('broken YAML is reported without quoting the file', () => {
     const broken = [
       'api_key: "sk-secret',
       'api_key: sk-secret: x: y',
@@ -222,7 +222,7 @@ describe('a wrong configuration is told by line, key path, what was found and wh
     }
   });
 
-  it('aliases that multiply without end are refused', () => {
+  it('aliases that expand exponentially are refused', () => {
     const levels = 'bcdefgh'.split('').map((name, index) => {
       const below = '*'.concat('abcdefgh'.charAt(index));
       return `${name}: &${name} [${Array(9).fill(below).join(', ')}]`;

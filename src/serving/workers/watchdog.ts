@@ -1,48 +1,48 @@
-/** How often the main thread looks whether its workers live. */
-export const LOOK_EVERY_MS = 1_000;
+/** How often the main thread checks its workers. */
+export const CHECK_INTERVAL_MS = 1_000;
 
-/** How often a worker shows that it does. */
-export const BEAT_EVERY_MS = 250;
+/** How often a worker counts up its heartbeat. */
+export const HEARTBEAT_INTERVAL_MS = 250;
 
-/** Looks in a row without a sign of life after which a worker hangs. */
-const LOOKS_WITHOUT_LIFE = 10;
+/** A worker hangs after this many checks in a row without a heartbeat. */
+const MISSED_CHECKS_LIMIT = 10;
 
-/** The same before its first sign: it loads its code, which takes seconds on a busy machine. */
-const LOOKS_WITHOUT_BEGIN = 60;
+/** The same before its first heartbeat, because loading its code takes seconds on a busy machine. */
+const MISSED_CHECKS_LIMIT_AT_START = 60;
 
 /**
- * Finds the worker whose event loop has stopped. Looks are counted, not time: while the machine is paused, or the main
- * thread itself stands still, nobody looks, and the workers have their whole time again.
+ * Finds workers whose event loop has stopped. It counts checks, not time: while the machine is paused or the main thread
+ * is blocked there are no checks, and afterwards the workers have the full time again.
  */
-export class HangWatch {
-  readonly #beats: Int32Array;
-  readonly #seen: { beats: number; looksWithoutLife: number; hasBegun: boolean }[];
+export class Watchdog {
+  readonly #heartbeats: Int32Array;
+  readonly #workers: { heartbeats: number; missedChecks: number; hasStarted: boolean }[];
 
-  /** `beats`: one word a worker, which only it counts up. */
-  constructor(beats: Int32Array) {
-    this.#beats = beats;
-    this.#seen = Array.from(beats, (_, worker) => this.#unseen(worker));
+  /** `heartbeats`: one word per worker, which only that worker counts up. */
+  constructor(heartbeats: Int32Array) {
+    this.#heartbeats = heartbeats;
+    this.#workers = Array.from(heartbeats, (_, worker) => this.#initialState(worker));
   }
 
-  /** Another thread takes this worker's place. */
-  begin(worker: number): void {
-    this.#seen[worker] = this.#unseen(worker);
+  /** To be called when a new thread replaces that of a worker. */
+  reset(worker: number): void {
+    this.#workers[worker] = this.#initialState(worker);
   }
 
-  /** To be called every LOOK_EVERY_MS for each worker that runs; answers whether it hangs. */
-  look(worker: number): boolean {
-    const seen = this.#seen[worker];
-    if (seen === undefined) throw new RangeError(`there is no worker ${worker}`);
-    const beats = Atomics.load(this.#beats, worker);
-    if (beats !== seen.beats) {
-      this.#seen[worker] = { beats, looksWithoutLife: 0, hasBegun: true };
+  /** To be called every CHECK_INTERVAL_MS for each running worker. Returns whether it hangs. */
+  isHung(worker: number): boolean {
+    const state = this.#workers[worker];
+    if (state === undefined) throw new RangeError(`there is no worker ${worker}`);
+    const heartbeats = Atomics.load(this.#heartbeats, worker);
+    if (heartbeats !== state.heartbeats) {
+      this.#workers[worker] = { heartbeats, missedChecks: 0, hasStarted: true };
       return false;
     }
-    seen.looksWithoutLife += 1;
-    return seen.looksWithoutLife >= (seen.hasBegun ? LOOKS_WITHOUT_LIFE : LOOKS_WITHOUT_BEGIN);
+    state.missedChecks += 1;
+    return state.missedChecks >= (state.hasStarted ? MISSED_CHECKS_LIMIT : MISSED_CHECKS_LIMIT_AT_START);
   }
 
-  #unseen(worker: number) {
-    return { beats: Atomics.load(this.#beats, worker), looksWithoutLife: 0, hasBegun: false };
+  #initialState(worker: number) {
+    return { heartbeats: Atomics.load(this.#heartbeats, worker), missedChecks: 0, hasStarted: false };
   }
 }

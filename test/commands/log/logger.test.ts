@@ -15,7 +15,7 @@ async function linesOf(
 }
 
 describe('the log', () => {
-  it('is JSON lines with a level in words and a time in RFC 3339', async () => {
+  it('consists of JSON lines with the level as a word and an RFC 3339 time', async () => {
     const lines = await linesOf((log) => log.info({ listen: 'a:1' }, 'serving'));
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     expect(lines).toEqual([{ level: 'info', time, listen: 'a:1', msg: 'serving' }]);
@@ -26,7 +26,7 @@ describe('the log', () => {
     expect(await linesOf((log) => log.fatal('x'), 'silent')).toEqual([]);
   });
 
-  it('tells name, code and frames of an error and its cause, and never a message: it may quote a request', async () => {
+  it('has name, code and stack frames of an error and its cause, but no message, which may quote a request', async () => {
     const cause = Object.assign(new Error('10.0.0.1 canary\n    canary'), { code: 'ECONNRESET' });
     const lines = await linesOf((log) => log.warn({ err: new TypeError('canary', { cause }) }, 'odd'));
     expect(lines).toMatchObject([

@@ -8,7 +8,7 @@ const request = {
   endpoint: '/v1/chat/completions',
 } as const;
 
-it('a record is one line with what is known of it', () => {
+it('a record is one line with its known fields', () => {
   const line = toRecordLine({
     ...request,
     replica: 'sim-a',

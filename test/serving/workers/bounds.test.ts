@@ -4,8 +4,8 @@ import { hang, startFakeReplica } from '../../support/fake-replica.ts';
 import { postBytes, RawConnection } from '../../support/raw-http.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
-describe('bounds hold in total', () => {
-  test('of the queue, while the collector is away', async () => {
+describe('bounds apply to all workers together', () => {
+  test('of the queue, while the collector is down', async () => {
     await using collector = await startFakeCollector();
     const { url } = collector;
     await collector.close();
@@ -63,12 +63,12 @@ describe('bounds hold in total', () => {
     const send = async () => {
       opened.use(await RawConnection.open(gateway.url)).write(postBytes('/v1/chat/completions', body));
     };
-    // What a replica has read takes no room, what waits for it does.
+    // A body that a replica has read takes no memory; a body that waits does.
     await send();
     await (await replica.nextRequest()).body;
     for (let count = 0; count < 20; count++) await send();
 
-    // Five wait, or four if the first has not given its room back yet.
+    // Five wait, or four if the first has not released its memory yet.
     const refused = await gateway.waitForRecords(15);
     expect(refused.length).toBeLessThanOrEqual(16);
     expect(refused.every(({ error_type }) => error_type === 'overloaded')).toBe(true);

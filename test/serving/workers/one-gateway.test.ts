@@ -13,7 +13,7 @@ import { chatAtOnce, spreadOf, startWorkers, sumOf } from './start-workers.ts';
 const POST = { method: 'POST' };
 
 describe('several workers are one gateway', () => {
-  test.each([2, 3])('%s of them take even turns', async (workers) => {
+  test.each([2, 3])('%s of them distribute requests evenly', async (workers) => {
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });
     await using c = await startFakeReplica({ name: 'c' });
@@ -30,7 +30,7 @@ describe('several workers are one gateway', () => {
     expect({ recorded, lost }).toEqual({ recorded: 100, lost: 0 });
   });
 
-  test('turns stay even when one replica refuses', async () => {
+  test('requests stay evenly distributed when one replica refuses', async () => {
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });
     await using c = await startFakeReplica({ name: 'c' });
@@ -42,7 +42,7 @@ describe('several workers are one gateway', () => {
     expect(spreadOf([a, b, c])).toBeLessThanOrEqual(1);
   });
 
-  test('what is in flight is the sum over them', async () => {
+  test('the requests in flight are the sum over all workers', async () => {
     await using replica = await startFakeReplica({ script: hang });
     await using gateway = await startWorkers(2, { replicas: [replica] });
     const leave = new AbortController();
@@ -57,7 +57,7 @@ describe('several workers are one gateway', () => {
     expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
   });
 
-  test('records come whole, those of large bodies too', async () => {
+  test('records arrive complete, also those of large bodies', async () => {
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica();
     await using gateway = await startWorkers(2, { replicas: [replica], collector });
@@ -74,7 +74,7 @@ describe('several workers are one gateway', () => {
     expect(records).toMatchObject([{ request_id: record?.request_id }]);
   });
 
-  test('lines of the log come from one place, and say which worker they are of', async () => {
+  test('all log lines are written by the main thread and name their worker', async () => {
     await using replica = await startFakeReplica();
     const down = { name: 'down', url: refusedUrlBeside(replica) };
     await using gateway = await startWorkers(2, { replicas: [down, replica] });
@@ -90,7 +90,7 @@ describe('several workers are one gateway', () => {
 });
 
 describe('a drain', () => {
-  test('reaches every worker before it is answered, in the midst of requests', async () => {
+  test('reaches every worker before it is answered, while requests run', async () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
     await using gateway = await startWorkers(3, { replicas: [a, ...others] });
@@ -115,7 +115,7 @@ describe('a drain', () => {
     await Promise.all(clients);
   });
 
-  test('holds for a worker that takes the place of another', async () => {
+  test('applies to a worker that replaces another', async () => {
     using watched = watchWorkerThreads();
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
@@ -131,7 +131,7 @@ describe('a drain', () => {
     expect(b.requests.length).toBeGreaterThan(0);
   });
 
-  test('says which worker has not answered, and is confirmed when it has', async () => {
+  test('names the worker that has not answered, and is confirmed when it has', async () => {
     using watched = watchWorkerThreads();
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startWorkers(2, { replicas: [replica] });

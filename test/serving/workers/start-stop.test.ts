@@ -8,7 +8,7 @@ import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 describe('starting and stopping', () => {
-  test.each([1, 2])('a port that a gateway of %s workers has is one clear line', async (workers) => {
+  test.each([1, 2])('a port that a gateway of %s workers uses is reported in one clear line', async (workers) => {
     await using replica = await startFakeReplica();
     await using gateway = await startWorkers(workers, { replicas: [replica] });
     const listen = gateway.url.replace('http://', '');
@@ -48,7 +48,7 @@ describe('starting and stopping', () => {
     expect(collector.spans).toHaveLength(20);
   });
 
-  test('requests whose time is up are cut in all workers, and counted', async () => {
+  test('requests that exceed the grace period are cut in all workers, and counted', async () => {
     await using replica = await startFakeReplica({ script: hang });
     await using gateway = await startWorkers(2, {
       replicas: [replica],
@@ -80,7 +80,7 @@ describe('starting and stopping', () => {
     await closing;
   });
 
-  test('auto is as many as there are cores', async () => {
+  test('auto starts one worker per core', async () => {
     using watched = watchWorkerThreads();
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({

@@ -5,7 +5,7 @@ import { type StartedGateway, type StartGatewayOptions, startGateway } from '../
 // Each worker loads the whole data plane, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-/** A gateway of several workers; sections of the configuration are laid over this one. */
+/** Starts a gateway of several workers. `config` overrides its configuration by section. */
 export function startWorkers(
   workers: number,
   { config = {}, ...options }: StartGatewayOptions,
@@ -13,7 +13,7 @@ export function startWorkers(
   return startGateway({ ...options, config: { ...config, gateway: { workers, ...config.gateway } } });
 }
 
-/** So many requests at once, each on a connection of its own, so that every worker gets some; null: no answer. */
+/** Sends `count` requests at once, each on its own connection, so that every worker gets some; null: no answer. */
 export function chatAtOnce(
   gateway: StartedGateway,
   count: number,
@@ -22,7 +22,7 @@ export function chatAtOnce(
   return Array.from({ length: count }, () => gateway.chat({}, init).catch(() => null));
 }
 
-/** Both sides of what always holds, and how many records wait. */
+/** Both sides of the balance of records, and how many are queued. */
 export async function balanceOf(
   gateway: StartedGateway,
 ): Promise<{ begun: number; accounted: number; queued: number }> {
@@ -31,13 +31,13 @@ export async function balanceOf(
   return { begun: (recorded ?? 0) + (restored ?? 0), accounted: sumOf(accounted), queued: queued ?? 0 };
 }
 
-/** By how much the turns of these replicas differ. */
+/** The largest difference between the numbers of requests of these replicas. */
 export function spreadOf(replicas: readonly FakeReplica[]): number {
   const counts = replicas.map(({ requests }) => requests.length);
   return Math.max(...counts) - Math.min(...counts);
 }
 
-/** All of them together. */
+/** The sum of the numbers. */
 export function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0);
 }

@@ -1,46 +1,46 @@
 import { expect, test } from 'vitest';
-import { HangWatch } from '../../../src/serving/workers/watchdog.ts';
+import { Watchdog } from '../../../src/serving/workers/watchdog.ts';
 
-function watchTwo() {
-  const beats = new Int32Array(new SharedArrayBuffer(8));
-  const watch = new HangWatch(beats);
-  const beat = (worker: number) => void Atomics.add(beats, worker, 1);
-  /** How many looks it takes until the worker hangs. */
-  const looksUntilHung = (worker: number) => {
-    let looks = 1;
-    while (!watch.look(worker)) looks += 1;
-    return looks;
+function watchTwoWorkers() {
+  const heartbeats = new Int32Array(new SharedArrayBuffer(8));
+  const watchdog = new Watchdog(heartbeats);
+  const beat = (worker: number) => void Atomics.add(heartbeats, worker, 1);
+  /** How many checks it takes until the worker hangs. */
+  const checksUntilHung = (worker: number) => {
+    let checks = 1;
+    while (!watchdog.isHung(worker)) checks += 1;
+    return checks;
   };
-  return { watch, beat, looksUntilHung };
+  return { watchdog, beat, checksUntilHung };
 }
 
-test('a worker hangs after ten looks without a sign of life, whatever others do', () => {
-  const { watch, beat, looksUntilHung } = watchTwo();
+test('a worker hangs after ten checks without a heartbeat, whatever other workers do', () => {
+  const { watchdog, beat, checksUntilHung } = watchTwoWorkers();
   beat(0);
   beat(1);
-  expect([watch.look(0), watch.look(1)]).toEqual([false, false]);
-  for (let look = 1; look < 10; look++) {
+  expect([watchdog.isHung(0), watchdog.isHung(1)]).toEqual([false, false]);
+  for (let check = 1; check < 10; check++) {
     beat(1);
-    expect([watch.look(0), watch.look(1)]).toEqual([false, false]);
+    expect([watchdog.isHung(0), watchdog.isHung(1)]).toEqual([false, false]);
   }
-  expect(looksUntilHung(0)).toBe(1);
-  expect(looksUntilHung(1)).toBe(10);
+  expect(checksUntilHung(0)).toBe(1);
+  expect(checksUntilHung(1)).toBe(10);
 });
 
-test('one sign of life gives it the whole time again', () => {
-  const { watch, beat, looksUntilHung } = watchTwo();
+test('one heartbeat gives a worker the full time again', () => {
+  const { watchdog, beat, checksUntilHung } = watchTwoWorkers();
   beat(0);
-  for (let look = 0; look < 10; look++) watch.look(0);
+  for (let check = 0; check < 10; check++) watchdog.isHung(0);
   beat(0);
-  watch.look(0);
-  expect(looksUntilHung(0)).toBe(10);
+  watchdog.isHung(0);
+  expect(checksUntilHung(0)).toBe(10);
 });
 
-test('a worker that loads its code has a minute, the first as well as its successor', () => {
-  const { watch, beat, looksUntilHung } = watchTwo();
-  expect(looksUntilHung(0)).toBe(60);
+test('a worker that loads its code has a minute, and so has its replacement', () => {
+  const { watchdog, beat, checksUntilHung } = watchTwoWorkers();
+  expect(checksUntilHung(0)).toBe(60);
   beat(0);
-  watch.look(0);
-  watch.begin(0);
-  expect(looksUntilHung(0)).toBe(60);
+  watchdog.isHung(0);
+  watchdog.reset(0);
+  expect(checksUntilHung(0)).toBe(60);
 });

@@ -8,7 +8,7 @@ import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 const PATIENT = { timeouts: { connect: '30s' } };
 
 describe('a worker that ends', () => {
-  test('because it was killed takes nothing along but its own requests, and is replaced', async () => {
+  test('because it was killed loses only its own requests, and is replaced', async () => {
     using watched = watchWorkerThreads();
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica({ script: hang });
@@ -37,7 +37,7 @@ describe('a worker that ends', () => {
     expect((await gateway.close()).cutRequests).toBe(0);
   });
 
-  test('by an exception that nobody caught tells of its requests first, and is replaced', async () => {
+  test('by an uncaught exception records its requests first, and is replaced', async () => {
     using watched = watchWorkerThreads();
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica({ script: hang });
@@ -63,7 +63,7 @@ describe('a worker that ends', () => {
     expect(collector.spans).toHaveLength(40);
   });
 
-  test('in the midst of load leaves every record accounted for', async () => {
+  test('under load leaves every record accounted for', async () => {
     using watched = watchWorkerThreads();
     await using collector = await startFakeCollector();
     await using replica = await startFakeReplica();
@@ -103,7 +103,7 @@ describe('a worker that ends', () => {
     expect(answered).toBeGreaterThanOrEqual(100);
   });
 
-  test('that stands still is replaced after ten seconds, and holds up nobody for longer', async () => {
+  test('because it hangs is replaced after ten seconds, and blocks nothing for longer', async () => {
     using watched = watchWorkerThreads();
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
@@ -120,7 +120,7 @@ describe('a worker that ends', () => {
     expect((await reloaded).status).toBe(200);
     for (const answer of await Promise.all(chatAtOnce(gateway, 10))) expect(answer?.status).toBe(200);
     expect(b.requests).toHaveLength(10);
-    // Of what the worker had in flight nothing is left, the other one goes on.
+    // The requests of the hung worker are lost; those of the other one continue.
     const { lost = 0 } = await gateway.stats();
     const [removing] = (await gateway.replicas()).filter(({ removing }) => removing);
     expect(lost).toBeGreaterThan(0);
@@ -134,7 +134,7 @@ describe('a worker that ends', () => {
     await Promise.all(waiting);
   });
 
-  test('again and again is replaced ever later', async () => {
+  test('repeatedly is replaced after longer and longer delays', async () => {
     using watched = watchWorkerThreads();
     await using replica = await startFakeReplica();
     await using gateway = await startWorkers(2, { replicas: [replica] });
