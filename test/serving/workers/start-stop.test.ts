@@ -8,16 +8,19 @@ import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 describe('starting and stopping', () => {
-  test.each([1, 2])('a port that a gateway of %s workers uses is reported in one clear line', async (workers) => {
-    await using replica = await startFakeReplica();
-    await using gateway = await startWorkers(workers, { replicas: [replica] });
-    const listen = gateway.url.replace('http://', '');
+  test.each([1, 2])(
+    'a port that a gateway of %s workers uses is reported in one clear line',
+    async (workers) => {
+      await using replica = await startFakeReplica();
+      await using gateway = await startWorkers(workers, { replicas: [replica] });
+      const listen = gateway.url.replace('http://', '');
 
-    await expect(startWorkers(2, { replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
-      /^gateway\.listen 127\.0\.0\.1:\d+: the port is already in use$/,
-    );
-    expect((await gateway.chat()).status).toBe(200);
-  });
+      await expect(startWorkers(2, { replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
+        /^gateway\.listen 127\.0\.0\.1:\d+: the port is already in use$/,
+      );
+      expect((await gateway.chat()).status).toBe(200);
+    },
+  );
 
   test('a shutdown waits for the requests of all workers, and delivers all records', async () => {
     const released = Promise.withResolvers<void>();
