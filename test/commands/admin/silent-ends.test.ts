@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { FAULTS, startFaultyServer } from '../support/faulty-server.ts';
-import { start } from './invoke.ts';
-import { TOKEN } from './scripted-admin.ts';
+import { FAULTS, startFaultyServer } from '../../support/faulty-server.ts';
+import { start } from '../invoke.ts';
+import { TOKEN } from '../scripted-admin.ts';
 
 // Ten seconds each, all at once.
 test.concurrent.for(FAULTS)(
