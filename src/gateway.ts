@@ -4,13 +4,9 @@ import { listenForAdmin } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
+import type { ListenAddress } from './config/values.ts';
 import { lockState, type StateLock } from './replicas/control/state-lock.ts';
 import { orStartError } from './start-error.ts';
-
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** What a shutdown could not complete. */
 export interface CloseResult {
@@ -18,9 +14,10 @@ export interface CloseResult {
   readonly undeliveredRecords: number;
 }
 
+/** A gateway in its life: started once, then closed or abandoned. */
 export interface Gateway {
   /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free port. */
-  start(): Promise<{ readonly listen: Address; readonly adminListen: Address }>;
+  start(): Promise<{ readonly listen: ListenAddress; readonly adminListen: ListenAddress }>;
   /**
    * Reads the configuration again and applies what can change while requests run. Calls run one at a time; each is
    * logged and recorded as an admin action.
@@ -44,7 +41,10 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   let running: GatewayParts | null = null;
   let closing: Promise<CloseResult> | null = null;
 
-  async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
+  async function startAll(): Promise<{
+    readonly listen: ListenAddress;
+    readonly adminListen: ListenAddress;
+  }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
@@ -115,8 +115,8 @@ async function prepareStateDir(stateDir: string): Promise<void> {
 }
 
 async function listenOn(
-  start: (address: Address) => Promise<number>,
-  address: Address,
+  start: (address: ListenAddress) => Promise<number>,
+  address: ListenAddress,
   key: string,
 ): Promise<number> {
   return await orStartError(`gateway.${key} ${address.host}:${address.port}`, start(address));

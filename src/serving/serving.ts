@@ -62,7 +62,7 @@ export interface ServingCollaborators {
 }
 
 /** Where clients connect. `reusePort`: several listeners with this flag share the port. */
-export interface ListenAddress {
+export interface ListenOptions {
   readonly host: string;
   readonly port: number;
   readonly reusePort?: boolean;
@@ -71,7 +71,7 @@ export interface ListenAddress {
 /** The data plane, which serves clients. The control plane decides which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
-  listen(address: ListenAddress): Promise<number>;
+  listen(address: ListenOptions): Promise<number>;
   /** Applies the replicas and what they serve. Resolves when no lease is acquired by an older topology. */
   apply(topology: Topology): Promise<void>;
   /** Applies what a reload can change. Resolves when no request begins with older settings. */

@@ -1,7 +1,7 @@
 import type { LedgerMemory } from '#otel/queue/record-ledger.ts';
 import type { PackedRecords } from '#otel/queue/worker-outlet.ts';
 import type { Topology } from '../../replicas/control/topology.ts';
-import type { ListenAddress, ServingLog, ServingSettings } from '../serving.ts';
+import type { ListenOptions, ServingLog, ServingSettings } from '../serving.ts';
 
 /** The levels of log lines that a worker writes. */
 export type LogLevel = keyof ServingLog;
@@ -20,7 +20,7 @@ export interface WorkerStart {
 
 /** A call of a method of the worker's data plane. */
 export type WorkerCall =
-  | { readonly kind: 'listen'; readonly address: ListenAddress }
+  | { readonly kind: 'listen'; readonly address: ListenOptions }
   | { readonly kind: 'apply'; readonly topology: Topology }
   | {
       readonly kind: 'configure';

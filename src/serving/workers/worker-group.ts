@@ -8,7 +8,7 @@ import type { Topology } from '../../replicas/control/topology.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import {
   CUT_NOTICE_MS,
-  type ListenAddress,
+  type ListenOptions,
   type Serving,
   type ServingLog,
   type ServingSettings,
@@ -73,7 +73,7 @@ export class WorkerGroup implements Serving {
   readonly #watchdog: Watchdog;
   readonly #checks: NodeJS.Timeout;
   #topology: Topology | null = null;
-  #address: ListenAddress | null = null;
+  #address: ListenOptions | null = null;
   #state: 'starting' | 'serving' | 'closing' = 'starting';
   /** The number of requests that ended with their worker while the group was closing. */
   #lostInClosing = 0;
@@ -91,7 +91,7 @@ export class WorkerGroup implements Serving {
   }
 
   /** Binds the port exclusively first, so that a port in use is an error. */
-  async listen(address: ListenAddress): Promise<number> {
+  async listen(address: ListenOptions): Promise<number> {
     const port = await findFreePort(address);
     this.#address = { ...address, port, reusePort: true };
     await Promise.all(this.#slots.map((slot) => this.#listenIn(slot)));
