@@ -4,9 +4,10 @@ import { listenForAdmin } from './admin/admin-listener.ts';
 import type { ReloadOutcome } from './admin/admin-services.ts';
 import { composeGateway, type GatewayCollaborators, type GatewayParts } from './compose-gateway.ts';
 import type { Config } from './config/config.ts';
-import type { ListenAddress } from './config/values.ts';
 import { lockState, type StateLock } from './replicas/control/state-lock.ts';
 import { orStartError } from './start-error.ts';
+
+type ListenAddress = Config['gateway']['listen'];
 
 /** What a shutdown could not complete. */
 export interface CloseResult {
