@@ -18,7 +18,7 @@ import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
 import { createRedisStore } from './fleet/redis-store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
-import { type ConfigSource, createReload } from './reload.ts';
+import { type ConfigSource, createReload } from './reload-config.ts';
 import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
 import { createDrainFile } from './replicas/control/drain-file.ts';
@@ -38,28 +38,28 @@ import {
 import { type WorkerEnd, WorkerGroup } from './serving/workers/worker-group.ts';
 import { orStartError } from './start-error.ts';
 
-/** What a gateway gets from outside. */
+/** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
   readonly env: {
-    /** The admin API's bearer token; unset or empty: it refuses every call. */
+    /** The admin API's bearer token. Unset or empty: the admin API refuses every call. */
     readonly adminToken?: string | undefined;
-    /** The salt of the prefix hashes; unset or empty: the one in state_dir. */
+    /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
     readonly hashSalt?: string | undefined;
   };
   readonly log: Logger;
-  /** Where the configuration can be read again; without one, a reload is refused. */
+  /** Reads the configuration again. Unset: a reload is refused. */
   readonly configSource?: ConfigSource | undefined;
-  /** Finds out who is behind the names of services; without one, the system's. */
+  /** Resolves the DNS names of services. Unset: the system's resolver. */
   readonly resolver?: Resolver | undefined;
-  /** Called with every finished record, after it entered the queue. */
+  /** Called with every finished record after it has entered the queue. */
   readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
 }
 
-/** The parts of a gateway: one control plane, and the data plane that it directs. */
+/** The parts of a gateway: one control plane, and the data plane (`serving`) that it directs. */
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
   readonly discovery: ReplicaDiscovery;
-  /** Null: this gateway shares its drains with no other. */
+  /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
   readonly healthChecker: HealthChecker;
   readonly telemetry: Telemetry;
@@ -68,19 +68,19 @@ export interface GatewayParts {
   readonly serving: Serving;
   readonly adminListener: Server;
   readonly reload: () => Promise<ReloadOutcome>;
-  /** The steps of a shutdown as the last reload left them. */
+  /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
 }
 
-/** How long a replica has to answer when somebody wants to know: longer than a busy engine takes. */
-const ASK_MS = 5_000;
+/** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
+const PROBE_NOW_TIMEOUT_MS = 5_000;
 
-/** What GET /admin/records can tell: 500 usual records are 1 MB, 500 with many prefix hashes 2 MB. */
+/** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
 
 /**
- * Makes the parts of a gateway from its configuration, and none of them listens yet. Rejects with a StartError when
- * what they need is not there.
+ * The composition root: creates every part of a gateway from its configuration and connects them. No part listens yet;
+ * src/gateway.ts starts and stops them. Rejects with a StartError when something that they need is missing.
  */
 export async function composeGateway(
   config: Config,
@@ -88,7 +88,7 @@ export async function composeGateway(
 ): Promise<GatewayParts> {
   const { env, log, resolver = createResolver() } = collaborators;
   const { stateDir } = config;
-  let inForce = config;
+  let configInEffect = config;
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const shared = new SharedState(memory.replicas);
@@ -130,30 +130,33 @@ export async function composeGateway(
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
   }));
-  const observeRecord = recordObserver(() => inForce.log, collaborators, [figures.add, metrics.record]);
-  const plane = { config, salt, memory };
+  const observeRecord = recordObserver(() => configInEffect.log, collaborators, [
+    figures.add,
+    metrics.record,
+  ]);
+  const servingSettings = { config, salt, memory };
   const serving =
     workerCount === 1
-      ? createServing({ ...plane, worker: 0 }, { consumer: telemetry.consumer, log })
-      : new WorkerGroup({ ...plane, workerCount }, { telemetry, log, onWorkerEnd });
+      ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
+      : new WorkerGroup({ ...servingSettings, workerCount }, { telemetry, log, onWorkerEnd });
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
     async publish() {
       const { cursors } = await publish(registry, serving);
-      // As records have them.
+      // In the form that records have.
       knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
     },
   });
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
-  /** The replicas first: they are all that can be refused. */
+  /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config) => {
     const changes = await discovery.configure(next);
-    if (next.log.level !== inForce.log.level) log.level = next.log.level;
+    if (next.log.level !== configInEffect.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
     healthChecker.configure(next.health);
-    inForce = next;
+    configInEffect = next;
     return changes;
   };
   const reload = createReload(collaborators.configSource, { apply, onAction, log });
@@ -174,11 +177,11 @@ export async function composeGateway(
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => discovery.refresh(replica),
-      ask: (replica) => healthChecker.askNow(replica, ASK_MS),
+      ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
       ...{ reload, onAction },
     }),
   );
-  const shutdown = () => inForce.shutdown;
+  const shutdown = () => configInEffect.shutdown;
   return {
     registry,
     discovery,
@@ -213,8 +216,8 @@ function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): R
 }
 
 /**
- * Tells the data plane what the registry knows now. Resolves when nothing can be written to a replica that it does
- * not know any more; with the snapshot.
+ * Sends the registry's current snapshot to the data plane. Resolves, with that snapshot, when nothing can be written
+ * to a removed replica any more.
  */
 async function publish(registry: ReplicaRegistry, serving: Serving): Promise<PoolSnapshot> {
   const snapshot = registry.nextSnapshot();
@@ -224,7 +227,7 @@ async function publish(registry: ReplicaRegistry, serving: Serving): Promise<Poo
   return snapshot;
 }
 
-/** Tells of each record: to whoever asked for them, and to the access log if it is on. */
+/** Passes each record to the counters, to `onRecord`, and to the access log if that is on. */
 function recordObserver(
   logSettings: () => Config['log'],
   { log, onRecord }: GatewayCollaborators,
@@ -239,7 +242,7 @@ function recordObserver(
     try {
       observe(record);
     } catch (error) {
-      // A defect of whoever observes costs no request and no record. Its message is left out: it could quote one.
+      // A defect in an observer costs no request and no record. Its message is not logged: it may quote a request.
       log.error({ error: error instanceof Error ? error.name : typeof error }, 'record handling failed');
     }
   };

@@ -7,51 +7,55 @@ import type { Config } from './config/config.ts';
 import { lockState, type StateLock } from './replicas/control/state-lock.ts';
 import { orStartError } from './start-error.ts';
 
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+type ListenAddress = Config['gateway']['listen'];
 
-/** What a shutdown had to give up. */
+/** What a shutdown could not complete. */
 export interface CloseResult {
   readonly cutRequests: number;
   readonly undeliveredRecords: number;
 }
 
+/** A gateway in its life: started once, then closed or abandoned. */
 export interface Gateway {
-  /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free one. */
-  start(): Promise<{ readonly listen: Address; readonly adminListen: Address }>;
+  /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free port. */
+  start(): Promise<{ readonly listen: ListenAddress; readonly adminListen: ListenAddress }>;
   /**
-   * Reads the configuration again and takes over what can change while requests run. Logged, and in the spans of
-   * admin actions; one after the other.
+   * Reads the configuration again and applies what can change while requests run. Calls run one at a time; each is
+   * logged and recorded as an admin action.
    */
   reload(): Promise<ReloadOutcome>;
-  /** The whole shutdown: delay, grace for requests in flight, flush of records. Idempotent. */
+  /** Runs the whole shutdown: delay, grace period for requests in flight, flush of records. Idempotent. */
   close(): Promise<CloseResult>;
   /**
-   * What is left to do after an error that nobody foresaw: cuts the requests in flight, and exports or stores the
-   * records, for some seconds. A shutdown that has begun goes on instead.
+   * Cleans up after an uncaught error: cuts the requests in flight, and exports or stores the records within
+   * ABANDON_FLUSH_MS. A shutdown that has already begun continues instead.
    */
   abandon(): Promise<CloseResult>;
 }
 
-/** Composes a gateway from its configuration. Nothing runs before `start`. */
+/**
+ * Creates a gateway: the life cycle of the parts that `composeGateway` makes. `start` composes and starts them, `close`
+ * stops them; before `start` there are none.
+ */
 export function createGateway(config: Config, collaborators: GatewayCollaborators): Gateway {
   let lock: StateLock | null = null;
   let running: GatewayParts | null = null;
   let closing: Promise<CloseResult> | null = null;
 
-  async function startAll(): Promise<{ readonly listen: Address; readonly adminListen: Address }> {
+  async function startAll(): Promise<{
+    readonly listen: ListenAddress;
+    readonly adminListen: ListenAddress;
+  }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
     const { adminListener, fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
-    // The admin API first: whoever gets an answer from the gateway can already drain.
+    // The admin API first: a client that gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
     await Promise.all([
       orStartError('replicas', discovery.start()),
-      // Whoever serves is known to the others, and knows what is drained.
+      // Before it serves, the other gateways know this one, and it knows what is drained.
       orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
     ]);
     healthChecker.start();
@@ -62,7 +66,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     };
   }
 
-  /** The last of a gateway: the next one may begin where its state is. */
+  /** Closes the parts, then releases state_dir to the next gateway. */
   async function closeAll(parts: GatewayParts | null, steps: Config['shutdown']): Promise<CloseResult> {
     try {
       return parts === null ? NOTHING_LOST : await closeDown(parts, steps);
@@ -83,7 +87,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       try {
         return await startAll();
       } catch (error) {
-        // Whoever gets no gateway gets no connections, timers or sockets either.
+        // A failed start leaves no connections, timers or sockets behind.
         await closeAll(running, NO_TIME);
         running = null;
         throw error;
@@ -101,9 +105,9 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
 }
 
 const NO_TIME: Config['shutdown'] = { delayMs: 0, graceMs: 0, flushMs: 0 };
-/** Whoever waits for the end of a broken process does not wait for long. */
+/** A broken process ends soon, whatever `shutdown.flush` says. */
 const ABANDON_FLUSH_MS = 5_000;
-const NOT_RUNNING: ReloadOutcome = { kind: 'refused', problems: ['the gateway starts or stops'] };
+const NOT_RUNNING: ReloadOutcome = { kind: 'refused', problems: ['the gateway is starting or stopping'] };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };
 
 async function prepareStateDir(stateDir: string): Promise<void> {
@@ -112,14 +116,14 @@ async function prepareStateDir(stateDir: string): Promise<void> {
 }
 
 async function listenOn(
-  start: (address: Address) => Promise<number>,
-  address: Address,
+  start: (address: ListenAddress) => Promise<number>,
+  address: ListenAddress,
   key: string,
 ): Promise<number> {
   return await orStartError(`gateway.${key} ${address.host}:${address.port}`, start(address));
 }
 
-/** Delay, stop accepting, grace, cut, flush: the order of a rolling update without a lost request. */
+/** Delay, stop accepting, grace period, cut, flush: in this order a rolling update loses no request. */
 async function closeDown(
   {
     registry,

@@ -2,24 +2,24 @@
 import { writeSync } from 'node:fs';
 
 /*
- * The only file that touches `process`, but for that of a worker's thread. Nothing but node: is imported before the
- * version is checked, so that an old Node says one clear line instead of a syntax error.
+ * The only file that uses `process`; a worker's thread has its own. Before the version check this file imports only
+ * node: modules, so that an old Node prints one clear line instead of a syntax error.
  */
 
-/** Node's own answer to SIGUSR1 is a debugger for whoever can reach 127.0.0.1: it could read the admin token. */
+/** By default Node opens a debugger on SIGUSR1: anyone who reaches 127.0.0.1 could read the admin token. */
 process.on('SIGUSR1', ignore);
 
 const OLDEST_NODE = 26;
 const SAME_SIGNAL_MS = 1_000; // process groups and npm deliver one signal twice
-/** A signal that came before us has done all that it does long before this is over. */
+/** A SIGUSR1 that arrived before this file ran has opened its debugger long before this time is up. */
 const INSPECTOR_WATCH_MS = 10_000;
-const INSPECTOR_LOOK_MS = 20;
-/** Cutting requests, `shutdown.flush` (5 s at most here) and the spool (10 s), with some time to spare. */
-const LAST_WORK_MS = 25_000;
+const INSPECTOR_CHECK_INTERVAL_MS = 20;
+/** Covers cutting the requests, `shutdown.flush` (at most 5 s here) and the spool (10 s), with a margin. */
+const CRASH_CLEANUP_MS = 25_000;
 
-/** Their default is to end the process at once, with its requests and records. Nobody means that by them. */
-const MEANINGLESS_SIGNALS = ['SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGIO', 'SIGSTKFLT'] as const;
-/** SIGXCPU: the CPU time allowed is used up; SIGPWR: the power is about to fail. */
+/** By default these end the process at once, with its requests and records. No operator intends that. */
+const IGNORED_SIGNALS = ['SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGIO', 'SIGSTKFLT'] as const;
+/** SIGXCPU: the CPU time limit is reached. SIGPWR: the power is about to fail. */
 const SHUTDOWN_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGXCPU', 'SIGPWR'] as const;
 
 if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
@@ -27,70 +27,30 @@ if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
   process.exit(1);
 }
 
-/** Whether the gateway itself is asked for: a command that is one's own to end is ended by any signal. */
+/** Whether this process serves as the gateway. Any signal may end another sub-command. */
 const isServing = process.argv[2]?.startsWith('-') !== false;
-
-let isHangupPending = false;
-function noteHangup(): void {
-  isHangupPending = true;
-}
+const hangups = createHangups();
 
 if (isServing) {
-  // Nothing of ours is there to hear them yet.
-  process.on('SIGHUP', noteHangup);
-  for (const signal of MEANINGLESS_SIGNALS) process.on(signal, ignore);
+  hangups.hold();
+  for (const signal of IGNORED_SIGNALS) process.on(signal, ignore);
 }
-await closeUnaskedInspector();
+await closeUnrequestedInspector();
 
-// A reader that went away (`gateway check | head -1`) is no failure of ours.
+// A reader that closes the pipe (`gateway check | head -1`) is not a failure.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
 }
 
-const { toLoggableError } = await import('./commands/loggable-error.ts');
+const { toLoggableError } = await import('./commands/log/loggable-error.ts');
 
-/** What is to be done before the process ends by an error that nobody caught. */
-let lastWork = async (): Promise<unknown> => undefined;
-let isDying = false;
+const crash = createCrashHandler();
+process.on('uncaughtException', (error) => crash.end(error, 'uncaught exception'));
+process.on('unhandledRejection', (reason) => crash.end(reason, 'unhandled rejection'));
 
-/**
- * The end of a process that cannot know its own state any more: at once, but for its last work. Frames only: a message
- * may hold a request. What breaks while it ends is no news.
- */
-function die(error: unknown, msg: string): void {
-  if (isDying) return;
-  isDying = true;
-  const line = { level: 'fatal', time: new Date().toISOString(), err: toLoggableError(error), msg };
-  try {
-    writeSync(2, `${JSON.stringify(line)}\n`);
-  } catch {
-    // Nobody reads it.
-  }
-  const end = () => process.exit(1);
-  setTimeout(end, LAST_WORK_MS);
-  lastWork().then(end, end);
-}
-
-process.on('uncaughtException', (error) => die(error, 'uncaught exception'));
-process.on('unhandledRejection', (reason) => die(reason, 'unhandled rejection'));
-
-/** Aborts at the first signal to shut down; one that comes later than its echo ends the process at once. */
-function takeShutdownSignals(): AbortSignal {
-  const shutdown = new AbortController();
-  let firstAtMs: number | null = null;
-  const hear = () => {
-    const nowMs = performance.now();
-    firstAtMs ??= nowMs;
-    if (nowMs - firstAtMs >= SAME_SIGNAL_MS) process.exit(1);
-    shutdown.abort();
-  };
-  for (const signal of SHUTDOWN_SIGNALS) process.on(signal, hear);
-  return shutdown.signal;
-}
-
-let shutdown: AbortSignal | null = null;
+const shutdown = createShutdown();
 
 const { run } = await import('./commands/run.ts');
 try {
@@ -104,39 +64,102 @@ try {
     stderr: process.stderr,
     signals: {
       get shutdown() {
-        shutdown ??= takeShutdownSignals();
-        return shutdown;
+        return shutdown.signal();
       },
-      onHangup(listener) {
-        process.on('SIGHUP', listener);
-        process.off('SIGHUP', noteHangup);
-        if (isHangupPending) listener();
-      },
-      onCrash(work) {
-        lastWork = work;
-      },
+      onHangup: hangups.listen,
+      onCrash: crash.cleanUpWith,
     },
   });
-  // Nothing that is left open may keep a process that has finished its work.
-  if (!isDying) process.exit(exitCode);
+  // Open handles must not keep a finished process alive.
+  if (!crash.hasBegun()) process.exit(exitCode);
 } catch (error) {
-  die(error, 'unexpected error');
+  crash.end(error, 'unexpected error');
+}
+
+/** SIGHUP. `hold` remembers one that arrives early; `listen` delivers it. */
+function createHangups() {
+  let isPending = false;
+  const note = () => {
+    isPending = true;
+  };
+  return {
+    hold: () => void process.on('SIGHUP', note),
+    listen(listener: () => void): void {
+      process.on('SIGHUP', listener);
+      process.off('SIGHUP', note);
+      if (isPending) listener();
+    },
+  };
 }
 
 /**
- * Closes the debugger of a SIGUSR1 that came before this file could take the signal: Node may open it, and open it
- * once more, some time later. One that was asked for on the command line stays.
+ * Ends the process after an error that nobody caught, because its state is unknown from then on. Logs the stack frames
+ * without the message, which may quote a request, and runs the clean-up. Later errors are ignored.
  */
-async function closeUnaskedInspector(): Promise<void> {
+function createCrashHandler() {
+  let cleanUp = async (): Promise<unknown> => undefined;
+  let hasBegun = false;
+  return {
+    hasBegun: () => hasBegun,
+    cleanUpWith(work: () => Promise<unknown>): void {
+      cleanUp = work;
+    },
+    end(error: unknown, msg: string): void {
+      if (hasBegun) return;
+      hasBegun = true;
+      const line = { level: 'fatal', time: new Date().toISOString(), err: toLoggableError(error), msg };
+      try {
+        writeSync(2, `${JSON.stringify(line)}\n`);
+      } catch {
+        // Standard error is closed.
+      }
+      const exit = () => process.exit(1);
+      setTimeout(exit, CRASH_CLEANUP_MS);
+      cleanUp().then(exit, exit);
+    },
+  };
+}
+
+/**
+ * Takes over the signals that shut down when the AbortSignal is first read; the first of them aborts it. One that comes
+ * more than SAME_SIGNAL_MS later ends the process at once.
+ */
+function createShutdown() {
+  let started: AbortSignal | null = null;
+  function start(): AbortSignal {
+    const controller = new AbortController();
+    let firstAtMs: number | null = null;
+    const onSignal = () => {
+      const nowMs = performance.now();
+      firstAtMs ??= nowMs;
+      if (nowMs - firstAtMs >= SAME_SIGNAL_MS) process.exit(1);
+      controller.abort();
+    };
+    for (const signal of SHUTDOWN_SIGNALS) process.on(signal, onSignal);
+    return controller.signal;
+  }
+  return {
+    signal(): AbortSignal {
+      started ??= start();
+      return started;
+    },
+  };
+}
+
+/**
+ * Closes the debugger of a SIGUSR1 that arrived before this file ran: Node may open it later, and more than once. A
+ * debugger that the command line asks for stays open.
+ */
+async function closeUnrequestedInspector(): Promise<void> {
   const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ');
   if (!process.features.inspector || /--inspect(?!-port|-publish)/.test(options)) return;
   const inspector = await import('node:inspector');
-  const look = () => {
+  const check = () => {
     if (inspector.url() !== undefined) inspector.close();
   };
-  look();
-  const watch = setInterval(look, INSPECTOR_LOOK_MS).unref();
-  setTimeout(() => clearInterval(watch), INSPECTOR_WATCH_MS).unref();
+  check();
+  const checks = setInterval(check, INSPECTOR_CHECK_INTERVAL_MS).unref();
+  setTimeout(() => clearInterval(checks), INSPECTOR_WATCH_MS).unref();
 }
 
 function ignore(): void {}

@@ -1,6 +1,6 @@
 /**
- * The gateway cannot start, for a reason outside its configuration: a port in use, an unwritable
- * state_dir. `message` is one line for the operator; `cause` may hold the system's error.
+ * The gateway or a sub-command cannot start for a reason outside the configuration, such as a port in use or an
+ * unwritable state_dir. `message` is one line for the operator; `cause` may hold the system's error.
  */
 export class StartError extends Error {
   constructor(message: string, cause?: unknown) {
@@ -9,7 +9,7 @@ export class StartError extends Error {
   }
 }
 
-/** Awaits; a rejection becomes a StartError of one line: what failed, and the system's reason. */
+/** Awaits `promise`. A rejection becomes a StartError of one line: what failed, and the system's reason. */
 export async function orStartError<T>(what: string, promise: Promise<T>): Promise<T> {
   try {
     return await promise;

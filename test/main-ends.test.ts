@@ -11,7 +11,7 @@ import { chat, type Serving, serve, spawnMain, writeConfig } from './support/mai
 
 vi.setConfig({ testTimeout: 60_000 }); // each test starts a process or two
 
-/** Nobody listens there: records can only be stored. */
+/** Nothing listens there: records can only be stored. */
 const AWAY = { url: 'http://127.0.0.1:9' };
 
 async function startReplica(): Promise<FakeReplica> {
@@ -20,7 +20,7 @@ async function startReplica(): Promise<FakeReplica> {
   return replica;
 }
 
-/** What the records in the spool say of how they ended. */
+/** The error types of the records in the spool. */
 async function spooledEndings({ configPath }: Serving): Promise<readonly unknown[]> {
   const directory = join(dirname(configPath), 'state', 'spool');
   const files = await Promise.all(
@@ -32,7 +32,7 @@ async function spooledEndings({ configPath }: Serving): Promise<readonly unknown
     .map((record) => record?.error_type);
 }
 
-describe('an error that nobody caught ends the gateway with 1', () => {
+describe('an uncaught error ends the gateway with 1', () => {
   it.each([
     ['an exception', 'throw new TypeError(word)', 'uncaught exception', 1],
     ['a rejection', 'Promise.reject(new TypeError(word))', 'unhandled rejection', 1],
@@ -87,7 +87,7 @@ describe('a signal to a gateway that serves', () => {
     },
   );
 
-  it.each([1, 2])('is passed over when it has no meaning, with %i workers', async (workers) => {
+  it.each([1, 2])('is ignored if it has no meaning, with %i workers', async (workers) => {
     const gateway = await serve(await startReplica(), { workers, collector: AWAY });
     for (const signal of ['SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGIO', 'SIGSTKFLT', 'SIGPIPE'] as const) {
       gateway.child.kill(signal);
@@ -109,7 +109,7 @@ describe('a signal to a gateway that serves', () => {
     expect(await gateway.stderr).toBe('');
   });
 
-  it('SIGUSR1 that came before our code has run leaves no debugger open', async () => {
+  it('SIGUSR1 before the first line of code leaves no debugger open', async () => {
     const preload = `const { url } = await import('node:inspector');
       process.kill(process.pid, 'SIGUSR1');
       while (url() === undefined) await new Promise(setImmediate);
@@ -127,14 +127,14 @@ describe('a signal to a gateway that serves', () => {
     expect(said).toContain('at the end undefined');
   });
 
-  it('a debugger that was asked for on the command line stays', async () => {
+  it('a debugger that the command line asks for stays open', async () => {
     const gateway = await serve(await startReplica(), { nodeArgs: ['--inspect=127.0.0.1:0'] });
     gateway.child.kill('SIGTERM');
     await gateway.closed;
     expect(await gateway.stderr).toContain('Debugger listening on ws://');
   });
 
-  it('SIGHUP reloads it, also when it comes before it serves', async () => {
+  it('SIGHUP reloads it, even if it comes before the gateway serves', async () => {
     const replica = await startReplica();
     const preload = `process.on('newListener', function told(event) {
       if (event !== 'SIGHUP') return;

@@ -9,7 +9,7 @@ import { chat, runMain, serve, spawnMain, TOKEN, writeConfig } from './support/m
 
 vi.setConfig({ testTimeout: 60_000 }); // each test starts a process or two
 
-/** A replica that keeps its next request until it is released. */
+/** A replica that holds its next request until it is released. */
 async function startHoldingReplica() {
   const replica = await startFakeReplica();
   onTestFinished(() => replica.close());
@@ -24,7 +24,7 @@ async function startHoldingReplica() {
 }
 
 describe('the command', () => {
-  it('prints its version, its help, and a configuration, and ends with 0', async () => {
+  it('prints its version, its help and a configuration, and exits with 0', async () => {
     const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
     expect(await runMain(['--version'])).toEqual({
       code: 0,
@@ -35,7 +35,7 @@ describe('the command', () => {
     expect(await runMain(['check', '-config', path])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('ends with 2 for a wrong command line or configuration, and 1 for a file that is not there', async () => {
+  it('exits with 2 for a wrong command line or configuration, and with 1 for a missing file', async () => {
     const path = await writeConfig('replicas: []\n');
     expect(await runMain([])).toMatchObject({ code: 2, stdout: '' });
     expect(await runMain(['-config', path])).toEqual({
@@ -55,7 +55,7 @@ describe('the command', () => {
     });
   });
 
-  it('does not mind a reader that goes away', async () => {
+  it('tolerates a reader that closes the pipe', async () => {
     const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
     const { stdout, stderr, closed } = spawnMain(['check', '-config', path]);
     stdout.destroy();
@@ -64,12 +64,12 @@ describe('the command', () => {
   });
 });
 
-describe('a token that nobody could send', () => {
+describe('a token that no client can send', () => {
   it.each([
     ['white space in it', 'two words'],
     ['a control character', 'token\u0007token'],
     ['a character that is not ASCII', 'jéton-de-16-lettres'],
-  ])('because of %s ends the start with 2 and one line', async (_what, token) => {
+  ])('because of %s makes the start fail with 2 and one line', async (_what, token) => {
     const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
     const env = { SVC_ADMIN_TOKEN: token };
     for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
@@ -81,10 +81,10 @@ describe('a token that nobody could send', () => {
   });
 });
 
-describe('a gateway that cannot start ends with 1 and says why in one line', () => {
+describe('a gateway that cannot start exits with 1 and says why in one line', () => {
   const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
 
-  it('because a port is taken', async () => {
+  it('because a port is in use', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
     onTestFinished(() => void holder.close());
@@ -126,11 +126,11 @@ describe('a gateway that serves', () => {
     expect(await closed).toEqual({ code: 0, signal: null });
   });
 
-  it('takes its token without white space around it, and says so', async () => {
+  it('ignores white space around its token, and says so', async () => {
     const replica = await startFakeReplica();
     onTestFinished(() => replica.close());
     const { adminUrl, untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: ` ${TOKEN}\r\n` } });
-    await untilLogged('SVC_ADMIN_TOKEN has white space around it: it is taken without');
+    await untilLogged('SVC_ADMIN_TOKEN has white space around it, which is ignored');
     await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
     for (const token of [TOKEN, `${TOKEN}\n`]) {
       const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });
@@ -150,7 +150,7 @@ describe('a gateway that serves', () => {
     ['SIGINT', 1],
     ['SIGTERM', 2],
     ['SIGINT', 2],
-  ] as const)('finishes its requests after %s and ends with 0, with %i workers', async (signal, workers) => {
+  ] as const)('finishes its requests after %s and exits with 0, with %i workers', async (signal, workers) => {
     const { replica, release } = await startHoldingReplica();
     const { child, url, untilLogged, closed, stderr } = await serve(replica, { workers });
     const answer = chat(url);
@@ -164,7 +164,7 @@ describe('a gateway that serves', () => {
     expect(await stderr).toBe('');
   });
 
-  it('takes two signals at once for one: process groups and npm deliver it twice', async () => {
+  it('treats two signals at once as one: process groups and npm deliver a signal twice', async () => {
     const { replica, release } = await startHoldingReplica();
     const { child, url, untilLogged, closed } = await serve(replica);
     const answer = chat(url);
@@ -177,7 +177,7 @@ describe('a gateway that serves', () => {
     expect(await closed).toEqual({ code: 0, signal: null });
   });
 
-  it('ends at once for an operator who insists', async () => {
+  it('ends at once when the operator repeats the signal', async () => {
     const { replica } = await startHoldingReplica();
     const { child, url, closed } = await serve(replica);
     const answer = chat(url).catch((error: unknown) => error);
@@ -188,7 +188,7 @@ describe('a gateway that serves', () => {
     expect(await answer).toBeInstanceOf(Error);
   });
 
-  it('takes its configuration over again on SIGHUP, and goes on as it is when that has mistakes', async () => {
+  it('reloads its configuration on SIGHUP, and keeps the current one if the new one is wrong', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
     const { child, url, configPath, untilLogged, closed } = await serve(a);
@@ -216,7 +216,7 @@ describe('a gateway that serves', () => {
     expect(await closed).toEqual({ code: 0, signal: null });
   });
 
-  it('serves on when nobody reads its log any more', async () => {
+  it('keeps serving when its log is no longer read', async () => {
     const replica = await startFakeReplica();
     onTestFinished(() => replica.close());
     const { child, url, closed, stderr } = await serve(replica);

@@ -1,14 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { AdminError } from './admin-error.ts';
 
 /** The most connections at one time. Opening one needs no token. */
 const MAX_CONNECTIONS = 1_000;
-
-/** The shortest interval between two log lines about refused connections. */
-const LOG_EVERY_MS = 60_000;
 
 /** The settings of the admin listener. */
 export interface AdminListenerSettings {
@@ -46,7 +44,10 @@ export function createAdminListener(
   // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('drop', logDrops(log));
+  server.on(
+    'drop',
+    atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
+  );
 
   const connections = new WeakMap<Duplex, AdminConnection>();
   const connectionOf = (socket: Duplex): AdminConnection => {
@@ -100,16 +101,6 @@ export function listenForAdmin(
       resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);
     });
   });
-}
-
-function logDrops(log: AdminListenerLog): () => void {
-  let loggedAtMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    const nowMs = performance.now();
-    if (nowMs - loggedAtMs < LOG_EVERY_MS) return;
-    loggedAtMs = nowMs;
-    log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused');
-  };
 }
 
 /**

@@ -1,13 +1,12 @@
 import { printConfigFile } from '../config/load.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { configOption, parseOptions } from './options.ts';
-import { findConfigPath, readConfigFile } from './read-config.ts';
+import type { Invocation } from './command-line/command.ts';
+import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
+import { configOption, parseOptions } from './command-line/options.ts';
 
-/** `gateway check -config FILE`: validates a configuration and prints it in effect, secrets masked. */
+/** `gateway check -config FILE`: validates a configuration and prints it with all defaults, secrets masked. */
 export async function check({ args, env, stdout }: Invocation): Promise<number> {
   const { values } = parseOptions(args, configOption);
-  const path = findConfigPath(values.config, env);
-  if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
+  const path = requireConfigPath(values.config, env);
   stdout.write(printConfigFile(await readConfigFile(path, env)));
   return 0;
 }

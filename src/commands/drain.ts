@@ -1,28 +1,37 @@
-import { type AdminClient, memberOf, openAdmin, toOneLine } from './admin-client.ts';
-import type { Invocation } from './command.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type AdminClient,
+  itemsOf,
+  memberOf,
+  openAdmin,
+  printJson,
+  UnreachableError,
+} from './admin/client.ts';
 import {
   callDrain,
   drainOptions,
   isOvertaken,
-  printJson,
-  tellWarnings,
-  toPatience,
+  printWarnings,
+  toRetryPolicy,
   toTimeoutMs,
-} from './drain-call.ts';
-import { createLiveLine } from './live-line.ts';
-import { parseOptions } from './options.ts';
-import { type Standing, toStanding, type WatchEnd, watchDrain } from './watch-drain.ts';
+} from './admin/drain-call.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createProgressLine } from './terminal/progress-line.ts';
+import { toOneLine } from './terminal/table.ts';
 
 const DRAIN_OPTIONS = { ...drainOptions, 'unless-last': { type: 'boolean' } } as const;
 
 const DEFAULT_TIMEOUT = '10m';
 
-/** How long a gateway that does not answer the drain is asked again, with `--wait`. */
-const PATIENCE_MS = 30_000;
+/** How long `--wait` repeats a drain that the gateway does not answer. */
+const MAX_RETRY_MS = 30_000;
+
+const POLL_INTERVAL_MS = 250;
 
 /**
- * `gateway drain NAME`: a replica gets no new requests. With `--wait` it watches what is in flight end: exit code 0
- * only when the replica is safe to stop. With `--unless-last` it is refused where no other replica answers.
+ * `gateway drain NAME`: sends no new requests to a replica. With `--wait` it waits for the requests in flight, and
+ * exits with 0 only when the replica is safe to stop. With `--unless-last` it is refused if no other replica answers.
  */
 export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
@@ -31,36 +40,33 @@ export async function drain(invocation: Invocation): Promise<number> {
   const client = await openAdmin(values, env);
   const [name = ''] = positionals;
   const call = { name, action: 'drain', reason: values.reason, unlessLast: values['unless-last'] } as const;
-  const answer = await callDrain(
-    client,
-    call,
-    values.wait ? toPatience(invocation, Math.min(timeoutMs, PATIENCE_MS)) : null,
-  );
-  const isStored = tellWarnings(stderr, name, answer);
+  const retry = values.wait ? toRetryPolicy(invocation, Math.min(timeoutMs, MAX_RETRY_MS)) : null;
+  const answer = await callDrain(client, call, retry);
+  const isStored = printWarnings(stderr, name, answer);
   if (isOvertaken(answer)) {
     if (values.json) printJson(stdout, answer);
     return 1;
   }
   if (!values.json) stdout.write(`${toDrainSentence(name, answer)}\n`);
-  // One that a restart of the gateway forgets is never safe.
+  // A drain that a restart of the gateway forgets is never safe.
   if (!values.wait || !isStored) {
     if (values.json) printJson(stdout, answer);
     return isStored ? 0 : 1;
   }
   const isQuiet = values.json === true;
-  const { kind, standing } = await watch(invocation, client, { name, timeoutMs, answer, isQuiet });
-  if (values.json) printJson(stdout, { ...(answer as object), replica: standing.view });
+  const { kind, status } = await waitWithProgress(invocation, client, { name, timeoutMs, answer, isQuiet });
+  if (values.json) printJson(stdout, { ...(answer as object), replica: status.view });
   if (kind === 'safe') {
     if (!values.json) stdout.write(`${name} is safe to stop\n`);
     return 0;
   }
-  const problem = { kind, standing, timeout: values.timeout ?? DEFAULT_TIMEOUT };
-  stderr.write(`gateway: ${toSentence(name, problem)}\n`);
+  const problem = { kind, status, timeout: values.timeout ?? DEFAULT_TIMEOUT };
+  stderr.write(`gateway: ${toProblemSentence(name, problem)}\n`);
   return 1;
 }
 
-/** Watches the drain, telling of it on a live line. The first signal ends it. */
-async function watch(
+/** Waits for the drain and shows its progress. The first signal ends the wait. */
+async function waitWithProgress(
   { stdout, signals }: Invocation,
   client: AdminClient,
   given: {
@@ -69,15 +75,15 @@ async function watch(
     readonly answer: unknown;
     readonly isQuiet: boolean;
   },
-): Promise<WatchEnd> {
+): Promise<DrainWaitEnd> {
   const { name, timeoutMs, answer, isQuiet } = given;
-  const line = createLiveLine(stdout);
+  const line = createProgressLine(stdout);
   try {
-    return await watchDrain(client, {
-      ...{ name, timeoutMs, signal: signals.shutdown, first: toStanding(memberOf(answer, 'replica')) },
-      onLook: (standing) => {
+    return await waitUntilSafe(client, {
+      ...{ name, timeoutMs, signal: signals.shutdown, first: toStatus(memberOf(answer, 'replica')) },
+      onPoll: (status) => {
         if (!isQuiet)
-          line.show(`${name}: ${standing === null ? 'the gateway does not answer' : toState(standing)}`);
+          line.show(`${name}: ${status === null ? 'the gateway does not answer' : toText(status)}`);
       },
     });
   } finally {
@@ -85,41 +91,115 @@ async function watch(
   }
 }
 
-function toDrainSentence(name: string, answer: unknown): string {
-  const wasDrained = memberOf(answer, 'was_drained') === true;
-  const state = toState(toStanding(memberOf(answer, 'replica')));
-  return `${name} ${wasDrained ? 'was drained before' : 'is drained'}: ${state}`;
+/** What the admin API last said of the replica. */
+interface DrainStatus {
+  readonly isDrained: boolean;
+  readonly inflight: number;
+  /** Null: the gateway cannot know. */
+  readonly isSafeToStop: boolean | null;
+  /** The gateways of the fleet that have not confirmed the drain. */
+  readonly unconfirmed: readonly string[];
+  /** The replica as the admin API shows it. */
+  readonly view: unknown;
 }
 
-function toState({ inflight, isSafeToStop, unconfirmed }: Standing): string {
+/** How a wait ended, and the last status of the replica. */
+interface DrainWaitEnd {
+  readonly kind: 'safe' | 'timed_out' | 'interrupted' | 'undrained' | 'removed';
+  readonly status: DrainStatus;
+}
+
+interface DrainWait {
+  readonly name: string;
+  readonly timeoutMs: number;
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+  /** The status in the answer to the drain. */
+  readonly first: DrainStatus;
+  /** Called after each poll; null: the gateway did not answer. */
+  readonly onPoll: (status: DrainStatus | null) => void;
+}
+
+/**
+ * Polls a drained replica until it is safe to stop or cannot become so. A gateway that does not answer is polled again,
+ * because it may be restarting. Rejects with a StartError when the gateway refuses.
+ */
+async function waitUntilSafe(client: AdminClient, wait: DrainWait): Promise<DrainWaitEnd> {
+  const endMs = performance.now() + wait.timeoutMs;
+  let status = wait.first;
+  for (;;) {
+    if (status.isSafeToStop === true) return { kind: 'safe', status };
+    if (!status.isDrained) return { kind: 'undrained', status };
+    if (wait.signal.aborted) return { kind: 'interrupted', status };
+    if (performance.now() >= endMs) return { kind: 'timed_out', status };
+    await sleep(POLL_INTERVAL_MS, undefined, { signal: wait.signal }).catch(() => undefined);
+    const polled = await poll(client, wait);
+    if (polled === 'removed') return { kind: 'removed', status };
+    if (!wait.signal.aborted) wait.onPoll(polled);
+    status = polled ?? status;
+  }
+}
+
+/** Null when the gateway does not answer. */
+async function poll(
+  client: AdminClient,
+  { name, signal }: DrainWait,
+): Promise<DrainStatus | 'removed' | null> {
+  let answer: unknown;
+  try {
+    answer = await client.call('GET', '/admin/replicas', signal);
+  } catch (error) {
+    if (error instanceof UnreachableError) return null;
+    throw error;
+  }
+  const view = itemsOf(answer, 'replicas').find((replica) => memberOf(replica, 'name') === name);
+  return view === undefined ? 'removed' : toStatus(view);
+}
+
+/** Reads a replica of the admin API. A missing member is unknown. */
+function toStatus(view: unknown): DrainStatus {
+  const isSafeToStop = memberOf(view, 'safe_to_stop');
+  return {
+    isDrained: memberOf(view, 'drained') === true,
+    inflight: Number(memberOf(view, 'inflight')),
+    isSafeToStop: typeof isSafeToStop === 'boolean' ? isSafeToStop : null,
+    unconfirmed: itemsOf(view, 'unconfirmed').filter((name) => typeof name === 'string'),
+    view,
+  };
+}
+
+function toDrainSentence(name: string, answer: unknown): string {
+  const wasDrained = memberOf(answer, 'was_drained') === true;
+  const text = toText(toStatus(memberOf(answer, 'replica')));
+  return `${name} ${wasDrained ? 'was already drained' : 'is drained'}: ${text}`;
+}
+
+function toText({ inflight, isSafeToStop, unconfirmed }: DrainStatus): string {
   if (inflight > 0) return `${inflight} in flight`;
-  if (unconfirmed.length > 0)
-    return `nothing in flight as far as is known, not confirmed by ${toNames(unconfirmed)}`;
+  if (unconfirmed.length > 0) {
+    return `nothing known to be in flight, but not confirmed by ${toOneLine(unconfirmed.join(', '))}`;
+  }
   return isSafeToStop === null ? 'nothing in flight here, but not confirmed yet' : 'nothing in flight';
 }
 
-function toNames(names: readonly string[]): string {
-  return toOneLine(names.join(', '));
-}
-
-/** How a wait ended that did not end with a replica that is safe to stop. */
+/** Why a wait ended before the replica was safe to stop. */
 interface WaitProblem {
-  readonly kind: Exclude<WatchEnd['kind'], 'safe'>;
-  readonly standing: Standing;
-  /** As it was given. */
+  readonly kind: Exclude<DrainWaitEnd['kind'], 'safe'>;
+  readonly status: DrainStatus;
+  /** As given on the command line. */
   readonly timeout: string;
 }
 
-function toSentence(name: string, { kind, standing, timeout }: WaitProblem): string {
-  const drained = `${name} stays drained, with ${toState(standing)}`;
+function toProblemSentence(name: string, { kind, status, timeout }: WaitProblem): string {
+  const drained = `${name} is still drained, with ${toText(status)}`;
   switch (kind) {
     case 'timed_out':
       return `not safe to stop after ${timeout}: ${drained}`;
     case 'interrupted':
-      return `stopped waiting: ${drained} ('gateway undrain ${name}' takes it back)`;
+      return `stopped waiting: ${drained} (to undo the drain: gateway undrain ${name})`;
     case 'undrained':
       return `${name} takes requests again: it was undrained while this command waited`;
     case 'removed':
-      return `${name} is not among the replicas any more`;
+      return `${name} is no longer a replica of this gateway`;
   }
 }

@@ -1,16 +1,33 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { inArrivalOrder, mergeByEnd, type OrderCounts } from '../replay-trace/arrival-order.ts';
-import { PrefixHits } from '../replay-trace/prefix-hits.ts';
+import { type CacheShares, type CacheSummary, PrefixHits } from '../replay-trace/prefix-hits.ts';
 import { type ReadCounts, type RecordFilter, readRequests } from '../replay-trace/read-requests.ts';
-import { createTraceLines } from '../replay-trace/trace-lines.ts';
+import { type BlockSizes, createTraceLines, isCoarseEnough } from '../replay-trace/trace-lines.ts';
 import { StartError } from '../start-error.ts';
-import { toOneLine } from './admin-client.ts';
-import { toCacheText } from './cache-table.ts';
-import type { Invocation } from './command.ts';
-import { type ExportOptions, parseExportOptions, USAGE } from './export-trace-options.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { parseArguments } from './command-line/options.ts';
+import { toOneLine, toTable } from './terminal/table.ts';
 
-/** A request may last as long as so many others take to come and go; each is held in some 100 to 1,200 bytes. */
+const USAGE = `Usage: gateway export-trace [options] RECORDS.jsonl [...]
+
+Reads exported records and writes a trace in Mooncake's format for replay tools, with the requests in the order of
+their arrival. The records come from export.to: file or a Collector's file exporter; - reads standard input.
+
+  --output FILE         write the trace to FILE instead of standard output
+  --summary             print how much of the input was cached, and how much could have been, for each replica;
+                        the trace is then written only with --output
+  --json                print the summary as JSON
+  --model NAME          read only the requests for this model
+  --replica NAME        read only the requests to this replica
+  --block-size N        tokens per id of the trace (default 512, as in the published traces)
+  --block-chars N       characters per prefix hash: prefix_hash.block_chars (default 512)
+  --chars-per-token N   average characters per token (default 4; --summary prints the measured value)
+
+Records contain hashes of text, not of tokens, so the trace estimates which token blocks two requests share.
+`;
+
+/** A long request may end after this many later ones. Each takes about 100 to 1,200 bytes of memory. */
 const WINDOW = 50_000;
 
 const WRITE_CHARS = 64 * 1024;
@@ -20,8 +37,9 @@ interface Counts extends ReadCounts, OrderCounts {
 }
 
 /**
- * `gateway export-trace RECORDS.jsonl …`: exported records as a trace for replay tools, and what prefix caching
- * did and could do for them. Throws a UsageError, or a StartError for a file that cannot be read or written.
+ * `gateway export-trace RECORDS.jsonl …`: converts exported records to a trace for replay tools, and summarizes what
+ * prefix caching achieved and could achieve. Throws a UsageError, or a StartError for a file that cannot be read or
+ * written.
  */
 export async function exportTrace(invocation: Invocation): Promise<number> {
   const options = parseExportOptions(invocation.args);
@@ -49,30 +67,113 @@ export async function exportTrace(invocation: Invocation): Promise<number> {
   await output?.write(text);
 
   if (options.withSummary) writeSummary(hits, options, invocation);
-  tellWhatIsMissing(counts, options.filter, invocation);
+  reportOmissions(counts, options.filter, invocation);
   return counts.requests === 0 ? 1 : 0;
+}
+
+/** The parsed command line. */
+interface ExportOptions {
+  readonly paths: readonly string[];
+  readonly output: string | undefined;
+  readonly withSummary: boolean;
+  readonly asJson: boolean;
+  readonly filter: RecordFilter;
+  readonly sizes: BlockSizes;
+}
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean' } as const;
+
+const OPTIONS = {
+  output: text,
+  summary: flag,
+  json: flag,
+  model: text,
+  replica: text,
+  'block-size': text,
+  'block-chars': text,
+  'chars-per-token': text,
+  help: { ...flag, short: 'h' },
+} as const;
+
+/** Throws a UsageError. */
+function parseExportOptions(args: readonly string[]): ExportOptions | 'help' {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  if (values.help) return 'help';
+  if (positionals.length === 0) throw new UsageError('RECORDS.jsonl is missing');
+  if (positionals.filter((path) => path === '-').length > 1) throw new UsageError('- can be given only once');
+  if (values.json && !values.summary) throw new UsageError('--json needs --summary');
+  const sizes = {
+    blockTokens: toNumber('--block-size', values['block-size'] ?? '512', /^[1-9]\d{0,6}$/),
+    blockChars: toNumber('--block-chars', values['block-chars'] ?? '512', /^[1-9]\d{0,6}$/),
+    charsPerToken: toNumber('--chars-per-token', values['chars-per-token'] ?? '4', /^\d{1,4}(\.\d{1,4})?$/),
+  };
+  if (!isCoarseEnough(sizes)) {
+    const hashTokens = Math.ceil(sizes.blockChars / sizes.charsPerToken);
+    throw new UsageError(`--block-size must be at least ${hashTokens}, the number of tokens per prefix hash`);
+  }
+  return {
+    paths: positionals,
+    output: values.output,
+    withSummary: values.summary === true,
+    asJson: values.json === true,
+    filter: { model: values.model, replica: values.replica },
+    sizes,
+  };
+}
+
+function toNumber(option: string, text: string, pattern: RegExp): number {
+  const value = pattern.test(text) ? Number(text) : 0;
+  if (value === 0) throw new UsageError(`${option} must be a positive number`);
+  return value;
+}
+
+/** Prints one line on standard error for each kind of record that is missing from the trace or changed in it. */
+function reportOmissions(counts: Counts, filter: RecordFilter, { stderr }: Invocation): void {
+  const report = (count: number, what: string) => {
+    if (count > 0) stderr.write(`gateway: ${count} ${what}\n`);
+  };
+  report(counts.brokenLines, 'broken lines, left out');
+  report(counts.withoutTokens, 'records without both token counts (failures, embeddings), left out');
+  report(counts.repeated, 'repeated records, used once');
+  report(counts.late, `requests more than ${WINDOW} records late, moved`);
+  if (counts.requests > 0) return;
+  const isFiltered = filter.model !== undefined || filter.replica !== undefined;
+  stderr.write(`gateway: no request with token counts found${isFiltered ? ' for this filter' : ''}\n`);
 }
 
 function writeSummary(hits: PrefixHits, { asJson, sizes }: ExportOptions, { stdout }: Invocation): void {
   const summary = hits.summarize();
-  stdout.write(asJson ? `${JSON.stringify(summary, null, 2)}\n` : toCacheText(summary, sizes));
+  stdout.write(asJson ? `${JSON.stringify(summary, null, 2)}\n` : toSummaryText(summary, sizes));
 }
 
-/** One line on standard error for each kind of record that is not in the trace as it came. */
-function tellWhatIsMissing(counts: Counts, filter: RecordFilter, { stderr }: Invocation): void {
-  const tell = (count: number, what: string) => {
-    if (count > 0) stderr.write(`gateway: ${count} ${what}\n`);
-  };
-  tell(counts.brokenLines, 'broken lines, left out');
-  tell(counts.withoutTokens, 'records without both token counts (failures, embeddings), left out');
-  tell(counts.repeated, 'records that came twice, taken once');
-  tell(counts.late, `requests more than ${WINDOW} records late, moved`);
-  if (counts.requests > 0) return;
-  const isFiltered = filter.model !== undefined || filter.replica !== undefined;
-  stderr.write(`gateway: no request with token counts found${isFiltered ? ' that was asked for' : ''}\n`);
+const HEAD = ['REPLICA', 'REQUESTS', 'INPUT TOKENS', 'CACHED', 'POSSIBLE AS ROUTED', 'POSSIBLE SHARED'];
+
+/** Formats the summary as a table for people, with its assumptions. */
+function toSummaryText(summary: CacheSummary, { blockChars, charsPerToken }: BlockSizes): string {
+  const rows = [...summary.replicas, { ...summary.all, replica: 'all' }].map(toRow);
+  const measured = summary.chars_per_token?.toFixed(2) ?? 'unknown';
+  const hashTokens = Math.round(blockChars / charsPerToken);
+  return `${toTable(HEAD, rows)}
+CACHED is what the engines report. POSSIBLE is what caches that never evict would have hit: one cache per replica, with
+the requests as they were routed, and one cache that all replicas share. It counts whole blocks of the prefix hashes,
+assumed to be ${hashTokens} tokens each. The blocks of engines are smaller: they may hit up to one more such block per request.
+Characters per token: ${charsPerToken} assumed (--chars-per-token), ${measured} measured. Requests without prefix hashes, which
+count as no hit: ${summary.requests_without_hashes}.
+`;
 }
 
-/** The bytes of all files: opened at once, so that one that cannot be read is told before anything is written. */
+function toRow(shares: CacheShares & { readonly replica: string }): readonly (string | number)[] {
+  const { replica, requests, input_tokens, measured, possible_as_routed, possible_shared } = shares;
+  const cells = [measured, possible_as_routed, possible_shared].map(toPercent);
+  return [replica, requests, input_tokens, ...cells];
+}
+
+function toPercent(share: number | null): string {
+  return share === null ? 'unknown' : `${(share * 100).toFixed(1)} %`;
+}
+
+/** Opens all files at once, so that an unreadable one is reported before anything is written. */
 async function openSources(paths: readonly string[], { stdin }: Invocation) {
   const handles: FileHandle[] = [];
   const close = async () => {
@@ -104,7 +205,7 @@ async function* readChunks(chunks: AsyncIterable<Uint8Array>, path: string): Asy
   }
 }
 
-/** Where the trace goes; null if only the summary is asked for. */
+/** Opens the destination of the trace; null if only the summary is requested. */
 async function openOutput({ output, withSummary, paths }: ExportOptions, { stdout }: Invocation) {
   if (output === undefined) {
     if (withSummary) return null;
@@ -128,7 +229,7 @@ function refuse(action: 'read' | 'write', path: string, error: unknown): never {
 }
 
 const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file or folder'],
+  ['ENOENT', 'there is no such file or directory'],
   ['EACCES', 'permission denied'],
   ['EISDIR', 'it is a directory'],
   ['ENOSPC', 'the disk is full'],

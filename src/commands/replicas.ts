@@ -1,15 +1,16 @@
-import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
-import type { Invocation } from './command.ts';
-import { parseOptions } from './options.ts';
-import { toCell, toNameAndState } from './replica-cells.ts';
-import { toTable } from './table.ts';
+import { adminOptions, itemsOf, memberOf, openAdmin, printJson } from './admin/client.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { toCell, toNameAndState } from './terminal/replica-cells.ts';
+import { toTable } from './terminal/table.ts';
 
-/** `gateway replicas`: the replicas of a running gateway, as a table or JSON. */
+/** `gateway replicas`: shows the replicas of a running gateway, as a table or JSON. */
 export async function replicas({ args, env, stdout }: Invocation): Promise<number> {
   const { values } = parseOptions(args, adminOptions);
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/replicas');
-  stdout.write(values.json ? `${JSON.stringify(answer, null, 2)}\n` : toReplicaTable(answer, Date.now()));
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(toReplicaTable(answer, Date.now()));
   return 0;
 }
 
@@ -27,8 +28,7 @@ const HEAD = [
 ];
 
 function toReplicaTable(answer: unknown, nowEpochMs: number): string {
-  const listed = memberOf(answer, 'replicas');
-  const rows = (Array.isArray(listed) ? listed : []).map((replica: unknown) => [
+  const rows = itemsOf(answer, 'replicas').map((replica) => [
     ...toNameAndState(replica, nowEpochMs),
     toCell(memberOf(replica, 'inflight')),
     toYesOrNo(memberOf(replica, 'safe_to_stop')),

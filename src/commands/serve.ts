@@ -2,34 +2,33 @@ import { once } from 'node:events';
 import { toConfig } from '../config/config.ts';
 import { printListenAddress } from '../config/values.ts';
 import type { Gateway } from '../gateway.ts';
-import { readAdminToken } from './admin-token.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { createLogger } from './logger.ts';
-import { configOption, parseOptions } from './options.ts';
-import { findConfigPath, readConfigFile } from './read-config.ts';
+import { readAdminToken } from './admin/token.ts';
+import type { Invocation } from './command-line/command.ts';
+import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
+import { configOption, parseOptions } from './command-line/options.ts';
+import { createLogger } from './log/logger.ts';
 
 /**
- * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exit code 0 when nothing was cut and every record
- * was delivered, else 1.
+ * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exits with 0 if no request was cut and every record was
+ * delivered, else with 1.
  */
 export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
   const { values } = parseOptions(args, configOption);
-  const path = findConfigPath(values.config, env);
-  if (path === null) throw new UsageError('no configuration: give -config FILE or set SVC_CONFIG');
+  const path = requireConfigPath(values.config, env);
   const { token, warnings } = readAdminToken(env);
   const read = () => readConfigFile(path, env);
   const file = await read();
   const config = toConfig(file);
   const log = createLogger(config.log.level, stdout);
-  // One that comes while the gateway starts is obeyed afterwards.
+  // A SIGHUP during the start reloads as soon as the gateway serves.
   const started = Promise.withResolvers<Gateway>();
   signals.onHangup(() => {
     const reloaded = started.promise.then((gateway) => gateway.reload());
     reloaded.catch((error) => log.error({ err: error }, 'reload failed'));
   });
 
-  const stopped = signals.shutdown; // from here on a signal waits until it can be obeyed
-  const { createGateway } = await import('../gateway.ts'); // a wrong configuration need not wait for it
+  const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
+  const { createGateway } = await import('../gateway.ts'); // a wrong configuration is reported without loading it
   const gateway = createGateway(config, { env: toSecrets(token, env), log, configSource: { file, read } });
   signals.onCrash(() => gateway.abandon());
   const { listen, adminListen } = await gateway.start();

@@ -2,26 +2,26 @@ import { once } from 'node:events';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
 import { StartError } from '../start-error.ts';
-import { type Invocation, UsageError } from './command.ts';
-import { parseOptions } from './options.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
 
 const USAGE = `Usage: gateway simulate [options]
 
-Serves one simulated inference replica until it is interrupted.
+Serves a simulated inference replica until it is interrupted.
 
-  --port N          port to listen on; 0 takes a free one (default 0)
+  --port N          port to listen on; 0 picks a free port (default 0)
   --host HOST       address to listen on (default 127.0.0.1)
   --model NAME      model to serve; may be repeated (default demo)
-  --engine ENGINE   whose wire format to speak: ${SIMULATED_ENGINES.join(', ')} (default vllm)
-  --ttft DURATION   mean time to the first token, for example 80ms (default 80ms)
-  --gap DURATION    mean gap between tokens; 0ms is one burst (default 20ms)
-  --tokens N        tokens of an answer that nothing cuts short (default 32)
-  --error-rate R    share of requests that fail, 0 to 1 (default 0)
-  --name NAME       what the replica calls itself (default simulated)
-  --seed N          seed of its chance (default 1)
+  --engine ENGINE   the engine whose wire format it speaks: ${SIMULATED_ENGINES.join(', ')} (default vllm)
+  --ttft DURATION   mean time to the first token, such as 80ms (default 80ms)
+  --gap DURATION    mean gap between tokens; 0ms sends them all at once (default 20ms)
+  --tokens N        tokens in a response, unless the request limits them (default 32)
+  --error-rate R    share of requests that fail, from 0 to 1 (default 0)
+  --name NAME       name of the replica (default simulated)
+  --seed N          seed of the random numbers (default 1)
 `;
 
-/** Serves one simulated replica until the first signal. Throws UsageError or StartError. */
+/** `gateway simulate`: serves a simulated replica until the first signal. Throws a UsageError or a StartError. */
 export async function simulate({ args, stdout, signals }: Invocation): Promise<number> {
   const settings = toSettings(args);
   if (settings === 'help') {
@@ -40,7 +40,7 @@ export async function simulate({ args, stdout, signals }: Invocation): Promise<n
   return 0;
 }
 
-/** A system error of listen() in words. */
+/** Describes a system error of listen(). */
 function toListenProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   switch (code) {
@@ -76,13 +76,13 @@ function toSettings(args: readonly string[]): SimulatedReplicaSettings | 'help' 
   const { values } = parseOptions(args, OPTIONS);
   if (values.help) return 'help';
   const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
-  if (engine === undefined) throw new UsageError(`--engine is one of ${SIMULATED_ENGINES.join(', ')}`);
+  if (engine === undefined) throw new UsageError(`--engine must be one of ${SIMULATED_ENGINES.join(', ')}`);
   const numbers: Partial<Record<(typeof NUMBER_OPTIONS)[number]['setting'], number>> = {};
   for (const { name, setting, parse, expected } of NUMBER_OPTIONS) {
     const text = values[name];
     if (text === undefined) continue;
     const value = parse(text);
-    if (value === null) throw new UsageError(`--${name} is ${expected}`);
+    if (value === null) throw new UsageError(`--${name} must be ${expected}`);
     numbers[setting] = value;
   }
   return {
@@ -114,10 +114,10 @@ const NUMBER_OPTIONS = [
   },
 ] as const;
 
-function integer(least: number, most: number): (text: string) => number | null {
+function integer(min: number, max: number): (text: string) => number | null {
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    return value >= least && value <= most ? value : null;
+    return value >= min && value <= max ? value : null;
   };
 }
 
@@ -126,7 +126,7 @@ function share(text: string): number | null {
   return value >= 0 && value <= 1 ? value : null;
 }
 
-/** `80ms`, `1.5s`, or `0`, up to a day. */
+/** Parses `80ms`, `1.5s` or `0`, up to a day. */
 function durationMs(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)(ms|s)$/.exec(text);
   if (match === null) return text === '0' ? 0 : null;

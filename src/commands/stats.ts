@@ -1,14 +1,15 @@
-import { adminOptions, memberOf, openAdmin } from './admin-client.ts';
-import type { Invocation } from './command.ts';
-import { parseOptions } from './options.ts';
-import { toTable } from './table.ts';
+import { adminOptions, memberOf, openAdmin, printJson } from './admin/client.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { toTable } from './terminal/table.ts';
 
-/** `gateway stats`: the export counters of a running gateway, as a table or JSON. */
+/** `gateway stats`: shows the export counters of a running gateway, as a table or JSON. */
 export async function stats({ args, env, stdout }: Invocation): Promise<number> {
   const { values } = parseOptions(args, adminOptions);
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/stats');
-  stdout.write(values.json ? `${JSON.stringify(answer, null, 2)}\n` : toStatsTable(answer));
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(toStatsTable(answer));
   return 0;
 }
 

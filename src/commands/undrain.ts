@@ -1,24 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminClient, memberOf, openAdmin, RefusedError, UnreachableError } from './admin-client.ts';
-import type { Invocation } from './command.ts';
+import {
+  type AdminClient,
+  memberOf,
+  openAdmin,
+  printJson,
+  RefusedError,
+  UnreachableError,
+} from './admin/client.ts';
 import {
   callDrain,
   drainOptions,
   isOvertaken,
-  printJson,
-  tellWarnings,
-  toPatience,
+  printWarnings,
+  toRetryPolicy,
   toTimeoutMs,
-} from './drain-call.ts';
-import { createLiveLine } from './live-line.ts';
-import { parseOptions } from './options.ts';
+} from './admin/drain-call.ts';
+import type { Invocation } from './command-line/command.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createProgressLine } from './terminal/progress-line.ts';
 
 const DEFAULT_TIMEOUT = '2m';
-const LOOK_EVERY_MS = 500;
+const POLL_INTERVAL_MS = 500;
 
 /**
- * `gateway undrain NAME`: a drained replica takes its turns again. With `--wait` it tries again while the gateway does
- * not answer, and watches the replica come back: exit code 0 only when it is there and answers.
+ * `gateway undrain NAME`: sends requests to a drained replica again. With `--wait` it repeats the call while the gateway
+ * does not answer, waits for the replica, and exits with 0 only when the replica answers.
  */
 export async function undrain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
@@ -26,27 +32,27 @@ export async function undrain(invocation: Invocation): Promise<number> {
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
   const client = await openAdmin(values, env);
   const [name = ''] = positionals;
-  const tell = (text: string) => {
+  const print = (text: string) => {
     if (!values.json) stdout.write(`${text}\n`);
   };
   const endMs = performance.now() + timeoutMs;
   const call = { name, action: 'undrain', reason: values.reason } as const;
-  const answer = await callDrain(client, call, values.wait ? toPatience(invocation, timeoutMs) : null);
-  const isStored = tellWarnings(stderr, name, answer);
+  const answer = await callDrain(client, call, values.wait ? toRetryPolicy(invocation, timeoutMs) : null);
+  const isStored = printWarnings(stderr, name, answer);
   if (isOvertaken(answer)) {
     if (values.json) printJson(stdout, answer);
     return 1;
   }
-  tell(toSentence(name, answer));
+  print(toSentence(name, answer));
   if (!values.wait) {
     if (values.json) printJson(stdout, answer);
     return isStored ? 0 : 1;
   }
-  const end = await watchReturn(client, invocation, { name, endMs, isQuiet: values.json === true });
+  const end = await waitUntilReachable(client, invocation, { name, endMs, isQuiet: values.json === true });
   if (values.json)
     printJson(stdout, { ...(answer as object), ...(end.view === undefined ? {} : { replica: end.view }) });
   if (end.problem === null) {
-    tell(`${name} answers`);
+    print(`${name} answers`);
     return isStored ? 0 : 1;
   }
   stderr.write(`gateway: ${name} ${end.problem}\n`);
@@ -55,45 +61,45 @@ export async function undrain(invocation: Invocation): Promise<number> {
 
 function toSentence(name: string, answer: unknown): string {
   if (memberOf(memberOf(answer, 'replica'), 'absent') === true) {
-    return `${name} is undrained, and takes requests when it comes: it is not among the replicas now`;
+    return `${name} is undrained, but is not a replica now: it takes requests as soon as it is one`;
   }
   const wasDrained = memberOf(answer, 'was_drained') === true;
   return `${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}`;
 }
 
-interface Return {
-  /** Why it is not back; null if it is. */
+interface WaitEnd {
+  /** Null if the replica answers. */
   readonly problem: string | null;
-  /** The replica as it was told last. */
+  /** The replica as the admin API last showed it. */
   readonly view: unknown;
 }
 
-/** Has the gateway ask the replica until it answers. */
-async function watchReturn(
+/** Polls the replica until it answers. */
+async function waitUntilReachable(
   client: AdminClient,
   { stdout, signals: { shutdown: signal } }: Invocation,
   { name, endMs, isQuiet }: { readonly name: string; readonly endMs: number; readonly isQuiet: boolean },
-): Promise<Return> {
-  const line = createLiveLine(stdout);
-  let lastState = 'was not looked at';
+): Promise<WaitEnd> {
+  const line = createProgressLine(stdout);
+  let lastState = 'has not been checked';
   try {
     for (;;) {
-      const { state, view } = await look(client, name, signal);
+      const { state, view } = await poll(client, name, signal);
       if (signal.aborted) return { problem: `is undrained; stopped waiting: it ${lastState}`, view };
       lastState = state;
       if (state === 'reachable') return { problem: null, view };
       if (state === 'drained') return { problem: 'was drained again while this command waited', view };
       if (performance.now() >= endMs) return { problem: `is undrained, but it ${state}`, view };
-      if (!isQuiet) line.show(`${name}: ${state}`);
-      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+      if (!isQuiet) line.show(`${name} ${state}`);
+      await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {
     line.end();
   }
 }
 
-/** How the replica stands, in words that follow its name. */
-async function look(
+/** `state` is `reachable`, `drained`, or words that follow the replica's name. */
+async function poll(
   client: AdminClient,
   name: string,
   signal: AbortSignal,
@@ -102,9 +108,9 @@ async function look(
   try {
     answer = await client.call('GET', `/admin/replicas/${encodeURIComponent(name)}`, signal);
   } catch (error) {
-    if (error instanceof UnreachableError) return { state: 'cannot be seen: the gateway does not answer' };
+    if (error instanceof UnreachableError) return { state: 'is unknown: the gateway does not answer' };
     if (error instanceof RefusedError && error.code === 'replica_not_found') {
-      return { state: 'is not among the replicas' };
+      return { state: 'is not a replica of this gateway' };
     }
     throw error;
   }
@@ -112,5 +118,5 @@ async function look(
   if (memberOf(view, 'drained') === true) return { state: 'drained', view };
   const reachability = memberOf(view, 'reachability');
   if (reachability === 'reachable') return { state: reachability, view };
-  return { state: reachability === 'loading' ? 'loads its model' : 'does not answer', view };
+  return { state: reachability === 'loading' ? 'is loading its model' : 'does not answer', view };
 }

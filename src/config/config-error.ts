@@ -1,14 +1,14 @@
-/** One thing that is wrong with a configuration file. None of its texts holds a secret. */
+/** One problem of a configuration file. Its texts contain no secret. */
 export interface ConfigProblem {
-  /** Counted from 1. */
+  /** From 1. */
   readonly line: number;
-  /** `replicas[0].url`; empty where the whole file is meant. */
+  /** For example `replicas[0].url`; empty for the whole file. */
   readonly keyPath: string;
-  /** What is wrong: what was found, what was expected. */
+  /** What was found and what was expected. */
   readonly text: string;
 }
 
-/** A configuration file that cannot be used. `message` has one line a problem, in the file's order. */
+/** A configuration file that cannot be used. `message` has one line per problem, in the order of the file. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 

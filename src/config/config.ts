@@ -7,28 +7,28 @@ type DeepReadonly<T> = T extends (infer Item)[]
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T;
 
-/** The effective configuration: everything present, units in the names, header names in lower case. */
+/** The configuration in effect: all values present, units in the names, header names in lower case. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 
 /**
- * One replica, configured or found behind a name. `url` is origin and path prefix without a trailing slash;
+ * One replica, from the configuration or from DNS. `url` is the origin and a path prefix without a trailing slash;
  * `gpuModel` and `gpuCount` are null if not configured; `apiKey` is secret.
  */
 export type ReplicaConfig = Config['replicas'][number] & {
-  /** The name that its certificate has, where that is not the host of `url`. */
+  /** The name in its certificate, if that is not the host of `url`. */
   readonly tlsName?: string;
 };
 
 /**
- * A name that stands for several replicas, which differ in `name`, `url` and `host` alone. The name of each begins
- * with `name`; `host` is null where each has its own.
+ * A DNS name that stands for several replicas, which differ only in `name`, `url` and `host`. The name of each replica
+ * begins with `name`; `host` is null if each replica has its own.
  */
 export type ServiceConfig = Config['services'][number];
 
-/** An inference engine whose wire habits the gateway knows. */
+/** An inference engine whose API the gateway knows. */
 export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
 
-/** Renames the file's keys to the gateway's own, with units. */
+/** Converts the keys of the file to those of the gateway, with units. */
 export function toConfig(file: ConfigFile) {
   const { gateway, headers, timeouts, limits, shutdown } = file;
   return {
@@ -84,7 +84,7 @@ export function toConfig(file: ConfigFile) {
   };
 }
 
-/** Null: this gateway shares nothing with others. `url` is secret. */
+/** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
   return redis === undefined ? null : { url: redis, prefix };
 }
@@ -92,14 +92,14 @@ function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
 type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns'>;
 
 function toReplicaConfig(url: string, entry: ReplicaEntry) {
-  return { name: entry.name, url, host: entry.host ?? new URL(url).hostname, ...toFacts(entry) };
+  return { name: entry.name, url, host: entry.host ?? new URL(url).hostname, ...toCommonSettings(entry) };
 }
 
 function toServiceConfig(url: string, entry: ReplicaEntry) {
-  return { name: entry.name, url, host: entry.host ?? null, ...toFacts(entry) };
+  return { name: entry.name, url, host: entry.host ?? null, ...toCommonSettings(entry) };
 }
 
-function toFacts({ gpu_model, gpu_count, models, engine, max_inflight, api_key }: ReplicaEntry) {
+function toCommonSettings({ gpu_model, gpu_count, models, engine, max_inflight, api_key }: ReplicaEntry) {
   const apiKey = api_key === undefined ? {} : { apiKey: api_key };
   const maxInflight = max_inflight;
   return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, maxInflight, ...apiKey };

@@ -16,26 +16,26 @@ import { type Config, toConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
 import { type Environment, expandVariables } from './environment.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
-import { type Complaint, validate } from './validate.ts';
+import { type Violation, validate } from './validate.ts';
 
-/** Where a configuration text comes from: its file (relative paths start there) and the variables it may name. */
-export interface ConfigSource {
+/** Where a configuration text comes from: its path, for relative paths, and the variables that it may use. */
+export interface ConfigOrigin {
   readonly path: string;
   readonly env: Environment;
 }
 
-/** Reads a configuration file. Throws a ConfigError with everything wrong in it, or the file system's error. */
+/** Reads a configuration file. Throws a ConfigError with all its problems, or the error of the file system. */
 export async function loadConfig(path: string, env: Environment): Promise<Config> {
   return parseConfig(await readFile(path, 'utf8'), { path, env });
 }
 
-/** YAML text → the effective configuration. Throws a ConfigError with everything wrong in it. */
-export function parseConfig(text: string, source: ConfigSource): Config {
-  return toConfig(parseConfigFile(text, source));
+/** Parses YAML to the configuration in effect. Throws a ConfigError with all its problems. */
+export function parseConfig(text: string, origin: ConfigOrigin): Config {
+  return toConfig(parseConfigFile(text, origin));
 }
 
-/** YAML text → the file's own keys with all defaults filled in. Throws a ConfigError with everything wrong in it. */
-export function parseConfigFile(text: string, { path, env }: ConfigSource): ConfigFile {
+/** Parses YAML to the keys of the file, with all defaults. Throws a ConfigError with all its problems. */
+export function parseConfigFile(text: string, { path, env }: ConfigOrigin): ConfigFile {
   const lines = new LineCounter();
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -46,7 +46,7 @@ export function parseConfigFile(text: string, { path, env }: ConfigSource): Conf
   const syntax = [...document.errors, ...document.warnings].map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
     keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
-    text: code === 'DUPLICATE_KEY' ? 'the same key twice' : toSyntaxText(message, lineTextAt(text, offset)),
+    text: code === 'DUPLICATE_KEY' ? 'duplicate key' : toSyntaxText(message, lineTextAt(text, offset)),
   }));
   if (syntax.some(({ keyPath }) => keyPath === '')) throw new ConfigError(path, syntax);
 
@@ -56,27 +56,27 @@ export function parseConfigFile(text: string, { path, env }: ConfigSource): Conf
   try {
     data = document.toJS({ maxAliasCount: 100 }) ?? {};
   } catch {
-    // An alias of nothing, or a few that multiply without end: the library's words may quote the file.
+    // An undefined alias, or aliases that expand exponentially. The library's message may quote the file.
     const aliases = [...places].filter(([, { node }]) => isAlias(node));
-    const wrong = 'found an alias that cannot be resolved';
+    const problem = 'found an alias that cannot be resolved';
     throw new ConfigError(
       path,
-      aliases.map(([keyPath, { line }]) => ({ line, keyPath, text: wrong })),
+      aliases.map(([keyPath, { line }]) => ({ line, keyPath, text: problem })),
     );
   }
   const result = validate(data);
-  const complaints = 'complaints' in result ? result.complaints : [];
-  const told = new Set(variables.map(({ keyPath }) => keyPath));
-  const problems = complaints
-    .map((complaint) => toProblem(complaint, places))
-    .filter(({ keyPath }) => !told.has(keyPath));
-  if ('complaints' in result || syntax.length + variables.length > 0) {
+  const violations = 'violations' in result ? result.violations : [];
+  const reported = new Set(variables.map(({ keyPath }) => keyPath));
+  const problems = violations
+    .map((violation) => toProblem(violation, places))
+    .filter(({ keyPath }) => !reported.has(keyPath));
+  if ('violations' in result || syntax.length + variables.length > 0) {
     throw new ConfigError(path, [...syntax, ...variables, ...problems]);
   }
-  return fillFromSurroundings(result.file, dirname(resolve(path)));
+  return fillDerivedDefaults(result.file, dirname(resolve(path)));
 }
 
-/** The file that has the same effect with every default written out; secrets are masked. */
+/** Prints the file with all defaults; secrets are masked. */
 export function printConfigFile(file: ConfigFile): string {
   const { replicas, state, ...rest } = z.encode(configSchema, file);
   const shown = {
@@ -90,34 +90,34 @@ export function printConfigFile(file: ConfigFile): string {
 
 const MASK = '***';
 
-/** Keys whose value is, or may hold, a secret. */
+/** Keys whose value is or may contain a secret. */
 const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
 
-/** Keys whose value is a URL, however it is written. */
+/** Keys whose value is a URL, even without `://`. */
 const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);
 
-/** A URL without what may be a credential in it: what is before the last `@`, and the query. */
+/** Masks the parts of a URL that may be credentials: everything before the last `@`, the query and the fragment. */
 function maskUrl(text: string, isUrl = false): string {
   if (!isUrl && !text.includes('://')) return text;
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASK}@`).replace(/([?#]).+$/s, `$1${MASK}`);
 }
 
-/** The two defaults that depend on more than the schema. */
-function fillFromSurroundings(file: ConfigFile, directory: string): ConfigFile {
+/** Fills in the two defaults that depend on other values. */
+function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
   const replicas = file.replicas.map((replica) =>
     replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica },
   );
   return { ...file, state_dir: resolve(directory, file.state_dir), replicas };
 }
 
-/** One value of the file. `original` is its text before variables were expanded: safe to show. */
+/** One value of the file. `original` is its text before variables were expanded, which is safe to show. */
 interface Place {
   readonly line: number;
   readonly node: unknown;
   original?: string;
 }
 
-/** Every value by its key path. What stands behind an alias is found at its anchor only. */
+/** Maps key paths to values. The value of an alias is listed only at its anchor. */
 function findPlaces(root: Node | null, lineOf: (offset: number) => number): Map<string, Place> {
   const places = new Map<string, Place>();
   const visit = (node: unknown, path: readonly PropertyKey[], offset: number) => {
@@ -136,7 +136,7 @@ function findPlaces(root: Node | null, lineOf: (offset: number) => number): Map<
   return places;
 }
 
-/** Expands variables in the text values of the document, in place; keys are left alone. */
+/** Expands variables in the text values of the document, in place. Keys are not expanded. */
 function expandAll(places: ReadonlyMap<string, Place>, env: Environment): ConfigProblem[] {
   return [...places].flatMap(([keyPath, place]) => {
     const { node, line } = place;
@@ -148,13 +148,13 @@ function expandAll(places: ReadonlyMap<string, Place>, env: Environment): Config
   });
 }
 
-function toProblem(complaint: Complaint, places: ReadonlyMap<string, Place>): ConfigProblem {
-  const keyPath = toKeyPath(complaint.path);
+function toProblem(violation: Violation, places: ReadonlyMap<string, Place>): ConfigProblem {
+  const keyPath = toKeyPath(violation.path);
   const place = places.get(keyPath);
-  const line = place?.line ?? lineOfNearest(complaint.path, places);
-  if ('wrong' in complaint) return { line, keyPath, text: complaint.wrong };
-  const found = describe(place, complaint.path.at(-1));
-  return { line, keyPath, text: `found ${found}, expected ${complaint.expected}` };
+  const line = place?.line ?? lineOfNearest(violation.path, places);
+  if ('message' in violation) return { line, keyPath, text: violation.message };
+  const found = describe(place, violation.path.at(-1));
+  return { line, keyPath, text: `found ${found}, expected ${violation.expected}` };
 }
 
 function lineOfNearest(path: readonly PropertyKey[], places: ReadonlyMap<string, Place>): number {
@@ -165,7 +165,7 @@ function lineOfNearest(path: readonly PropertyKey[], places: ReadonlyMap<string,
   return 1;
 }
 
-/** The value of a key in words that hold no secret: variables unexpanded, keys masked, credentials cut from URLs. */
+/** Describes a value without secrets: variables unexpanded, secret keys masked, credentials cut from URLs. */
 function describe(place: Place | undefined, key: PropertyKey | undefined): string {
   if (place === undefined) return 'nothing';
   const { node, original } = place;
@@ -201,9 +201,9 @@ function lineTextAt(text: string, offset: number): string {
   return text.slice(text.lastIndexOf('\n', offset - 1) + 1, end === -1 ? undefined : end);
 }
 
-/** The parser's messages may quote the file, and so a secret: only their own words are kept. */
+/** Removes quotations from a message of the parser, because the file may contain secrets. */
 function toSyntaxText(message: string, lineText: string): string {
   const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
-  const hint = /[{[].*\$\{/.test(lineText) ? `; inside { } and [ ], a \${NAME} must be in quotes` : '';
+  const hint = /[{[].*\$\{/.test(lineText) ? `; inside { } and [ ], quote a \${NAME}` : '';
   return `not valid YAML: ${ownWords}${hint}`;
 }

@@ -12,7 +12,7 @@ import {
   traceUrlTemplate,
   wholeNumber,
   wholeNumberOrAuto,
-} from './scalars.ts';
+} from './codecs.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
@@ -20,9 +20,11 @@ const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
-/** The engines whose wire habits the gateway knows. */
+/** The engines whose API the gateway knows. */
 const engines = ['vllm', 'sglang', 'llamacpp', 'tgi', 'ollama', 'openai'] as const;
 
+const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
+const oneLine = () => text('a text of one line', ONE_LINE);
 const headerName = () => text('the name of a request header', HEADER_NAME);
 
 const modelsTitle = 'auto, ["*"], or a list of different model names';
@@ -40,37 +42,40 @@ function isModelList(names: readonly string[]): boolean {
 const replica = z
   .strictObject({
     name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
-      'Names the replica in records and in the paths of the admin API.',
+      'The name of the replica in records and in the paths of the admin API.',
     ),
     url: baseUrl('put a key into api_key')
       .optional()
-      .describe('Where the replica listens. A path is put before /v1/….'),
+      .describe('The base URL of the replica. A path is prepended to /v1/….'),
     dns: serviceUrl()
       .optional()
       .describe(
-        'Instead of `url`: a name that stands for several replicas, one for each of its addresses (`name-10.0.0.11`), or, where it begins with `_`, for each target of its SRV records (`name-0`).',
+        'Instead of `url`: a DNS name for several replicas. Each of its addresses is a replica (`name-10.0.0.11`), or, if the name begins with `_`, each target of its SRV records (`name-0`).',
       ),
-    host: text('a text of one line', ONE_LINE)
+    host: oneLine()
       .optional()
-      .describe("The machine the replica runs on. Without it, the url's host, or the target or address."),
-    gpu_model: text('a text of one line', ONE_LINE)
-      .nullable()
-      .prefault(null)
-      .describe('The accelerator model.'),
+      .describe(
+        'The machine that the replica runs on. Default: the host of `url`, or the target or address of `dns`.',
+      ),
+    gpu_model: oneLine().nullable().prefault(null).describe('The model of the accelerators.'),
     gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
     models: models
       .prefault('auto')
-      .describe('What it serves. `auto`: read from its /v1/models; `["*"]`: it serves any name.'),
+      .describe(
+        'The models that the replica serves. `auto`: read from its /v1/models. `["*"]`: any model name.',
+      ),
     engine: oneOf(['auto', ...engines])
       .prefault('auto')
-      .describe('Whose wire habits apply. `auto`: told by its /v1/models; tgi must be named.'),
+      .describe('The inference engine. `auto`: detected from its /v1/models; tgi must be configured.'),
     api_key: text('a key of printable ASCII characters', HEADER_VALUE)
       .optional()
-      .describe("Sent to the replica as bearer token, instead of the client's Authorization."),
+      .describe("The bearer token for the replica, sent instead of the client's Authorization."),
     max_inflight: wholeNumber(1, 1_000_000)
       .nullable()
       .prefault(null)
-      .describe('Requests in flight on it, at most; further ones wait (`limits.queue`). `null`: no limit.'),
+      .describe(
+        'The maximum number of requests in flight on the replica; further requests wait (see `limits.queue`). `null`: no limit.',
+      ),
   })
   .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }] });
 
@@ -78,166 +83,186 @@ const replicasTitle = 'a list of at least one replica';
 const replicas = z
   .array(replica, { error: replicasTitle })
   .min(1, { error: replicasTitle })
-  .describe('The inference servers, in the order of their turns.');
+  .describe('The inference servers, in the order that `round_robin` uses.');
 
 const discovery = z.strictObject({
   models_interval: duration({ minMs: 100 })
     .prefault('30s')
     .describe(
-      'How often replicas are asked for their /v1/models, where `models` or `engine` is `auto`; vLLM also for its /version.',
+      'How often the gateway reads /v1/models of replicas whose `models` or `engine` is `auto`, and /version of vLLM.',
     ),
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
-    .describe('How often names in `url` and `dns` are resolved again.'),
+    .describe('How often DNS names in `url` and `dns` are resolved again.'),
 });
 
 const routing = z.strictObject({
   policy: oneOf(['round_robin', 'least_inflight', 'prefix_affinity'])
     .prefault('round_robin')
     .describe(
-      'Which replica a request goes to: the next in turn; the one with the fewest requests in flight; or the one that has served requests with the same beginning.',
+      'Which replica a request goes to: `round_robin`: the next one; `least_inflight`: the one with the fewest requests in flight; `prefix_affinity`: the one that has served requests with the same beginning.',
     ),
 });
 
 const health = z.strictObject({
   passive: flag()
     .prefault(false)
-    .describe('Whether a replica that refuses the connections of requests goes behind the others.'),
-  active: flag().prefault(false).describe('The same for one whose probes fail.'),
+    .describe(
+      'Whether a replica that refuses the connections of requests is failing, and tried after the others.',
+    ),
+  active: flag()
+    .prefault(false)
+    .describe('Whether a replica that does not answer probes is failing, and tried after the others.'),
   failures: wholeNumber(1, 1_000)
     .prefault(3)
-    .describe('So many connections refused, or probes failed, one after the other: it is failing.'),
+    .describe('A replica is failing after this many refused connections or failed probes in a row.'),
   successes: wholeNumber(1, 1_000)
     .prefault(2)
-    .describe('So many probes answered, one after the other: it is ok again.'),
+    .describe('A failing replica is ok again after this many answered probes in a row.'),
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
-    .describe('With `passive`: how often one request tries a failing replica.'),
+    .describe('With `passive`: how often one request tries a failing replica again.'),
   path: text('a path that begins with /', URL_PATH)
     .prefault('/health')
     .describe(
-      'What probes ask for; any status from 200 to 299 is an answer. `/v1/models` is known to every engine.',
+      'The path that probes request; any status from 200 to 299 is a success. Every engine has `/v1/models`.',
     ),
-  interval: duration({ minMs: 10 }).prefault('5s').describe('From one probe of a replica to the next.'),
-  timeout: duration({ minMs: 10 }).prefault('2s').describe('How long a probe may take.'),
+  interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
+  timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
 const gateway = z.strictObject({
-  name: text('a name of letters, digits and . _ ~ -, at most 128', NAMED)
+  name: plainName()
     .optional()
-    .describe('Names this gateway among those that share their state. Without it, the name of the machine.'),
+    .describe('The name of this gateway among those that share state. Default: the name of the machine.'),
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
-    .describe('Threads that serve clients. `auto`: as many as there are cores.'),
+    .describe('The number of threads that serve clients. `auto`: one per core.'),
 });
 
 const headers = z.strictObject({
-  tenant: headerName().prefault('X-Tenant').describe('The request header that tells the tenant.'),
-  feature: headerName().prefault('X-Feature').describe('The request header that tells the feature.'),
+  tenant: headerName().prefault('X-Tenant').describe('The request header that names the tenant.'),
+  feature: headerName().prefault('X-Feature').describe('The request header that names the feature.'),
 });
 
 const retry = z.strictObject({
-  initial: duration().prefault('500ms').describe('The first back-off; it doubles with each failed call.'),
-  max: duration().prefault('5s').describe('The longest back-off.'),
+  initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
+  max: duration().prefault('5s').describe('The longest delay.'),
 });
 
 const exportFile = z.strictObject({
   max_size: size({ minBytes: 8 * 1024 ** 2 })
     .prefault('64MiB')
-    .describe('records.jsonl gets a name of its own before it grows beyond this.'),
-  max_age: duration().prefault('1h').describe('The same, this long after its first record.'),
+    .describe('records.jsonl is renamed, and a new file begun, before it exceeds this size.'),
+  max_age: duration().prefault('1h').describe('records.jsonl is renamed this long after its first record.'),
   max_total: size({ minBytes: 16 * 1024 ** 2 })
     .prefault('1GiB')
-    .describe('All files together; beyond it the oldest are deleted.'),
+    .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
 });
 
 const exporting = z.strictObject({
-  to: oneOf(['otlp', 'file']).prefault('otlp').describe('A collector, or OTLP JSON lines in state_dir.'),
+  to: oneOf(['otlp', 'file'])
+    .prefault('otlp')
+    .describe('`otlp`: to a collector. `file`: to OTLP JSON lines in state_dir.'),
   endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS')
     .optional()
     .describe(
-      'Base URL of the collector; /v1/traces is appended. Without it, OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.',
+      'The base URL of the collector; /v1/traces is appended. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
     ),
-  file: exportFile.prefault({}).describe('With `to: file`: what becomes of a file that is large or old.'),
+  file: exportFile.prefault({}).describe('With `to: file`: when files are renamed and deleted.'),
   queue_size: wholeNumber(1, 10_000_000)
     .prefault(16_384)
-    .describe('Records that may wait for the collector.'),
+    .describe('The maximum number of records that wait for export.'),
   queue_bytes: size({ minBytes: 1024 ** 2 })
     .prefault('256MiB')
     .describe(
-      'Bytes they may be together; past either bound new records are dropped. 2KiB is usual for one.',
+      'The maximum size of these records. New records are dropped beyond either maximum. A record usually takes 2KiB.',
     ),
-  batch_size: wholeNumber(1, 10_000_000).prefault(512).describe('Records in one export call, at most.'),
-  interval: duration().prefault('1s').describe('How long a record waits for its batch to fill.'),
-  retry: retry.prefault({}).describe('Waiting between failed export calls.'),
+  batch_size: wholeNumber(1, 10_000_000)
+    .prefault(512)
+    .describe('The maximum number of records in one export call.'),
+  interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
+  retry: retry.prefault({}).describe('The delay between export calls that fail.'),
 });
 
 const metrics = z.strictObject({
   otlp: flag()
     .optional()
-    .describe('Whether metrics are pushed to the collector, too. Without it, as `export.to` is `otlp`.'),
+    .describe('Whether metrics are also pushed to the collector. Default: true if `export.to` is `otlp`.'),
   interval: duration()
     .optional()
-    .describe('From one push to the next. Without it, OTEL_METRIC_EXPORT_INTERVAL or 60s.'),
+    .describe('The time between two pushes. Default: OTEL_METRIC_EXPORT_INTERVAL, or 60s.'),
   max_names: wholeNumber(0, 1_000)
     .prefault(100)
     .describe(
-      'So many tenants, and models that no replica is known to serve, have series of their own; others are `_OTHER`.',
+      'The maximum number of tenants with metric series of their own, and of models that no known replica serves. Further ones are counted as `_OTHER`.',
     ),
 });
 
 const trace = z.strictObject({
   incoming: oneOf(['link', 'ignore'])
     .prefault('link')
-    .describe("What becomes of a client's traceparent. The gateway always starts the trace."),
+    .describe("Whether a span links to the client's traceparent. The gateway always starts a new trace."),
   attempt_spans: flag()
     .prefault(false)
     .describe(
-      'Whether each attempt at a replica is a span of its own: service graphs then draw the replicas.',
+      'Whether each attempt at a replica gets its own span, so that service graphs show the replicas.',
     ),
   url_template: traceUrlTemplate()
     .nullable()
     .prefault(null)
-    .describe('Where a trace can be looked at: the dashboard links to it. `{trace_id}` is replaced.'),
+    .describe('The URL of a trace in a trace viewer, for links of the dashboard. `{trace_id}` is replaced.'),
 });
 
 const prefixHash = z.strictObject({
-  block_chars: wholeNumber(1, 1_000_000).prefault(512).describe('Characters (code points) in one block.'),
-  max_blocks: wholeNumber(1, 4096).prefault(128).describe('Blocks hashed of one request, at most.'),
+  block_chars: wholeNumber(1, 1_000_000)
+    .prefault(512)
+    .describe('The number of characters (code points) per block.'),
+  max_blocks: wholeNumber(1, 4096)
+    .prefault(128)
+    .describe('The maximum number of blocks that are hashed per request.'),
 });
 
 const timeouts = z.strictObject({
-  connect: duration().prefault('2s').describe('Connecting to a replica; past it the next one is tried.'),
-  first_byte: duration().prefault('15m').describe("Waiting for a replica's response headers."),
+  connect: duration()
+    .prefault('2s')
+    .describe('Time to connect to a replica; then the next replica is tried.'),
+  first_byte: duration().prefault('15m').describe('Time until the response headers of a replica arrive.'),
   idle: duration()
     .prefault('5m')
-    .describe("Silence in the middle of a replica's response, or a client that takes nothing of it."),
+    .describe('Time without progress in a response: the replica sends nothing, or the client reads nothing.'),
   queue: duration({ minMs: 0 })
     .prefault('30s')
-    .describe('Waiting for a replica whose `max_inflight` is not reached.'),
+    .describe('Time that a request waits for a replica below its `max_inflight`.'),
   client_headers: duration()
     .prefault('15s')
-    .describe("Waiting for the whole of a client's headers, from their first byte."),
-  client_body: duration().prefault('60s').describe("Waiting for the whole of a client's request body."),
-  keep_alive: duration().prefault('75s').describe("An idle client's connection is closed after this."),
+    .describe('Time to receive all request headers of a client, from their first byte.'),
+  client_body: duration().prefault('60s').describe('Time to receive all of a request body from a client.'),
+  keep_alive: duration()
+    .prefault('75s')
+    .describe('An idle connection of a client is closed after this time.'),
   upstream_keep_alive: duration()
     .prefault('4s')
-    .describe('An idle connection to a replica is closed after this; engines do so after 5s.'),
+    .describe('An idle connection to a replica is closed after this time. Engines close it after 5s.'),
 });
 
 const limits = z.strictObject({
-  body: size().prefault('32MiB').describe('The largest request body.'),
-  buffered: size().prefault('512MiB').describe('Bytes of request bodies held in memory over all requests.'),
-  headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The largest request head.'),
+  body: size().prefault('32MiB').describe('The maximum size of a request body.'),
+  buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory.'),
+  headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
-    .describe('The largest stream event that is looked into; a longer one is relayed as it is.'),
+    .describe('The maximum size of a stream event that is parsed. A larger one is relayed without parsing.'),
   queue: wholeNumber(0, 1_000_000)
     .prefault(1_000)
-    .describe('Requests that may wait because all replicas of their model are at `max_inflight`.'),
-  connections: wholeNumber(1, 10_000_000).prefault(10_000).describe('Client connections, at most.'),
+    .describe(
+      'The maximum number of requests that wait because all replicas of their model are at `max_inflight`.',
+    ),
+  connections: wholeNumber(1, 10_000_000)
+    .prefault(10_000)
+    .describe('The maximum number of client connections.'),
 });
 
 const shutdown = z.strictObject({
@@ -245,26 +270,30 @@ const shutdown = z.strictObject({
     .prefault('0s')
     .describe('How long /healthz answers 503 before the listener closes.'),
   grace: duration({ minMs: 0 }).prefault('20s').describe('How long requests in flight may take to finish.'),
-  flush: duration({ minMs: 0 }).prefault('5s').describe('How long queued records may take to be exported.'),
+  flush: duration({ minMs: 0 }).prefault('5s').describe('How long the export of queued records may take.'),
 });
 
 const log = z.strictObject({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
-    .describe('The least severe lines that are written.'),
-  requests: flag().prefault(false).describe('Whether each request is one log line, without any text of it.'),
+    .describe('The lowest level that is logged.'),
+  requests: flag().prefault(false).describe('Whether each request is logged as one line, without its text.'),
 });
 
 const state = z.strictObject({
   redis: redisUrl()
     .optional()
-    .describe('A Redis or Valkey server through which gateways share drains and what is in flight.'),
-  prefix: text('a name of letters, digits and . _ ~ -, at most 128', NAMED)
+    .describe(
+      'A Redis or Valkey server through which gateways share drains and the number of requests in flight.',
+    ),
+  prefix: plainName()
     .prefault('spangate')
-    .describe('Its keys begin with this in braces. Gateways with another prefix are another fleet.'),
+    .describe(
+      'All keys begin with this prefix in braces. Gateways with different prefixes form separate fleets.',
+    ),
 });
 
-/** The configuration file: the one source of types, JSON Schema, reference and checks. */
+/** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listeners.'),
   headers: headers.prefault({}).describe('Request headers that are recorded.'),
@@ -273,21 +302,21 @@ export const configSchema = z.strictObject({
     .min(1, { error: 'a path' })
     .meta({ title: 'a path, relative to the directory of this file' })
     .prefault('./state')
-    .describe('Where the salt, drains and exported files are kept.'),
-  state: state.prefault({}).describe('What several gateways share: see fleet.md.'),
+    .describe('The directory of the salt, the drains and the exported files.'),
+  state: state.prefault({}).describe('State that several gateways share: see fleet.md.'),
   replicas,
   routing: routing.prefault({}).describe('How a replica is chosen.'),
-  health: health.prefault({}).describe('Whether replicas that fail are tried last. Off unless it is set.'),
-  discovery: discovery.prefault({}).describe('How often is looked up what this file leaves open.'),
+  health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
+  discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
-  metrics: metrics.prefault({}).describe('What is counted, for GET /metrics and the collector.'),
+  metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),
   trace: trace.prefault({}).describe('Trace context of clients, and spans.'),
   prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),
   timeouts: timeouts.prefault({}).describe('How long the gateway waits.'),
-  limits: limits.prefault({}).describe('What the gateway holds, at most.'),
+  limits: limits.prefault({}).describe('Limits on what the gateway holds.'),
   shutdown: shutdown.prefault({}).describe('The steps after SIGTERM or SIGINT.'),
   log: log.prefault({}).describe('JSON lines on standard output.'),
 });
 
-/** A valid configuration file: its own keys, all present; durations in ms, sizes in bytes, addresses split. */
+/** A valid configuration file with all keys: durations in ms, sizes in bytes, addresses split into host and port. */
 export type ConfigFile = z.output<typeof configSchema>;

@@ -1,39 +1,39 @@
+import type { z } from 'zod';
 import { toConfigJsonSchema } from './json-schema.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
-import { suggestKey } from './suggest.ts';
 
-/** What is wrong with one value or key: where, and what was expected there or is wrong with it. */
-export type Complaint =
+/** A value or key that breaks a rule: its path, and what was expected there or what is wrong. */
+export type Violation =
   | { readonly path: readonly PropertyKey[]; readonly expected: string }
-  | { readonly path: readonly PropertyKey[]; readonly wrong: string };
+  | { readonly path: readonly PropertyKey[]; readonly message: string };
 
-/** Checks plain data against the schema and the rules that span several keys: everything wrong at once. */
+/** Checks plain data against the schema and the rules that span several keys. Returns all violations at once. */
 export function validate(
   data: unknown,
-): { readonly file: ConfigFile } | { readonly complaints: readonly Complaint[] } {
+): { readonly file: ConfigFile } | { readonly violations: readonly Violation[] } {
   const parsed = configSchema.safeParse(data, {
     error: (issue) => EXPECTED_CONTAINERS[issue.expected as string],
   });
   const issues = parsed.error?.issues ?? [];
-  const complaints = [...issues.flatMap(toComplaints), ...wrongReplicas(data), ...contradictions(data)];
-  return parsed.success && complaints.length === 0 ? { file: parsed.data } : { complaints };
+  const violations = [...issues.flatMap(toViolations), ...checkReplicas(data), ...checkAcrossKeys(data)];
+  return parsed.success && violations.length === 0 ? { file: parsed.data } : { violations };
 }
 
 const EXPECTED_CONTAINERS: Readonly<Record<string, string>> = { object: 'keys with values', array: 'a list' };
 
 type Issue = NonNullable<ReturnType<typeof configSchema.safeParse>['error']>['issues'][number];
 
-function toComplaints(issue: Issue): Complaint[] {
+function toViolations(issue: Issue): Violation[] {
   if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, expected: issue.message }];
   return issue.keys.map((key) => {
     const suggestion = suggestKey(toConfigJsonSchema(), issue.path, key);
     const question = suggestion === null ? '' : `; did you mean ${suggestion}?`;
-    return { path: [...issue.path, key], wrong: `unknown key${question}` };
+    return { path: [...issue.path, key], message: `unknown key${question}` };
   });
 }
 
-/** On the data as given, so that it is told together with whatever else is wrong. */
-function wrongReplicas(data: unknown): Complaint[] {
+/** Checks the data as given, so that these violations are reported together with those of the schema. */
+function checkReplicas(data: unknown): Violation[] {
   const given: readonly unknown[] = isObject(data) && Array.isArray(data.replicas) ? data.replicas : [];
   const firstWith = new Map<unknown, number>();
   return given.flatMap((replica, index) => {
@@ -45,42 +45,95 @@ function wrongReplicas(data: unknown): Complaint[] {
       ...(first === undefined
         ? []
         : [{ path: [...path, 'name'], expected: `a name that replicas[${first}] does not have` }]),
-      ...wrongAddress(replica).map((complaint) => ({ ...complaint, path: [...path, ...complaint.path] })),
+      ...checkAddress(replica).map((violation) => ({ ...violation, path: [...path, ...violation.path] })),
     ];
   });
 }
 
 /** Exactly one of `url` and `dns`. */
-function wrongAddress(replica: Record<string, unknown>): Complaint[] {
+function checkAddress(replica: Record<string, unknown>): Violation[] {
   const hasUrl = replica.url !== undefined;
   const hasDns = replica.dns !== undefined;
-  if (hasUrl && hasDns) return [{ path: ['dns'], wrong: 'a replica has either url or dns' }];
+  if (hasUrl && hasDns) return [{ path: ['dns'], message: 'a replica has either url or dns, not both' }];
   return hasUrl || hasDns ? [] : [{ path: ['url'], expected: 'a URL here, or a name under the key dns' }];
 }
 
-/** Section by section, so that a mistake in one does not hide another's. */
-function contradictions(data: unknown): Complaint[] {
+/** Checks each section on its own, so that a violation in one does not hide those of another. */
+function checkAcrossKeys(data: unknown): Violation[] {
   if (!isObject(data)) return [];
-  const complaints: Complaint[] = [];
+  const violations: Violation[] = [];
   const { data: exporting } = configSchema.shape.export.safeParse(data.export);
   if (exporting !== undefined && exporting.batch_size > exporting.queue_size) {
-    const wrong = `${exporting.batch_size} is more than export.queue_size, ${exporting.queue_size}`;
-    complaints.push({ path: ['export', 'batch_size'], wrong });
+    const message = `${exporting.batch_size} is more than export.queue_size, ${exporting.queue_size}`;
+    violations.push({ path: ['export', 'batch_size'], message });
   }
   if (exporting !== undefined && exporting.retry.initial > exporting.retry.max) {
-    complaints.push({ path: ['export', 'retry', 'initial'], wrong: 'it is longer than export.retry.max' });
+    violations.push({ path: ['export', 'retry', 'initial'], message: 'it is longer than export.retry.max' });
   }
   if (exporting !== undefined && exporting.file.max_size > exporting.file.max_total / 2) {
-    const wrong = 'it is more than half of export.file.max_total';
-    complaints.push({ path: ['export', 'file', 'max_size'], wrong });
+    const message = 'it is more than half of export.file.max_total';
+    violations.push({ path: ['export', 'file', 'max_size'], message });
   }
   const { data: limits } = configSchema.shape.limits.safeParse(data.limits);
   if (limits !== undefined && limits.body > limits.buffered) {
-    complaints.push({ path: ['limits', 'body'], wrong: 'it is more than limits.buffered' });
+    violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return complaints;
+  return violations;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+/**
+ * Returns the known key that an unknown one probably means: a similar key of the same section, or the whole path of a
+ * key with that name elsewhere. Null if there is none.
+ */
+function suggestKey(schema: JsonSchema, path: readonly PropertyKey[], unknown: string): string | null {
+  const siblings = Object.keys(propertiesOf(schemaAt(schema, path)));
+  const near = siblings
+    .map((key) => ({ key, distance: editDistance(plain(key), plain(unknown)) }))
+    .filter(({ key, distance }) => distance <= Math.max(1, Math.floor(key.length / 3)))
+    .sort((a, b) => a.distance - b.distance)[0];
+  if (near !== undefined) return near.key;
+  return allPaths(schema).find((known) => plain(known.split('.').at(-1) ?? '') === plain(unknown)) ?? null;
+}
+
+/** `adminListen`, `admin-listen` and `admin_listen` are equal. */
+const plain = (key: string) => key.toLowerCase().replace(/[^a-z0-9]/g, '');
+
+const propertiesOf = (schema: JsonSchema | undefined) =>
+  (schema?.properties ?? {}) as Record<string, JsonSchema>;
+
+function schemaAt(schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema | undefined {
+  let at: JsonSchema | undefined = schema;
+  for (const step of path) {
+    at = typeof step === 'number' ? (at?.items as JsonSchema | undefined) : propertiesOf(at)[String(step)];
+  }
+  return at;
+}
+
+function allPaths(schema: JsonSchema, prefix = ''): string[] {
+  return Object.entries(propertiesOf(schema)).flatMap(([key, value]) => [
+    prefix + key,
+    ...allPaths(value, `${prefix}${key}.`),
+    ...(value.items === undefined ? [] : allPaths(value.items as JsonSchema, `${prefix}${key}[].`)),
+  ]);
+}
+
+/** The Levenshtein distance: the smallest number of inserted, deleted or replaced characters. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
+      const grown = Math.min(previous[column] ?? 0, current[column - 1] ?? 0) + 1;
+      current.push(Math.min(replaced, grown));
+    }
+    previous = current;
+  }
+  return previous[b.length] ?? 0;
 }

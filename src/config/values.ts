@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** Where a listener is bound. `host` has no brackets; port 0 lets the system choose. */
+/** Where a listener is bound. `host` has no brackets; with port 0 the system picks a free port. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -21,14 +21,14 @@ const BYTES_PER_UNIT = {
 
 type SizeUnit = keyof typeof BYTES_PER_UNIT;
 
-/** `500ms`, `10s`, `15m`, `1h` → milliseconds; null if the text is none of these. */
+/** Parses `500ms`, `10s`, `15m` or `1h` to milliseconds; null if the text is not a duration. */
 export function parseDuration(text: string): number | null {
   const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
   if (match === null) return null;
   return Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT];
 }
 
-/** Milliseconds → the shortest text that `parseDuration` reads back as the same number. */
+/** Prints milliseconds as the shortest text that `parseDuration` parses to the same number. */
 export function printDuration(ms: number): string {
   if (ms === 0) return '0s';
   for (const unit of ['h', 'm', 's'] as const) {
@@ -37,14 +37,14 @@ export function printDuration(ms: number): string {
   return `${ms}ms`;
 }
 
-/** `32MiB`, `512KiB`, `10MB`, `4096` → bytes; null if the text is none of these. */
+/** Parses `32MiB`, `512KiB`, `10MB` or `4096` to bytes; null if the text is not a size. */
 export function parseSize(text: string): number | null {
   const match = /^(\d{1,15})(B|KiB|MiB|GiB|kB|KB|MB|GB)?$/.exec(text);
   if (match === null) return null;
   return Number(match[1]) * BYTES_PER_UNIT[(match[2] ?? 'B') as SizeUnit];
 }
 
-/** Bytes → the shortest text that `parseSize` reads back as the same number; plain bytes as a number. */
+/** Prints bytes as the shortest text that `parseSize` parses to the same number; plain bytes as a number. */
 export function printSize(bytes: number): string | number {
   if (bytes === 0) return 0;
   for (const unit of ['GiB', 'MiB', 'KiB', 'GB', 'MB', 'kB'] as const) {
@@ -53,7 +53,7 @@ export function printSize(bytes: number): string | number {
   return bytes;
 }
 
-/** `127.0.0.1:9090`, `localhost:0`, `[::1]:8080` → address; null if the text is none of these. */
+/** Parses `127.0.0.1:9090`, `localhost:0` or `[::1]:8080`; null if the text is not such an address. */
 export function parseListenAddress(text: string): ListenAddress | null {
   const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9_.-]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2];
@@ -61,14 +61,14 @@ export function parseListenAddress(text: string): ListenAddress | null {
   return host === undefined || port > 65_535 ? null : { host, port };
 }
 
-/** The inverse of `parseListenAddress`: IPv6 hosts get their brackets back. */
+/** The inverse of `parseListenAddress`: IPv6 hosts get brackets. */
 export function printListenAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /**
- * The base of a URL without its trailing slash: origin and path. Null unless it is http or https, without
- * credentials (they would end up in logs and admin answers), query and fragment.
+ * Parses a URL to its origin and path, without trailing slashes. Null unless it is http or https and has no query, no
+ * fragment and no credentials, which would appear in logs and in answers of the admin API.
  */
 export function parseBaseUrl(text: string): string | null {
   const url = URL.parse(text);
@@ -78,8 +78,8 @@ export function parseBaseUrl(text: string): string | null {
 }
 
 /**
- * A URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`; null if the text is none,
- * or has credentials. It is kept as it is: a fragment or a query may hold braces of its own.
+ * Checks a URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`. Null if the text is
+ * something else or contains credentials. Returns it unchanged: a fragment or query may contain braces of its own.
  */
 export function parseTraceUrlTemplate(text: string): string | null {
   const [before, ...after] = text.split('{trace_id}');
@@ -88,14 +88,14 @@ export function parseTraceUrlTemplate(text: string): string | null {
   return url.username === '' && url.password === '' ? text : null;
 }
 
-/** `redis[s]://[[user]:password@]host[:port][/database]`, kept as it is; null if the text is none. */
+/** Checks `redis[s]://[[user]:password@]host[:port][/database]` and returns it unchanged; null for other texts. */
 export function parseRedisUrl(text: string): string | null {
   const url = URL.parse(text);
   if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
   return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
 }
 
-/** A base URL whose host is a name, not an address; null otherwise, and for an SRV name (`_…`) with a port. */
+/** Parses a base URL whose host is a DNS name. Null for an IP address, and for an SRV name (`_…`) with a port. */
 export function parseServiceUrl(text: string): string | null {
   const base = parseBaseUrl(text);
   if (base === null) return null;

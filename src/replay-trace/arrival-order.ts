@@ -1,17 +1,17 @@
 import type { TracedRequest } from './traced-request.ts';
 
-/** What was found on the way, counted while it happens. */
+/** Counts that are updated while requests are read. */
 export interface OrderCounts {
-  /** Requests whose record came twice: delivery is at least once. */
+  /** Repeated records: delivery is at least once. */
   repeated: number;
-  /** Requests that had to be moved, because later ones were gone by then. */
+  /** Requests that were moved, because later ones had already been returned. */
   late: number;
 }
 
 /**
- * Brings requests into the order of their arrival. Records are written as requests end, so a long one comes after
- * many that began later: up to `window` requests are held back for it. One that is further out of order gets the
- * time of the request before it. Repeats are left out if they come within the window.
+ * Sorts requests by arrival. Records are written when requests end, so a long request follows many that began later: at
+ * least `window` requests are held back for it. A request that is further out of order gets the time of the request
+ * before it. Repeated records are omitted if they come within the window.
  */
 export async function* inArrivalOrder(
   requests: AsyncIterable<TracedRequest>,
@@ -41,15 +41,15 @@ export async function* inArrivalOrder(
     }
     ids.add(request.id);
     held.push(request);
-    // Sorted once a window, not once a request: between one and two windows are held.
+    // Sorts once per window, not once per request: between one and two windows are held.
     if (held.length >= 2 * window) yield* release(window);
   }
   yield* release(held.length);
 }
 
 /**
- * Merges files of records that overlap in time, as those of several gateways do: the request that ended first
- * comes first. Each file is nearly in that order by itself.
+ * Merges files of records that overlap in time, such as those of several gateways, by the end of the requests. Each file
+ * is almost in that order.
  */
 export async function* mergeByEnd(
   files: readonly AsyncIterable<TracedRequest>[],
@@ -70,7 +70,7 @@ export async function* mergeByEnd(
   }
 }
 
-/** The index of the head that ended first; -1 if all files are at their end. */
+/** Returns the index of the head that ended first; -1 if all files are exhausted. */
 function findFirst(heads: readonly IteratorResult<TracedRequest>[]): number {
   let first = -1;
   let firstMs = Number.POSITIVE_INFINITY;

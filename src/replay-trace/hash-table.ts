@@ -1,31 +1,31 @@
 import { HASH_BYTES } from './traced-request.ts';
 
 const FIRST_SLOTS = 1024;
-/** A slot is the hash's two halves and the number. */
+/** The number of words per hash: its two halves. */
 const WORDS = 2;
 
 /**
- * Numbers by prefix hash. A Map ends at 16.7 million entries, of about 100 bytes each; this takes 12 bytes a slot,
- * and has 1.5 to 3 slots a hash. Open addressing, linear probing: the hashes are digests, so their low bits
- * spread evenly over the slots.
+ * Maps prefix hashes to numbers, by open addressing with linear probing. A Map holds at most 16.7 million entries of
+ * about 100 bytes each; this table takes 12 bytes per slot and has 1.5 to 3 slots per hash. The hashes are digests, so
+ * their low bits spread evenly over the slots.
  */
 export class HashTable {
   #hashes = new Uint32Array(FIRST_SLOTS * WORDS);
-  /** The number plus one; 0 is an empty slot. */
+  /** The number plus one; 0 marks an empty slot. */
   #numbers = new Uint32Array(FIRST_SLOTS);
   #size = 0;
 
-  /** How many hashes are known. */
+  /** How many hashes the table has. */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether the hash at this index of the list is known. */
+  /** Whether the table has the hash at this index of the list. */
   has(hashes: Buffer, index: number): boolean {
     return this.#numbers[this.#findSlot(...halvesAt(hashes, index))] !== 0;
   }
 
-  /** The number of the hash at this index of the list. One that is new gets the number given, below 2^32 - 1. */
+  /** Returns the number of the hash at this index of the list. Adds a new hash with `numberIfNew`, below 2^32 - 1. */
   numberOf(hashes: Buffer, index: number, numberIfNew: number): number {
     const [high, low] = halvesAt(hashes, index);
     const slot = this.#findSlot(high, low);
@@ -37,7 +37,7 @@ export class HashTable {
     return numberIfNew;
   }
 
-  /** The slot that holds the hash, or the empty one where it belongs. */
+  /** Returns the slot that holds the hash, or the empty slot where it belongs. */
   #findSlot(high: number, low: number): number {
     const mask = this.#numbers.length - 1;
     let slot = low & mask;

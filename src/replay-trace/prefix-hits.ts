@@ -2,32 +2,32 @@ import { HashTable } from './hash-table.ts';
 import { countHashes, type TracedRequest } from './traced-request.ts';
 
 /**
- * How much of the input came from a cache, and how much could have. Shares are of the input tokens, from 0 to 1.
- * The two possible ones are what a cache would have hit that never forgets and is filled at once, in whole blocks
- * of the prefix hashes: an engine, whose blocks are smaller, may hit up to one such block more in each request.
+ * How much of the input came from a cache, and how much could have: shares of the input tokens, from 0 to 1. The two
+ * possible shares assume a cache that never evicts and is filled at once, and count whole blocks of the prefix hashes.
+ * The blocks of engines are smaller, so that they may hit up to one such block more per request.
  */
 export interface CacheShares {
   readonly requests: number;
   readonly input_tokens: number;
-  /** By the engine's own figures, of the requests that have them; null if none has. */
+  /** What the engines report, over the requests with such a report; null if there is none. */
   readonly measured: number | null;
-  /** With a cache in each replica, and requests where they went. */
+  /** With one cache per replica, and the requests as they were routed. */
   readonly possible_as_routed: number;
   /** With one cache that all replicas share. */
   readonly possible_shared: number;
 }
 
-/** The shares of each replica, in the order of their names, and of all together. */
+/** The shares of each replica, ordered by name, and of all together. */
 export interface CacheSummary {
   readonly replicas: readonly (CacheShares & { readonly replica: string })[];
   readonly all: CacheShares;
-  /** Characters a token, over the requests that tell both; null if none does. */
+  /** Characters per token, over the requests with both figures; null if there is none. */
   readonly chars_per_token: number | null;
-  /** Requests without prefix hashes: shorter than a block, or made of token ids. They count as no hit. */
+  /** Requests without prefix hashes, because they are shorter than a block or consist of token ids. No hits. */
   readonly requests_without_hashes: number;
 }
 
-/** Sums over requests; tokens. */
+/** Sums over requests, in tokens. */
 interface Sums {
   requests: number;
   input: number;
@@ -40,7 +40,7 @@ interface Sums {
 
 const NO_SUMS: Sums = { requests: 0, input: 0, cached: 0, inputMeasured: 0, asRouted: 0, shared: 0 };
 
-/** Follows what caches could hold, request by request in the order of their arrival. */
+/** Simulates the caches. Requests must be added in the order of their arrival. */
 export class PrefixHits {
   readonly #hashTokens: number;
   readonly #sharedCache = new HashTable();
@@ -49,13 +49,13 @@ export class PrefixHits {
   #tokensOfChars = 0;
   #withoutHashes = 0;
 
-  /** `hashTokens`: how many tokens a prefix hash stands for. */
+  /** `hashTokens`: the number of tokens per prefix hash. */
   constructor(hashTokens: number) {
     this.#hashTokens = hashTokens;
   }
 
   add(request: TracedRequest): void {
-    const { cache, sums } = this.#of(request.replica);
+    const { cache, sums } = this.#cacheOf(request.replica);
     const { inputTokens, cachedTokens, promptChars } = request;
     sums.requests += 1;
     sums.input += inputTokens;
@@ -82,7 +82,7 @@ export class PrefixHits {
     };
   }
 
-  #of(replica: string) {
+  #cacheOf(replica: string) {
     let known = this.#replicas.get(replica);
     if (known === undefined) {
       known = { cache: new HashTable(), sums: { ...NO_SUMS } };
@@ -96,7 +96,7 @@ export class PrefixHits {
   }
 }
 
-/** How many of the request's first blocks the cache has; from now on it has all. */
+/** Returns how many of the request's first blocks the cache has, and adds the others. */
 function hitAndFill(cache: HashTable, request: TracedRequest): number {
   const count = countHashes(request);
   let hits = 0;

@@ -1,15 +1,15 @@
 import { decodeRecords } from '#otel/encode/decode-record.ts';
 import { type TracedRequest, toTracedRequest } from './traced-request.ts';
 
-/** Which records are asked for: those of one model, of one replica. */
+/** Selects the records of one model, of one replica, or both. */
 export interface RecordFilter {
   readonly model?: string | undefined;
   readonly replica?: string | undefined;
 }
 
-/** What was read, counted while it happens. */
+/** Counts that are updated while records are read. */
 export interface ReadCounts {
-  /** Lines that are no exported spans, or were cut. */
+  /** Lines that are truncated, or are not exported spans. */
   brokenLines: number;
   /** Records without the token counts that a replay needs. */
   withoutTokens: number;
@@ -17,12 +17,12 @@ export interface ReadCounts {
 
 const LINE_FEED = 0x0a;
 
-/** A line is one export of a collector: some MB at most. A file without line ends must not fill the memory. */
+/** A line is one export of a collector, of at most some MB. A file without line feeds must not fill the memory. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /**
- * The requests in the bytes of a file of records, in its order: lines of OTLP JSON, as `export.to: file` and a
- * Collector's file exporter write them. What cannot be used is counted and passed over.
+ * Reads the requests from the bytes of a file of records, in the order of the file: lines of OTLP JSON, as written by
+ * `export.to: file` and by a Collector's file exporter. Unusable lines and records are counted and skipped.
  */
 export async function* readRequests(
   chunks: AsyncIterable<Uint8Array>,
@@ -43,8 +43,8 @@ export async function* readRequests(
 }
 
 /**
- * Splits bytes at line feeds; empty lines are left out, and one that is too long is null. Not node:readline, which
- * ends lines at U+2028 too: JSON may hold it as it is.
+ * Splits bytes at line feeds. Empty lines are skipped; a line that is too long is null. node:readline would also split
+ * at U+2028, which JSON may contain unescaped.
  */
 async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer | null> {
   let pieces: Uint8Array[] = [];

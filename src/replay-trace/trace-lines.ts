@@ -1,28 +1,29 @@
 import { HashTable } from './hash-table.ts';
 import { countHashes, type TracedRequest } from './traced-request.ts';
 
-/** How the text blocks of prefix hashes become the token blocks of a trace. */
+/** How the text blocks of prefix hashes are converted to the token blocks of a trace. */
 export interface BlockSizes {
-  /** Tokens that one id of the trace stands for. */
+  /** Tokens per id of the trace. */
   readonly blockTokens: number;
-  /** Characters that one prefix hash stands for: `prefix_hash.block_chars` of the gateway. */
+  /** Characters per prefix hash: `prefix_hash.block_chars` of the gateway. */
   readonly blockChars: number;
-  /** Characters a token, on average; a fraction if need be. */
+  /** Average characters per token, which may be a fraction. */
   readonly charsPerToken: number;
 }
 
-/** Whether a block of the trace is at least as long as one that was hashed: a finer trace is not to be had. */
+/** Whether a block of the trace is at least as long as a hashed block. The hashes allow no finer trace. */
 export function isCoarseEnough({ blockTokens, blockChars, charsPerToken }: BlockSizes): boolean {
   return blockTokens * charsPerToken >= blockChars;
 }
 
 /**
- * Makes the lines of a trace in the format of Mooncake's published traces (kvcache-ai/Mooncake,
- * FAST25-release/traces): `timestamp` in milliseconds since the first request, `input_length` and `output_length`
- * in tokens, and in `hash_ids` one small integer for each block of the input, the last one short; numbered in the
- * order of their first appearance. Equal ids mean that the input is equal up to there.
+ * Creates the function that formats the lines of a trace in the format of Mooncake's published traces
+ * (kvcache-ai/Mooncake, FAST25-release/traces): `timestamp` in milliseconds since the first request, `input_length` and
+ * `output_length` in tokens, and `hash_ids` with one small integer per block of the input, including a short last
+ * block. Ids are numbered in the order of their first appearance. An equal id means that the input is equal up to the
+ * end of its block.
  *
- * Requests have to come in the order of their arrival.
+ * Requests must come in the order of their arrival.
  */
 export function createTraceLines(sizes: BlockSizes): (request: TracedRequest) => string {
   const numbers = new HashTable();
@@ -49,9 +50,9 @@ export function createTraceLines(sizes: BlockSizes): (request: TracedRequest) =>
 }
 
 /**
- * Which of the request's hashes says that its input is the same up to the end of this block: the first one that
- * reaches as far. Null if none does, and for the last block where it is short: two requests that share a hash may
- * end at different places in it, and replay tools give one id one text.
+ * Returns the index of the first prefix hash that covers the request's input up to the end of this block. Null if there
+ * is none, and for a short last block: two requests with the same hash may end at different places in it, but replay
+ * tools use one text per id.
  */
 function findHash(request: TracedRequest, block: number, sizes: BlockSizes): number | null {
   const endTokens = (block + 1) * sizes.blockTokens;

@@ -1,34 +1,34 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
-/** What a trace for replay and the figures of prefix caching need of one request. */
+/** The facts of one request that a trace for replay and the summary of prefix caching need. */
 export interface TracedRequest {
   readonly id: string;
-  /** When it arrived, and when its response ended: milliseconds of Unix time. */
+  /** When it arrived and when its response ended, in milliseconds of Unix time. */
   readonly atMs: number;
   readonly endedAtMs: number;
   readonly replica: string;
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Input tokens that the engine took from its cache; undefined where it does not tell. */
+  /** Input tokens that the engine took from its cache; undefined if it does not report them. */
   readonly cachedTokens: number | undefined;
-  /** Length of the request text, in characters; undefined for token ids. */
+  /** The length of the request text in characters; undefined for token ids. */
   readonly promptChars: number | undefined;
-  /** The prefix hashes, HASH_BYTES each, in order: many are held at once, and strings would take five times as much. */
+  /** The prefix hashes in order, HASH_BYTES each. Many are held at once: strings would take five times the memory. */
   readonly hashes: Buffer;
 }
 
 /** A prefix hash is 16 hex digits. */
 export const HASH_BYTES = 8;
 
-/** No prompt is as long; a replica may report any number, and each block of a prompt is written. */
+/** No prompt is this long. Without a limit, a wrong number from a replica would make an endless line of the trace. */
 const MAX_TOKENS = 100_000_000;
 
 const NO_HASHES = Buffer.alloc(0);
 
 /**
- * The request of a record that a replica answered with token counts. Null for any other: failures, streams that
- * were cut, embeddings. How much work they were is not known, so they cannot be replayed.
+ * Converts a record to a request for replay. Null if it has no token counts of a replica, as with failures, cut streams
+ * and embeddings: its work is unknown, so that it cannot be replayed.
  */
 export function toTracedRequest(record: RequestRecord): TracedRequest | null {
   const { replica, model, prompt_tokens: inputTokens, completion_tokens: outputTokens } = record;
@@ -50,7 +50,7 @@ export function toTracedRequest(record: RequestRecord): TracedRequest | null {
   };
 }
 
-/** How many prefix hashes the request has. */
+/** Returns the number of prefix hashes of the request. */
 export function countHashes({ hashes }: TracedRequest): number {
   return hashes.length / HASH_BYTES;
 }
@@ -59,7 +59,7 @@ function isTokenCount(value: number | undefined): value is number {
   return value !== undefined && value >= 0 && value <= MAX_TOKENS;
 }
 
-/** None if they are not what a gateway writes. */
+/** Returns no hashes if one of them is not as a gateway writes it. */
 function toBytes(hashes: readonly string[]): Buffer {
   const bytes = Buffer.from(hashes.join(''), 'hex');
   return hashes.every(({ length }) => length === 2 * HASH_BYTES) &&

@@ -1,6 +1,7 @@
 import { waitAtMost } from '#otel/clock.ts';
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
+import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
 import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
@@ -21,7 +22,7 @@ import {
   toRecorderSettings,
 } from './settings.ts';
 
-/** What all data planes of a gateway have in common memory. */
+/** What all data planes of a gateway share in memory. */
 export interface ServingMemory {
   readonly replicas: SharedStateMemory;
   /** Bytes of request bodies. */
@@ -30,7 +31,7 @@ export interface ServingMemory {
   readonly connections: LimitMemory;
 }
 
-/** Reserves the memory that so many workers share. */
+/** Reserves the memory that `workerCount` workers share. */
 export function allocateServingMemory(
   workerCount: number,
   { bufferedBytes, connections }: Config['limits'],
@@ -42,59 +43,59 @@ export function allocateServingMemory(
   };
 }
 
-/** What a data plane is told before it starts. Plain data: it can go to another thread. */
+/** The settings of a data plane. Plain data, which can be sent to another thread. */
 export interface ServingSettings {
   readonly config: Config;
   /** The salt of the prefix hashes. */
   readonly salt: Uint8Array;
-  /** Which worker this is, from 0: its row in shared memory. */
+  /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
 }
 
-/** Where a data plane reports. A pino logger fits. */
+/** The log of a data plane. A pino logger fits. */
 export type ServingLog = ProxyCollaborators['log'] & ReplicaLogTarget;
 
-/** Whom a data plane works with. */
+/** What a data plane works with. */
 export interface ServingCollaborators {
   readonly consumer: RecordConsumer;
   readonly log: ServingLog;
 }
 
-/** Where clients connect. `reusePort`: together with others who say so. */
-export interface ListenAddress {
+/** Where clients connect. `reusePort`: several listeners with this flag share the port. */
+export interface ListenOptions {
   readonly host: string;
   readonly port: number;
   readonly reusePort?: boolean;
 }
 
-/** The data plane: what serves clients. It takes no decision of its own about which replicas there are. */
+/** The data plane, which serves clients. The control plane decides which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
-  listen(address: ListenAddress): Promise<number>;
-  /** Takes over which replicas there are and what they serve; resolves once no lease is given by an older one. */
+  listen(address: ListenOptions): Promise<number>;
+  /** Applies the replicas and what they serve. Resolves when no lease is acquired by an older topology. */
   apply(topology: PoolSnapshot): Promise<void>;
-  /** Takes over what a reload can change; resolves once no request begins with anything older. */
+  /** Applies what a reload can change. Resolves when no request begins with older settings. */
   configure(config: Config): Promise<void>;
   /**
-   * Resolves when everything that was under way in the present tick of whoever serves is over. Returns the numbers,
-   * from 1, of workers that did not answer in time.
+   * Resolves when every worker has finished its current tick of the event loop. Returns the numbers, from 1, of the
+   * workers that did not answer in time.
    */
   confirm(): Promise<readonly number[]>;
-  /** Resolves when the records of all requests that have ended up to now are made and counted. */
+  /** Resolves when the records of all requests that have ended so far are made and counted. */
   settleRecords(): Promise<void>;
-  /** From now on /healthz answers 503, and connections close with the next response that begins on them. */
+  /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
   startClosing(): void;
-  /** Stops accepting, lets requests in flight finish for so long, and cuts the others; returns how many those are. */
+  /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
   finish(graceMs: number): Promise<number>;
-  /** Lets go of all connections and threads. */
+  /** Closes all connections and threads. */
   close(): Promise<void>;
 }
 
-/** How long a client whose request was cut has to read that it was. */
-export const LAST_WORDS_MS = 500;
+/** How long the client of a cut request has to read the error response. */
+export const CUT_NOTICE_MS = 500;
 
-/** Creates the data plane of the present thread. Before `apply` it knows no replica. */
+/** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { config, salt, worker, memory } = settings;
   const { consumer, log } = collaborators;
@@ -115,12 +116,14 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const server = new HttpServer(toClientConnectionSettings(config), {
     ...{ clock, handle: proxy.handle, onDefect },
     connections: new SharedLimit(memory.connections, worker),
-    onTooMany: logSometimes(() => log.warn({}, 'limits.connections reached: new connections are closed')),
+    onTooMany: atMostOncePerMinute(() =>
+      log.warn({}, 'limits.connections reached: new connections are closed'),
+    ),
   });
 
-  /** A client that does not read cannot be told; its connection is closed, and then it has ended as well. */
+  /** Closes the connections of clients that do not read the error in time, which ends their requests. */
   async function endCut(): Promise<void> {
-    await waitAtMost(LAST_WORDS_MS, proxy.untilIdle());
+    await waitAtMost(CUT_NOTICE_MS, proxy.untilIdle());
     server.destroyConnections();
     await proxy.untilIdle();
   }
@@ -134,7 +137,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       proxy.configure(toProxySettings(next));
       pool.configure(toPoolSettings(next));
     },
-    // Nothing else of this thread runs while somebody asks: whatever was decided is written.
+    // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),
     startClosing() {
@@ -163,21 +166,8 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   };
 }
 
-/** How often the deadlines of connections are looked at. */
+/** How often the deadlines of connections are checked. */
 function tickOf({ timeouts }: Config): number {
   const { clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs } = timeouts;
   return toTickMs([clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs]);
-}
-
-const SOMETIMES_MS = 60_000;
-
-/** Does something the first time it is called, and then at most once a minute. */
-function logSometimes(act: () => void): () => void {
-  let nextMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    const nowMs = performance.now();
-    if (nowMs < nextMs) return;
-    nextMs = nowMs + SOMETIMES_MS;
-    act();
-  };
 }

@@ -9,12 +9,12 @@ import type { ProxySettings } from '../proxy/proxy-context.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
 
-/** How many workers serve clients; with one, that is the main thread. */
+/** How many workers serve clients. A single worker is the main thread. */
 export function toWorkerCount({ gateway }: Config): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
-/** What the proxy is told. */
+/** The settings of the proxy. */
 export function toProxySettings({ headers, limits, timeouts }: Config): ProxySettings {
   return {
     recordedHeaders: headers,
@@ -27,13 +27,13 @@ export function toProxySettings({ headers, limits, timeouts }: Config): ProxySet
   };
 }
 
-/** What connections to replicas are told. */
+/** The timeouts of connections to replicas. */
 export function toConnectionTimeouts({ timeouts, discovery }: Config): ConnectionTimeouts {
   const { connectMs, upstreamKeepAliveMs } = timeouts;
   return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
 }
 
-/** What the pool of replicas is told. */
+/** The settings of the pool of replicas. */
 export function toPoolSettings(config: Config): PoolSettings {
   return {
     policy: config.routing.policy,
@@ -43,7 +43,7 @@ export function toPoolSettings(config: Config): PoolSettings {
   };
 }
 
-/** What the connections of clients are told. */
+/** The settings of client connections. */
 export function toClientConnectionSettings({ limits, timeouts }: Config): ClientConnectionSettings {
   return {
     maxHeadBytes: limits.headersBytes,
@@ -54,7 +54,7 @@ export function toClientConnectionSettings({ limits, timeouts }: Config): Client
   };
 }
 
-/** What the admin listener is told. */
+/** The settings of the admin listener. */
 export function toAdminListenerSettings({ limits, timeouts }: Config) {
   return {
     maxHeaderBytes: limits.headersBytes,
@@ -63,18 +63,18 @@ export function toAdminListenerSettings({ limits, timeouts }: Config) {
   };
 }
 
-/** What the recorder of each thread that serves requests is told. */
+/** The settings of the recorder in each thread that serves requests. */
 export function toRecorderSettings({ trace }: Config): RecorderSettings {
   return { incoming: trace.incoming, attemptSpans: trace.attemptSpans };
 }
 
-/** What the counting of records is told. */
+/** The settings of the metrics. */
 export function toMetricsSettings({ metrics, export: { endpoint } }: Config): MetricsSettings {
   const { otlp, intervalMs, maxNames } = metrics;
   return { maxNames, urlScheme: 'http', push: otlp ? { endpoint, intervalMs } : undefined };
 }
 
-/** What telemetry is told. */
+/** The settings of the telemetry. */
 export function toTelemetrySettings(config: Config): TelemetrySettings {
   const { export: to, stateDir } = config;
   const workerCount = toWorkerCount(config);

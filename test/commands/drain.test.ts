@@ -14,14 +14,14 @@ const drained = (inflight: number, members: Partial<typeof REPLICA> = {}) => ({
   ...members,
 });
 
-/** An admin API whose replica is drained with the first of these standings, and seen in the others, one a look. */
-function startDraining(standings: readonly (typeof REPLICA | 'gone' | 'away')[], members: object = {}) {
-  let looks = 0;
+/** An admin API that answers the drain with the first of these views of the replica, and each poll with the next. */
+function startDraining(views: readonly (typeof REPLICA | 'gone' | 'away')[], members: object = {}) {
+  let polls = 0;
   return startAdmin(({ method }): ScriptedAnswer => {
-    const standing = standings[Math.min(method === 'POST' ? 0 : ++looks, standings.length - 1)];
-    if (standing === 'away') return null;
-    if (method === 'POST') return { body: { replica: standing, was_drained: false, ...members } };
-    return { body: { replicas: standing === 'gone' ? [] : [{ ...REPLICA, name: 'other' }, standing] } };
+    const view = views[Math.min(method === 'POST' ? 0 : ++polls, views.length - 1)];
+    if (view === 'away') return null;
+    if (method === 'POST') return { body: { replica: view, was_drained: false, ...members } };
+    return { body: { replicas: view === 'gone' ? [] : [{ ...REPLICA, name: 'other' }, view] } };
   });
 }
 
@@ -42,10 +42,10 @@ describe('gateway drain and undrain', () => {
   it.each([
     ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
     ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
-    ['drain', answered(0, true), 'vllm-a was drained before: nothing in flight\n'],
+    ['drain', answered(0, true), 'vllm-a was already drained: nothing in flight\n'],
     ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
     ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
-  ])('%s says what has become of the replica', async (action, answer, said) => {
+  ])('%s prints the new state of the replica', async (action, answer, said) => {
     const { url, calls } = await startAdmin(answer);
     expect(await invoke([action, 'vllm-a', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
@@ -55,19 +55,19 @@ describe('gateway drain and undrain', () => {
     expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action} Bearer token-1`]);
   });
 
-  it('a name is one segment of the path, whatever it holds', async () => {
+  it('a name is one segment of the path, whatever it contains', async () => {
     const { url, calls } = await startAdmin(answered(0, false));
     await invoke(['drain', '../a?b', '--admin', url], TOKEN);
     expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain ');
   });
 
-  it.each(['drain', 'undrain'])('%s gives its reason', async (action) => {
+  it.each(['drain', 'undrain'])('%s sends its reason', async (action) => {
     const { url, calls } = await startAdmin(answered(0, false));
     await invoke([action, 'a', '--reason', 'new weights & more', '--admin', url], TOKEN);
     expect(calls[0]).toContain(`/admin/replicas/a/${action}?reason=new+weights+%26+more `);
   });
 
-  it('a warning is told beside the answer', async () => {
+  it('a warning is printed besides the answer', async () => {
     const { url } = await startDraining([drained(0)], { warning: 'No replica is left\u001b[2J for m.' });
     expect(await invoke(['drain', 'vllm-a', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
@@ -77,9 +77,9 @@ describe('gateway drain and undrain', () => {
   });
 });
 
-describe('gateway drain and undrain that another call overtook', () => {
+describe('a drain or undrain that a later call has overtaken', () => {
   const warning = 'A later call, perhaps on another gateway, holds instead.';
-  it.each(['drain', 'undrain'])('%s says so and nothing else, and ends with 1', async (action) => {
+  it.each(['drain', 'undrain'])('%s prints only the warning, and exits with 1', async (action) => {
     const { url } = await startDraining([REPLICA], { overtaken: true, warning });
     const args = action === 'drain' ? ['drain', 'vllm-a', '--wait'] : ['undrain', 'vllm-a'];
     expect(await invoke([...args, '--admin', url], TOKEN)).toEqual({
@@ -91,7 +91,7 @@ describe('gateway drain and undrain that another call overtook', () => {
 });
 
 describe('gateway drain --wait', () => {
-  it('tells each change of what is in flight on a line, and ends with 0 when the replica is safe to stop', async () => {
+  it('prints a line for each change of the requests in flight, and exits with 0 when the replica is safe to stop', async () => {
     const { url } = await startDraining([drained(3), drained(3), drained(2), drained(0)]);
     expect(await invoke(wait(url), TOKEN)).toEqual({
       exitCode: 0,
@@ -102,7 +102,7 @@ describe('gateway drain --wait', () => {
     });
   });
 
-  it('changes one line in place on a terminal, no longer than it is wide', async () => {
+  it('updates one line in place on a terminal, cut to its width', async () => {
     const { url } = await startDraining([drained(3), drained(2), drained(0)]);
     const { ended } = start(wait(url), TOKEN, { terminal: { columns: 15, rows: 24 } });
     expect((await ended).stdout).toBe(
@@ -110,13 +110,13 @@ describe('gateway drain --wait', () => {
     );
   });
 
-  it('has nothing to wait for when nothing is in flight', async () => {
+  it('does not wait if nothing is in flight', async () => {
     const { url, calls } = await startDraining([drained(0)]);
     expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 0 });
     expect(calls).toHaveLength(1);
   });
 
-  it('waits on while the gateway cannot know whether it is safe', async () => {
+  it('keeps waiting while the gateway cannot know whether it is safe', async () => {
     const { url } = await startDraining([drained(0, { safe_to_stop: null }), drained(0)]);
     expect(await invoke(wait(url), TOKEN)).toMatchObject({
       exitCode: 0,
@@ -130,20 +130,20 @@ describe('gateway drain --wait', () => {
     expect(await invoke(wait(url), TOKEN)).toMatchObject({
       exitCode: 0,
       stdout: expect.stringContaining(
-        'vllm-a is drained: nothing in flight as far as is known, not confirmed by gw-b, gw-c\n',
+        'vllm-a is drained: nothing known to be in flight, but not confirmed by gw-b, gw-c\n',
       ),
     });
   });
 
-  it('ends with 1 when the time is up, and says that the drain stays', async () => {
+  it('exits with 1 after the timeout, and says that the replica is still drained', async () => {
     const { url } = await startDraining([drained(2)]);
     expect(await invoke(wait(url, '--timeout', '1ms'), TOKEN)).toMatchObject({
       exitCode: 1,
-      stderr: 'gateway: not safe to stop after 1ms: vllm-a stays drained, with 2 in flight\n',
+      stderr: 'gateway: not safe to stop after 1ms: vllm-a is still drained, with 2 in flight\n',
     });
   });
 
-  it('ends with 1 on Ctrl-C, at once, and says that the drain stays', async () => {
+  it('exits with 1 on Ctrl-C, at once, and says that the replica is still drained', async () => {
     const { url, calls } = await startDraining([drained(2)]);
     const command = start(wait(url), TOKEN, { terminal: TERMINAL });
     await command.untilWritten('vllm-a: 2 in flight');
@@ -151,27 +151,27 @@ describe('gateway drain --wait', () => {
     expect(await command.ended).toMatchObject({
       exitCode: 1,
       stderr:
-        "gateway: stopped waiting: vllm-a stays drained, with 2 in flight ('gateway undrain vllm-a' takes it back)\n",
+        'gateway: stopped waiting: vllm-a is still drained, with 2 in flight (to undo the drain: gateway undrain vllm-a)\n',
     });
     expect(calls.filter((call) => call.includes('undrain'))).toEqual([]);
   });
 
   it.each([
     ['undrained', REPLICA, 'vllm-a takes requests again: it was undrained while this command waited'],
-    ['removed', 'gone', 'vllm-a is not among the replicas any more'],
-  ] as const)('ends with 1 when the replica is %s meanwhile', async (_, standing, said) => {
-    const { url } = await startDraining([drained(2), standing]);
+    ['removed', 'gone', 'vllm-a is no longer a replica of this gateway'],
+  ] as const)('exits with 1 when the replica is %s meanwhile', async (_, view, said) => {
+    const { url } = await startDraining([drained(2), view]);
     expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1, stderr: `gateway: ${said}\n` });
   });
 
-  it('outlasts a gateway that does not answer for a while', async () => {
+  it('keeps waiting while the gateway does not answer', async () => {
     const { url } = await startDraining([drained(2), 'away', drained(1), drained(0)]);
     const { exitCode, stdout } = await invoke(wait(url), TOKEN);
     expect(stdout).toContain('vllm-a: the gateway does not answer\nvllm-a: 1 in flight\n');
     expect(exitCode).toBe(0);
   });
 
-  it('prints the answer as it is at the end with --json, and nothing else', async () => {
+  it('prints only the final answer with --json', async () => {
     const { url } = await startDraining([drained(2), drained(0)]);
     const { exitCode, stdout } = await invoke(wait(url, '--json'), TOKEN);
     expect(JSON.parse(stdout)).toEqual({ replica: drained(0), was_drained: false });
@@ -183,18 +183,18 @@ describe('gateway drain --wait', () => {
   });
 });
 
-describe('a change that is not on disk', () => {
+describe('a change that is not stored on disk', () => {
   it.each([
     ['drain', []],
     ['undrain', []],
     ['drain', ['--wait']],
     ['undrain', ['--wait']],
-  ])('ends %s %j with 1, and is told', async (action, options) => {
+  ])('makes %s %j exit with 1 and say so', async (action, options) => {
     const replica = { ...REPLICA, drained: action === 'drain', reachability: 'reachable' };
     const { url } = await startAdmin(() => ({ body: { replica, was_drained: false, stored: false } }));
     expect(await invoke([action, 'vllm-a', ...options, '--admin', url], TOKEN)).toMatchObject({
       exitCode: 1,
-      stderr: 'gateway: vllm-a: not stored, so that a restart of the gateway forgets it\n',
+      stderr: 'gateway: vllm-a: the change is not stored: a restart of the gateway forgets it\n',
     });
   });
 });
@@ -217,20 +217,20 @@ describe('gateway undrain --wait', () => {
   const undrain = (url: string, ...args: readonly string[]) =>
     invoke(['undrain', 'vllm-a', '--wait', '--admin', url, ...args], TOKEN);
 
-  /** The undrain is answered as given; then each look finds the next of these. */
-  function startReturning(replica: object, looks: readonly (object | 'none' | 'away')[]) {
+  /** An admin API that answers the undrain with `replica`, and each poll with the next of `polls`. */
+  function startReturning(replica: object, polls: readonly (object | 'none' | 'away')[]) {
     let next = 0;
     return startAdmin(({ method }): ScriptedAnswer => {
       if (method === 'POST') return { body: { replica, was_drained: true, stored: true } };
-      const look = looks[Math.min(next++, looks.length - 1)];
-      if (look === 'away') return null;
-      if (look === 'none') return { status: 404, body: { error: { code: 'replica_not_found' } } };
-      return { body: { replica: look } };
+      const poll = polls[Math.min(next++, polls.length - 1)];
+      if (poll === 'away') return null;
+      if (poll === 'none') return { status: 404, body: { error: { code: 'replica_not_found' } } };
+      return { body: { replica: poll } };
     });
   }
   const seen = (reachability: string, drained = false) => ({ ...REPLICA, drained, reachability });
 
-  it('ends with 0 when the replica is there and answers', async () => {
+  it('exits with 0 when the replica answers', async () => {
     const { url, calls } = await startReturning(REPLICA, [seen('reachable')]);
     expect(await undrain(url)).toEqual({
       exitCode: 0,
@@ -240,18 +240,18 @@ describe('gateway undrain --wait', () => {
     expect(calls[1]).toContain('GET /admin/replicas/vllm-a ');
   });
 
-  it('waits for one that is not there yet, loads its model, or whose gateway is away', async () => {
-    const looks = ['none', 'away', seen('unreachable'), seen('loading'), seen('reachable')] as const;
-    const { url } = await startReturning(absent, looks);
+  it('waits while the replica is unknown or loads its model, and while the gateway does not answer', async () => {
+    const polls = ['none', 'away', seen('unreachable'), seen('loading'), seen('reachable')] as const;
+    const { url } = await startReturning(absent, polls);
     const { exitCode, stdout } = await undrain(url);
     expect([exitCode, stdout.split('\n')]).toEqual([
       0,
       [
-        'vllm-a is undrained, and takes requests when it comes: it is not among the replicas now',
-        'vllm-a: is not among the replicas',
-        'vllm-a: cannot be seen: the gateway does not answer',
-        'vllm-a: does not answer',
-        'vllm-a: loads its model',
+        'vllm-a is undrained, but is not a replica now: it takes requests as soon as it is one',
+        'vllm-a is not a replica of this gateway',
+        'vllm-a is unknown: the gateway does not answer',
+        'vllm-a does not answer',
+        'vllm-a is loading its model',
         'vllm-a answers',
         '',
       ],
@@ -260,17 +260,17 @@ describe('gateway undrain --wait', () => {
 
   it.each([
     ['is undrained, but it does not answer', seen('unreachable')],
-    ['is undrained, but it is not among the replicas', 'none'],
+    ['is undrained, but it is not a replica of this gateway', 'none'],
     ['was drained again while this command waited', seen('unknown', true)],
-  ] as const)('ends with 1 when the replica %s', async (said, look) => {
-    const { url } = await startReturning(REPLICA, [look]);
+  ] as const)('exits with 1 when the replica %s', async (said, poll) => {
+    const { url } = await startReturning(REPLICA, [poll]);
     expect(await undrain(url, '--timeout', '1ms')).toMatchObject({
       exitCode: 1,
       stderr: `gateway: vllm-a ${said}\n`,
     });
   });
 
-  it('ends with 1 on Ctrl-C, at once', async () => {
+  it('exits with 1 on Ctrl-C, at once', async () => {
     const { url } = await startReturning(REPLICA, [seen('unreachable')]);
     const command = start(['undrain', 'vllm-a', '--wait', '--admin', url], TOKEN);
     await command.untilWritten('does not answer');
@@ -281,7 +281,7 @@ describe('gateway undrain --wait', () => {
     });
   });
 
-  it.each(['drain', 'undrain'])('%s is repeated until a gateway that is away answers', async (action) => {
+  it.each(['drain', 'undrain'])('%s is repeated until the gateway answers', async (action) => {
     let calls = 0;
     const replica = { ...drained(0), drained: action === 'drain', reachability: 'reachable' };
     const { url } = await startAdmin(() =>
@@ -294,7 +294,7 @@ describe('gateway undrain --wait', () => {
     ]);
   });
 
-  it.each(['drain', 'undrain'])('%s gives up when the time is over', async (action) => {
+  it.each(['drain', 'undrain'])('%s gives up after the timeout', async (action) => {
     const { url } = await startAdmin(() => null);
     const args = [action, 'vllm-a', '--wait', '--timeout', '300ms', '--admin', url];
     expect(await invoke(args, TOKEN)).toMatchObject({
@@ -303,7 +303,7 @@ describe('gateway undrain --wait', () => {
     });
   });
 
-  it('prints the answer as it is at the end with --json, and nothing else', async () => {
+  it('prints only the final answer with --json', async () => {
     const { url } = await startReturning(absent, ['none', seen('reachable')]);
     const { exitCode, stdout } = await undrain(url, '--json');
     expect([exitCode, JSON.parse(stdout)]).toEqual([
@@ -313,7 +313,7 @@ describe('gateway undrain --wait', () => {
   });
 });
 
-it('a real gateway is drained while requests are in flight, and waited for', async () => {
+it('a real gateway drains a replica with a request in flight, and the command waits for it', async () => {
   await using replica = await startFakeReplica({ name: 'a', script: hang });
   await using gateway = await startGateway({ replicas: [replica] });
   const leave = new AbortController();

@@ -54,7 +54,7 @@ async function fileOf(name: string, content: string): Promise<string> {
 }
 
 describe('gateway export-trace', () => {
-  test('writes the trace of a file of records, as it always has', async () => {
+  test('writes the trace of a file of records', async () => {
     const { exitCode, stdout, stderr } = await invoke(['export-trace', '--block-size', '128', RECORDS]);
     expect(stdout).toBe(await readFile(join(FIXTURES, 'trace.jsonl'), 'utf8'));
     expect(stderr).toBe('gateway: 2 records without both token counts (failures, embeddings), left out\n');
@@ -62,7 +62,7 @@ describe('gateway export-trace', () => {
     expect(readTrace(stdout, 128)).toHaveLength(6);
   });
 
-  test('tells what was cached and what could have been, by replica', async () => {
+  test('summarizes what was cached and what could have been, for each replica', async () => {
     const { stdout } = await invoke(['export-trace', '--summary', RECORDS]);
     expect(stdout).toBe(await readFile(join(FIXTURES, 'summary.txt'), 'utf8'));
     const json = await invoke(['export-trace', '--summary', '--json', RECORDS]);
@@ -92,7 +92,7 @@ describe('gateway export-trace', () => {
     expect([stderr, readTrace(stdout, 512).map(({ atMs }) => atMs)]).toEqual(['', [0, 1000, 2000]]);
   });
 
-  test('takes the requests of one model, or of one replica', async () => {
+  test('selects the requests of one model or of one replica', async () => {
     const path = await fileOf(
       'filtered.jsonl',
       lineOf(
@@ -108,24 +108,22 @@ describe('gateway export-trace', () => {
     expect(nobody).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: 'gateway: no request with token counts found that was asked for\n',
+      stderr: 'gateway: no request with token counts found for this filter\n',
     });
   });
 
-  test('counts broken lines and repeated records, and goes on', async () => {
+  test('counts and skips broken lines and repeated records', async () => {
     const path = await fileOf(
       'broken.jsonl',
       `no JSON\n${lineOf({ request_id: '1' })}\n{"resourceMetrics":[]}\n${lineOf({ request_id: '1' })}${lineOf({}).slice(0, -9)}`,
     );
     const { exitCode, stdout, stderr } = await invoke(['export-trace', path]);
     expect(readTrace(stdout, 512)).toHaveLength(1);
-    expect(stderr).toBe(
-      'gateway: 3 broken lines, left out\ngateway: 1 records that came twice, taken once\n',
-    );
+    expect(stderr).toBe('gateway: 3 broken lines, left out\ngateway: 1 repeated records, used once\n');
     expect(exitCode).toBe(0);
   });
 
-  test('says so where there is nothing', async () => {
+  test('says so if there are no requests', async () => {
     const path = await fileOf('empty.jsonl', '');
     expect(await invoke(['export-trace', path])).toEqual({
       exitCode: 1,
@@ -135,21 +133,21 @@ describe('gateway export-trace', () => {
   });
 
   test.each([
-    [['missing.jsonl'], 1, 'cannot read missing.jsonl: there is no such file or folder'],
+    [['missing.jsonl'], 1, 'cannot read missing.jsonl: there is no such file or directory'],
     [[FIXTURES], 1, `cannot read ${FIXTURES}: it is a directory`],
     [['--output', `${RECORDS}/x`, RECORDS], 1, `cannot write ${RECORDS}/x: ENOTDIR`],
     [['--output', RECORDS, RECORDS], 1, `cannot write ${RECORDS}: it is one of the files to read`],
     [[], 2, 'RECORDS.jsonl is missing'],
-    [['-', '-'], 2, '- can be given once'],
-    [['--json', RECORDS], 2, '--json goes with --summary'],
+    [['-', '-'], 2, '- can be given only once'],
+    [['--json', RECORDS], 2, '--json needs --summary'],
     [
       ['--block-size', '100', RECORDS],
       2,
-      '--block-size is at least 128: so many tokens are in a hashed block',
+      '--block-size must be at least 128, the number of tokens per prefix hash',
     ],
-    [['--block-size', '0', RECORDS], 2, '--block-size is a positive number'],
+    [['--block-size', '0', RECORDS], 2, '--block-size must be a positive number'],
     [['--chars-per-token', '-1', RECORDS], 2, ''],
-    [['--chars-per-token', '1e3', RECORDS], 2, '--chars-per-token is a positive number'],
+    [['--chars-per-token', '1e3', RECORDS], 2, '--chars-per-token must be a positive number'],
     [['--fast', RECORDS], 2, "Unknown option '--fast'"],
   ])('refuses %j', async (args, exitCode, message) => {
     const outcome = await invoke(['export-trace', ...args]);
@@ -157,7 +155,7 @@ describe('gateway export-trace', () => {
     expect(outcome.stderr).toContain(message === '' ? 'gateway: ' : `gateway: ${message}\n`);
   });
 
-  test('explains itself', async () => {
+  test('prints its help', async () => {
     const { exitCode, stdout } = await invoke(['export-trace', '--help']);
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining('--block-size N')]);
   });

@@ -10,11 +10,11 @@ const GATEWAYS = {
 };
 
 describe('gateway gateways', () => {
-  it('shows who is in the fleet as a table', async () => {
+  it('shows the gateways of the fleet as a table', async () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['gateways', '--admin', url], TOKEN);
     expect(stdout).toBe(
-      `NAME  STATE     INFLIGHT  ASKED AT\ngw-a  alive     12        ${url}\ngw-b  vanished  -\n`,
+      `NAME  STATE     INFLIGHT  ADMIN API\ngw-a  alive     12        ${url}\ngw-b  vanished  -\n`,
     );
     expect({ exitCode, calls }).toEqual({ exitCode: 0, calls: ['GET /admin/gateways Bearer token-1'] });
   });
@@ -23,26 +23,5 @@ describe('gateway gateways', () => {
     const { url } = await startAdmin(() => ({ body: GATEWAYS }));
     const { stdout } = await invoke(['gateways', '--json', '--admin', url], TOKEN);
     expect(JSON.parse(stdout)).toEqual(GATEWAYS);
-  });
-});
-
-describe('gateway forget', () => {
-  it('asks the gateway not to wait for another one', async () => {
-    const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
-    const { exitCode, stdout } = await invoke(['forget', 'gw b', '--admin', url], TOKEN);
-    expect(stdout).toBe('gw b is forgotten: no drain waits for it\n');
-    expect({ exitCode, calls }).toEqual({
-      exitCode: 0,
-      calls: ['POST /admin/gateways/gw%20b/forget Bearer token-1'],
-    });
-  });
-
-  it('says why the gateway refuses, and fails', async () => {
-    const error = { message: 'The gateway runs: stop it first.', code: 'gateway_alive' };
-    const { url } = await startAdmin(() => ({ status: 409, body: { error } }));
-    expect(await invoke(['forget', 'gw-a', '--admin', url], TOKEN)).toMatchObject({
-      exitCode: 1,
-      stderr: 'gateway: the admin API refused: The gateway runs: stop it first. (gateway_alive)\n',
-    });
   });
 });

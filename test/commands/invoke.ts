@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
-import type { ByteSource } from '../../src/commands/command.ts';
+import type { ByteSource } from '../../src/commands/command-line/command.ts';
 import { run } from '../../src/commands/run.ts';
 import { EventLog } from '../support/event-log.ts';
 
-/** What a command line did. */
+/** The result of a command line. */
 export interface Outcome {
   readonly exitCode: number;
   readonly stdout: string;
@@ -19,13 +19,13 @@ export async function invoke(
   return await start(args, env, { stdin }).ended;
 }
 
-/** A command line that runs. */
+/** A running command line. */
 export interface Started {
-  /** What it wrote on standard output so far. */
+  /** What it has written on standard output so far. */
   readonly output: string;
   /** Resolves as soon as it has written this on standard output. */
   untilWritten(text: string): Promise<void>;
-  /** As SIGINT does. */
+  /** Does what SIGINT does. */
   interrupt(): void;
   readonly ended: Promise<Outcome>;
 }

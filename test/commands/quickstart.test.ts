@@ -13,7 +13,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
 const ANY_PORTS = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
 
-/** A quickstart in a directory of its own. */
+/** A quickstart in its own directory. */
 interface Quickstart {
   readonly directory: string;
   /** Resolves with the match once standard output has it. */
@@ -73,7 +73,7 @@ function observe(child: ChildProcess, directory: string): Quickstart {
   };
 }
 
-/** Runs the nth command that standard output tells to try, in a shell, as if pasted. */
+/** Runs the nth command that standard output suggests, in a shell, as if pasted. */
 async function paste(quickstart: Quickstart, position: number, env: NodeJS.ProcessEnv = {}): Promise<string> {
   await quickstart.stdoutHas(/Ctrl-C/);
   const commands = quickstart.stdout().match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
@@ -85,7 +85,7 @@ async function paste(quickstart: Quickstart, position: number, env: NodeJS.Proce
 }
 
 describe('npm start', { timeout: 60_000 }, () => {
-  it('streams what its first command asks for, prints the record, and keeps it in the file', async () => {
+  it('streams the response to its first command, prints the record, and writes it to the file', async () => {
     const quickstart = start(ANY_PORTS);
     expect(await paste(quickstart, 0)).toMatch(/^data: \{[\s\S]*data: \[DONE\]\n\n$/);
     const record =
@@ -108,7 +108,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
-  it('says after a restart what is still drained, and undrains it with its second command', async () => {
+  it('names the replica that is still drained after a restart, and undrains it with its second command', async () => {
     const first = start(ANY_PORTS);
     await paste(first, 1);
     expect(await first.interrupt()).toBe(0);
@@ -121,7 +121,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await second.interrupt()).toBe(0);
   });
 
-  it('saves its configuration where it can be copied from, for its owner only', async () => {
+  it('saves its configuration as a file that only its owner can read', async () => {
     const quickstart = start(ANY_PORTS);
     const [, path] = await quickstart.stdoutHas(/^ {2}config {4}(\S+) [\s\S]*Ctrl-C/m);
     const file = join(quickstart.directory, path ?? '');
@@ -130,7 +130,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
-  it('keeps a token of its user to itself, and its command works where that token is set', async () => {
+  it('does not print a token of the user, and its command works if that token is set', async () => {
     const env = { SVC_ADMIN_TOKEN: 'my-own-token' };
     const quickstart = start(ANY_PORTS, env);
     expect(JSON.parse(await paste(quickstart, 1, env))).toMatchObject({ was_drained: false });
@@ -138,7 +138,7 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
-  it('sends records to a collector that the environment names', async () => {
+  it('sends records to the collector in the environment', async () => {
     const collector = createServer();
     collector.listen(0, '127.0.0.1');
     await once(collector, 'listening');

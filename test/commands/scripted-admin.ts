@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** An answer of the scripted API; `null` hangs up instead. */
+/** An answer of the scripted API; `null` closes the connection instead. */
 export type ScriptedAnswer = { readonly status?: number; readonly body: unknown } | null;
 
-/** The environment of a command line that may talk to it. */
+/** The environment of a command line that may call it. */
 export const TOKEN = { SVC_ADMIN_TOKEN: 'token-1' };
 
 /** A replica as the admin API shows it. */
@@ -25,7 +25,7 @@ export const REPLICA = {
   safe_to_stop: false as boolean | null,
 };
 
-/** Starts an admin API on a free port that answers as scripted and keeps what it was asked. */
+/** Starts a scripted admin API on a free port. `calls` lists the requests. */
 export async function startAdmin(answer: (request: IncomingMessage) => ScriptedAnswer) {
   const calls: string[] = [];
   const server = createServer((request, response) => {

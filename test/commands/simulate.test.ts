@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { type Invocation, UsageError } from '../../src/commands/command.ts';
+import { type Invocation, UsageError } from '../../src/commands/command-line/command.ts';
 import { simulate } from '../../src/commands/simulate.ts';
 import { StartError } from '../../src/start-error.ts';
 
@@ -14,7 +14,7 @@ function invoke(args: readonly string[]): { invocation: Invocation; stdout: Pass
 }
 
 describe('gateway simulate', () => {
-  it('says in one line where it serves what, and serves until it is told to stop', async () => {
+  it('prints in one line what it serves and where, and serves until it is stopped', async () => {
     const { invocation, stdout, stop } = invoke([
       '--name',
       'gpu-1',
@@ -38,7 +38,7 @@ describe('gateway simulate', () => {
     await expect(fetch(`${url}/health`)).rejects.toThrow();
   });
 
-  it('speaks the engine it is told to', async () => {
+  it('simulates the given engine', async () => {
     const { invocation, stdout, stop } = invoke(['--engine', 'llamacpp']);
     const exit = simulate(invocation);
     const [line] = await once(stdout, 'data');
@@ -62,17 +62,17 @@ describe('gateway simulate', () => {
   });
 
   it.each([
-    ['--port', '65536', '--port is a port from 0 to 65535'],
-    ['--ttft', 'soon', '--ttft is a duration such as 80ms or 1.5s'],
-    ['--tokens', '0', '--tokens is an integer from 1 to 1000000'],
-    ['--error-rate', '1.5', '--error-rate is a number from 0 to 1'],
-    ['--engine', 'abacus', '--engine is one of vllm, llamacpp, openai'],
+    ['--port', '65536', '--port must be a port from 0 to 65535'],
+    ['--ttft', 'soon', '--ttft must be a duration such as 80ms or 1.5s'],
+    ['--tokens', '0', '--tokens must be an integer from 1 to 1000000'],
+    ['--error-rate', '1.5', '--error-rate must be a number from 0 to 1'],
+    ['--engine', 'abacus', '--engine must be one of vllm, llamacpp, openai'],
     ['--speed', '1', "Unknown option '--speed'"],
   ])('refuses %s %s', async (option, value, message) => {
     await expect(simulate(invoke([option, value]).invocation)).rejects.toThrow(new UsageError(message));
   });
 
-  it('explains itself', async () => {
+  it('prints its help', async () => {
     const { invocation, stdout } = invoke(['--help']);
     expect(await simulate(invocation)).toBe(0);
     expect(stdout.read()).toContain('--ttft DURATION');

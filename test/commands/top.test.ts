@@ -41,7 +41,7 @@ const OVERVIEW = {
   ],
 };
 
-const toFrame = (url: string) =>
+const toOverview = (url: string) =>
   `${url}  up 1d  12:00:00 UTC\n` +
   'last minute  20.2 requests/s  1250 output tokens/s  2 errors\n' +
   'records  1210 recorded  1200 exported  10 queued  0 dropped  0 rejected  1 failed calls; collector taking\n' +
@@ -50,25 +50,25 @@ const toFrame = (url: string) =>
   'vllm-a  taking requests         3   20.2       2      1250     80 ms    141 ms   900 ms   12.3 s\n' +
   'b       drained 12m             0      0       0         0         -         -        -        -\n';
 
-/** A keyboard, and what it was told of its mode. */
+/** A keyboard that records its changes of mode. */
 function createKeyboard() {
   const keys = new PassThrough();
   const modes: boolean[] = [];
   return Object.assign(keys, { modes, setRawMode: (isRaw: boolean) => modes.push(isRaw) });
 }
 
-describe('gateway top where nobody looks, or with --once', () => {
-  it('prints one picture and ends', async () => {
+describe('gateway top without a terminal, or with --once', () => {
+  it('prints the overview once and exits', async () => {
     const { url, calls } = await startAdmin(() => ({ body: OVERVIEW }));
     expect(await invoke(['top', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
-      stdout: toFrame(url),
+      stdout: toOverview(url),
       stderr: '',
     });
     expect(calls).toEqual(['GET /admin/overview?after=999999999999999 Bearer token-1']);
     const terminal = { columns: 200, rows: 50 };
     const { ended } = start(['top', '--once', '--admin', url], TOKEN, { terminal });
-    expect((await ended).stdout).toBe(toFrame(url));
+    expect((await ended).stdout).toBe(toOverview(url));
   });
 
   it('prints its data with --json', async () => {
@@ -77,7 +77,7 @@ describe('gateway top where nobody looks, or with --once', () => {
     expect(JSON.parse(stdout)).toEqual(OVERVIEW);
   });
 
-  it('understands a real gateway', async () => {
+  it('reads the overview of a real gateway', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [replica] });
     await (await gateway.chat()).text();
@@ -97,8 +97,8 @@ describe('gateway top on a terminal', () => {
 
   it.each([
     ['q', 'q'],
-    ['Ctrl-C, which is a key like any other in raw mode', '\u0003'],
-  ])('draws pictures in place, cut to its size, until %s', async (_, key) => {
+    ['Ctrl-C, which is an ordinary key in raw mode', '\u0003'],
+  ])('updates the screen in place, cut to its size, until %s', async (_, key) => {
     let looks = 0;
     const { url } = await startAdmin(() => {
       looks++;
@@ -117,11 +117,11 @@ describe('gateway top on a terminal', () => {
     expect(stdout.startsWith(TAKEN)).toBe(true);
     expect(stdout.endsWith(GIVEN_BACK)).toBe(true);
     const [first = ''] = stdout.slice(TAKEN.length).split('\u001b[J');
-    const lines = toFrame(url).replace('12:00:00', '12:00:01').split('\n').slice(0, 6);
+    const lines = toOverview(url).replace('12:00:00', '12:00:01').split('\n').slice(0, 6);
     expect(first).toBe(`\u001b[H${lines.map((line) => `${line.slice(0, 40)}\u001b[K`).join('\r\n')}`);
   });
 
-  it('ends with a signal where it has no keyboard', async () => {
+  it('ends with a signal if it has no keyboard', async () => {
     const { url } = await startAdmin(() => ({ body: OVERVIEW }));
     const command = start(['top', '--admin', url], TOKEN, { terminal });
     await command.untilWritten('up 1d');
@@ -129,7 +129,7 @@ describe('gateway top on a terminal', () => {
     expect(await command.ended).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(GIVEN_BACK) });
   });
 
-  it('keeps the last picture while the gateway does not answer, and says so', async () => {
+  it('keeps the last overview while the gateway does not answer, and says so', async () => {
     let looks = 0;
     const { url } = await startAdmin(
       (): ScriptedAnswer => (++looks === 1 || looks > 4 ? { body: OVERVIEW } : null),
@@ -143,7 +143,7 @@ describe('gateway top on a terminal', () => {
     expect(await command.ended).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  it('gives the screen back and ends with 1 when the gateway says no', async () => {
+  it('restores the screen and exits with 1 when the gateway refuses', async () => {
     let looks = 0;
     const { url } = await startAdmin((): ScriptedAnswer => {
       if (++looks === 1) return { body: OVERVIEW };

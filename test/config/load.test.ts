@@ -9,7 +9,7 @@ const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
 const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
 
-describe('a configuration with nothing but a replica', () => {
+describe('a configuration with only a replica', () => {
   it('has the documented defaults', () => {
     expect(parseConfig(REPLICA, source)).toEqual({
       gateway: {
@@ -82,7 +82,7 @@ describe('a configuration with nothing but a replica', () => {
   });
 });
 
-it('pushes metrics by default where it sends records, and nowhere else', () => {
+it('metrics are pushed by default only if records are exported by OTLP', () => {
   const pushed = ['', 'export: { to: file }', 'export: { to: file }\nmetrics: { otlp: true }'].map(
     (text) => parseConfig(`${REPLICA}\n${text}\n`, source).metrics.otlp,
   );
@@ -125,7 +125,7 @@ shutdown: { delay: 5s, grace: 0s, flush: 1500ms }
 log: { level: warn, requests: true }
 `;
 
-  it('is taken over as it stands', () => {
+  it('is applied as written', () => {
     const config = parseConfig(text, source);
     expect(config.gateway).toEqual({
       name: 'gw-a',
@@ -189,7 +189,7 @@ log: { level: warn, requests: true }
     expect(config.fleet).toEqual({ url: 'rediss://:secret%2F@redis:6380/2', prefix: 'blue' });
   });
 
-  it('means the same after it was printed, but for the masked keys', () => {
+  it('means the same after printing, except for the masked keys', () => {
     const printed = printConfigFile(parseConfigFile(text, source));
     expect(printed).toContain('api_key: "***"');
     expect(printed).not.toContain('secret');
@@ -205,7 +205,7 @@ log: { level: warn, requests: true }
 });
 
 describe('an environment variable', () => {
-  it('fills texts, numbers, flags and words, wholly or in part', () => {
+  it('can be all or part of a text, number, flag or word', () => {
     const config = parseConfig(
       `replicas: [{ name: "a-\${COUNT}", url: "http://a" }]
 export: { queue_size: "\${COUNT}", batch_size: "\${COUNT}" }
@@ -221,7 +221,7 @@ log:
     expect(config.log.level).toBe('debug');
   });
 
-  it('cannot bring YAML of its own', () => {
+  it('cannot add YAML', () => {
     const env = { HOST: 'h, engine: nope }' };
     const { replicas } = parseConfig('replicas: [{ name: a, url: "http://a", host: "${HOST}" }]', {
       ...source,
@@ -230,7 +230,7 @@ log:
     expect(replicas[0]?.host).toBe('h, engine: nope }');
   });
 
-  it('is left alone behind two dollar signs, and not looked for in values that came from another', () => {
+  it('is not expanded after two dollar signs, nor in the value of another variable', () => {
     const env = { A: '${B}' };
     const text = 'replicas: [{ name: a, url: "http://a", host: "$${A} ${A}" }]';
     expect(parseConfig(text, { ...source, env }).replicas[0]?.host).toBe('${A} ${B}');
@@ -238,7 +238,7 @@ log:
 });
 
 describe('a configuration file', () => {
-  it('is read from the disk, and its relative paths start at its directory', async () => {
+  it('is read from disk, and its relative paths start at its directory', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'spangate-config-'));
     onTestFinished(() => rm(directory, { recursive: true }));
     const path = join(directory, 'gateway.yaml');
@@ -246,7 +246,7 @@ describe('a configuration file', () => {
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
   });
 
-  it('may repeat itself by anchors', () => {
+  it('may use anchors and aliases', () => {
     const text =
       'replicas:\n  - &a { name: a, url: "http://a", models: &m [x] }\n  - { name: b, url: "http://b", models: *m }\n';
     expect(parseConfig(text, source).replicas[1]?.models).toEqual(['x']);

@@ -27,7 +27,7 @@ describe('a duration', () => {
     expect(parseDuration(text)).toBeNull();
   });
 
-  it('of any length reads back as it was printed', () => {
+  it('of any length is parsed as it was printed', () => {
     fc.assert(
       fc.property(fc.nat({ max: 86_400_000 }), (ms) => {
         expect(parseDuration(printDuration(ms))).toBe(ms);
@@ -35,7 +35,7 @@ describe('a duration', () => {
     );
   });
 
-  it('of any unit means the same after printing', () => {
+  it('in any unit means the same after printing', () => {
     fc.assert(
       fc.property(fc.nat({ max: 10_000 }), fc.constantFrom('ms', 's', 'm', 'h'), (count, unit) => {
         const ms = parseDuration(`${count}${unit}`) ?? Number.NaN;
@@ -62,7 +62,7 @@ describe('a size', () => {
     expect(parseSize(text)).toBeNull();
   });
 
-  it('of any number of bytes reads back as it was printed', () => {
+  it('of any number of bytes is parsed as it was printed', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), fc.constantFrom(1, 1000, 1024, 1_048_576), (count, unit) => {
         const bytes = (count % 1_000_000) * unit;

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { toTopFrame } from '../../src/commands/top-frame.ts';
+import { toOverviewText } from '../../src/commands/top.ts';
 import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import {
@@ -76,7 +76,7 @@ describe.each([1, 2])('names that every object seems to have, with %i workers', 
       const overview = await (await gateway.admin('/admin/overview')).json();
       for (const name of NAMES) {
         expect(metrics).toContain(`gateway_tenant="${name}"`);
-        expect(toTopFrame(overview, 'gateway')).toContain(`${name} `);
+        expect(toOverviewText(overview, 'gateway')).toContain(`${name} `);
         const drained = await gateway.admin(`/admin/replicas/${name}/drain`, { method: 'POST' });
         expect(await drained.json()).toMatchObject({ was_drained: false, replica: { name, drained: true } });
       }

@@ -17,8 +17,8 @@ async function order(items: readonly TracedRequest[], window: number) {
 
 const at = (atMs: number, id = `r${atMs}`) => request({ id, atMs });
 
-describe('requests in the order of their ends', () => {
-  test('come out in the order of their arrival, if none is further away than the window', async () => {
+describe('requests sorted by their ends', () => {
+  test('are sorted by arrival, if none is further out of order than the window', async () => {
     const durations = fc.array(fc.integer({ min: 0, max: 20 }), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(durations, async (all) => {
@@ -31,7 +31,7 @@ describe('requests in the order of their ends', () => {
     );
   });
 
-  test('never run backwards, and none is lost, however far out of order they are', async () => {
+  test('never go back in time, and none is lost, however far out of order they are', async () => {
     const times = fc.array(fc.integer({ min: 0, max: 50 }), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(times, fc.integer({ min: 1, max: 5 }), async (all, window) => {
@@ -44,20 +44,20 @@ describe('requests in the order of their ends', () => {
     );
   });
 
-  test('are told when they had to be moved', async () => {
+  test('are counted when they are moved', async () => {
     const { ordered, late } = await order([at(5), at(6), at(1), at(7)], 1);
     expect(late).toBe(1);
     expect(ordered.map(({ atMs }) => atMs)).toEqual([5, 5, 6, 7]);
   });
 
-  test('are taken once, though a batch was delivered twice', async () => {
+  test('are used once if a batch was delivered twice', async () => {
     const { ordered, repeated } = await order([at(1), at(2), at(1), at(2), at(3)], 10);
     expect(repeated).toBe(2);
     expect(ordered.map(({ atMs }) => atMs)).toEqual([1, 2, 3]);
   });
 });
 
-test('files of several gateways are merged by the ends of their requests', async () => {
+test('files of several gateways are merged by the end of their requests', async () => {
   const files = fc.array(fc.array(fc.integer({ min: 0, max: 100 })), { maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(files, async (all) => {

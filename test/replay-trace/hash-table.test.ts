@@ -9,7 +9,7 @@ const bytesOf = (hash: bigint): Buffer => {
   return bytes;
 };
 
-test('it knows what a Map knows', () => {
+test('a hash table holds the same numbers as a Map', () => {
   const few = fc.constantFrom(0n, 1n, 1n << 32n, 0xffff_ffff_0000_0000n);
   const hashes = fc.array(fc.oneof(few, fc.bigInt({ min: 0n, max: (1n << 64n) - 1n })));
   fc.assert(
@@ -27,7 +27,7 @@ test('it knows what a Map knows', () => {
   );
 });
 
-test('100,000 hashes of which 16 at a time want the same slot keep their numbers as it grows', () => {
+test('100,000 hashes, 16 per preferred slot, keep their numbers while the table grows', () => {
   const table = new HashTable();
   const hashAt = (index: number) => bytesOf((BigInt(index) << 32n) | BigInt(index - (index % 16)));
   for (let index = 0; index < 100_000; index += 1) table.numberOf(hashAt(index), 0, index);

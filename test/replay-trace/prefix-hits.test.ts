@@ -11,7 +11,7 @@ function summarize(all: readonly Parameters<typeof request>[0][]) {
   return hits.summarize();
 }
 
-/** The blocks of the text that were seen before; from now on all are. */
+/** Returns how many first blocks of the text were seen before, and marks all as seen. */
 function hitLetters(seen: Set<string>, text: string): number {
   const prefixes = [...text].map((_, index) => text.slice(0, index + 1));
   const count = prefixes.filter((prefix) => seen.has(prefix)).length;
@@ -20,7 +20,7 @@ function hitLetters(seen: Set<string>, text: string): number {
 }
 
 describe('the possible shares', () => {
-  test('are what caches that never forget would hit', () => {
+  test('are what caches that never evict would hit', () => {
     const requests = fc.array(fc.record({ text: texts, replica: fc.constantFrom('a', 'b', 'c') }), {
       minLength: 1,
     });
@@ -60,7 +60,7 @@ describe('the possible shares', () => {
     );
   });
 
-  test('a prompt that turns is known by the replica that saw it, and by a shared cache', () => {
+  test('a prompt that changes replicas is cached by the replica that saw it, and by a shared cache', () => {
     const one = { inputTokens: 25, hashes: hashesOf('xy') };
     const { replicas, all } = summarize([
       { ...one, replica: 'a' },
@@ -74,14 +74,14 @@ describe('the possible shares', () => {
     expect(all).toMatchObject({ possible_as_routed: 20 / 75, possible_shared: 40 / 75 });
   });
 
-  test('are never more than the input, though tokens are longer than was thought', () => {
+  test('never exceed the input, even if tokens are longer than assumed', () => {
     const one = { inputTokens: 7, hashes: hashesOf('x') };
     expect(summarize([one, one]).all.possible_shared).toBe(0.5);
   });
 });
 
 describe('the measured share', () => {
-  test('is that of the requests whose engine tells it', () => {
+  test('covers the requests whose engine reports it', () => {
     const { all } = summarize([
       { inputTokens: 100, cachedTokens: 40 },
       { inputTokens: 100, cachedTokens: 0 },
@@ -90,12 +90,12 @@ describe('the measured share', () => {
     expect(all).toMatchObject({ requests: 3, input_tokens: 1000, measured: 0.2 });
   });
 
-  test('is unknown where no engine tells it', () => {
+  test('is unknown if no engine reports it', () => {
     expect(summarize([{ inputTokens: 100 }]).all.measured).toBeNull();
   });
 });
 
-test('characters a token are measured on the requests that tell both', () => {
+test('characters per token are measured over the requests that report both', () => {
   const summary = summarize([
     { inputTokens: 100, promptChars: 420 },
     { inputTokens: 100, promptChars: 380, hashes: hashesOf('x') },

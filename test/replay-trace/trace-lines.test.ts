@@ -13,7 +13,7 @@ function traceOf(requests: readonly Parameters<typeof request>[0][], sizes: Bloc
 }
 
 describe('a trace', () => {
-  test('looks like the published ones', () => {
+  test('has the format of the published traces', () => {
     const toLine = createTraceLines(SIZES);
     const lines = [
       toLine(request({ atMs: 1000, inputTokens: 9, outputTokens: 2, hashes: hashesOf('xx') })),
@@ -27,7 +27,7 @@ describe('a trace', () => {
     ]);
   });
 
-  test('read by a replay tool, shares as many whole blocks as the texts did', () => {
+  test('has as many shared whole blocks, for a replay tool, as the texts', () => {
     const requests = fc.array(fc.record({ text: texts, restTokens: fc.integer({ min: 0, max: 3 }) }));
     fc.assert(
       fc.property(requests, (all) => {
@@ -47,7 +47,7 @@ describe('a trace', () => {
     );
   });
 
-  test('never says that more is shared than hashes prove, whatever the sizes and the token counts', () => {
+  test('never shares more than the hashes prove, whatever the sizes and token counts', () => {
     const sizes = fc
       .record({
         blockChars: fc.integer({ min: 1, max: 40 }),

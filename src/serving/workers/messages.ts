@@ -1,26 +1,26 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
-import type { ListenAddress, ServingLog, ServingSettings } from '../serving.ts';
+import type { ListenOptions, ServingLog, ServingSettings } from '../serving.ts';
 
-/** The levels of the lines that a worker may write. */
+/** The levels of log lines that a worker writes. */
 export type LogLevel = keyof ServingLog;
 
-/** What a worker is given when its thread starts. */
+/** What a worker thread gets when it starts. */
 export interface WorkerStart {
   readonly settings: ServingSettings;
   readonly queueMemory: SharedQueueMemory;
-  /** One word a worker: it counts its own up for as long as its event loop turns. */
-  readonly beats: Int32Array;
-  /** The levels that are written: lines of others are not sent. */
+  /** One word per worker. Each counts up its own while its event loop runs. */
+  readonly heartbeats: Int32Array;
+  /** The enabled levels: lines of other levels are not sent. */
   readonly logLevels: readonly LogLevel[];
-  /** What it serves from the beginning. */
+  /** The replicas that it serves from the start. */
   readonly topology: PoolSnapshot | null;
 }
 
-/** What the main thread tells a worker to do: the methods of its data plane. */
-export type Order =
-  | { readonly kind: 'listen'; readonly address: ListenAddress }
+/** A call of a method of the worker's data plane. */
+export type WorkerCall =
+  | { readonly kind: 'listen'; readonly address: ListenOptions }
   | { readonly kind: 'apply'; readonly topology: PoolSnapshot }
   | {
       readonly kind: 'configure';
@@ -33,17 +33,17 @@ export type Order =
   | { readonly kind: 'finish'; readonly graceMs: number }
   | { readonly kind: 'close' };
 
-/** An order, and the number that its answer carries. */
-export interface NumberedOrder {
+/** A call, with the number that its answer repeats. */
+export interface NumberedCall {
   readonly id: number;
-  readonly order: Order;
+  readonly call: WorkerCall;
 }
 
 /** What a worker sends to the main thread. */
 export type WorkerMessage =
-  /** The order was carried out. `result`: the port, or how many requests were cut; 0 for orders without one. */
+  /** The call succeeded. `result`: the port, or the number of cut requests; 0 for calls without a result. */
   | { readonly kind: 'done'; readonly id: number; readonly result: number }
-  /** It could not be. Errors lose their code on the way, so that it goes by itself. */
+  /** The call failed. An error loses its `code` between threads, so the code is sent separately. */
   | { readonly kind: 'failed'; readonly id: number; readonly message: string; readonly code: string | null }
   | { readonly kind: 'records'; readonly records: PackedRecords }
   | {

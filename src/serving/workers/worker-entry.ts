@@ -1,24 +1,22 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
 import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
-import { createServing, LAST_WORDS_MS, type Serving, type ServingLog } from '../serving.ts';
-import { BEAT_EVERY_MS } from './hang-watch.ts';
-import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
+import { CUT_NOTICE_MS, createServing, type Serving, type ServingLog } from '../serving.ts';
+import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
+import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 
 /*
- * The entry of a worker's thread: a data plane that takes its orders from the main thread. Whatever is thrown here
- * and caught by nobody ends this thread alone, with the records of its requests told; worker-group.ts starts another.
- * `process` is that of the thread: main.ts has the process's own.
+ * The entry point of a worker thread: a data plane that the main thread calls. An uncaught error ends only this thread,
+ * after the records of its requests are sent; worker-group.ts starts another. `process` is that of the thread.
  */
 
 const port = parentPort;
-if (port === null) throw new Error('this file is the entry of a worker thread');
+if (port === null) throw new Error('this file is the entry point of a worker thread');
 
-const { settings, queueMemory, topology, beats, ...start } = workerData as WorkerStart;
-let { logLevels } = start;
+const { settings, queueMemory, topology, heartbeats, logLevels } = workerData as WorkerStart;
 
-/** How long a thread that is about to end has for its records. */
-const LAST_WORK_MS = 2 * LAST_WORDS_MS;
+/** How long a crashed thread may take to cut its requests and send their records. */
+const CRASH_CLEANUP_MS = 2 * CUT_NOTICE_MS;
 
 const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
@@ -28,20 +26,22 @@ const recordSender = new WorkerRecordSender({
   post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
 });
 
-const serving = createServing(settings, { consumer: recordSender, log: createLog() });
-process.once('uncaughtException', (error) => void end(error));
+const { log, setLevels } = createLog(logLevels);
+
+const serving = createServing(settings, { consumer: recordSender, log });
+process.once('uncaughtException', (error) => void endThread(error));
 if (topology !== null) await serving.apply(topology);
 
-const beat = () => Atomics.add(beats, settings.worker, 1);
-// At once: a worker that serves must not be taken for one that loads its code.
-beat();
-setInterval(beat, BEAT_EVERY_MS).unref();
-port.on('message', ({ id, order }: NumberedOrder) => void answer(id, order));
+const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
+// The first one at once: it shows that the code is loaded.
+countHeartbeat();
+setInterval(countHeartbeat, HEARTBEAT_INTERVAL_MS).unref();
+port.on('message', ({ id, call }: NumberedCall) => void answer(id, call));
 
-async function answer(id: number, order: Order): Promise<void> {
+async function answer(id: number, call: WorkerCall): Promise<void> {
   try {
-    const result = await carryOut(serving, order);
-    // The answer comes after the records of the requests that it tells of.
+    const result = await carryOut(serving, call);
+    // Records of requests that the answer covers are sent before it.
     recordSender.flush();
     post({ kind: 'done', id, result });
   } catch (error) {
@@ -51,16 +51,16 @@ async function answer(id: number, order: Order): Promise<void> {
   }
 }
 
-/** Cuts the requests in flight and tells of their records, before the thread ends by the error. */
-async function end(error: unknown): Promise<void> {
-  const over = setTimeout(rethrow, LAST_WORK_MS);
-  // Whatever else breaks meanwhile.
+/** Cuts the requests in flight and sends their records, then ends the thread with the error. */
+async function endThread(error: unknown): Promise<void> {
+  const deadline = setTimeout(rethrow, CRASH_CLEANUP_MS);
+  // Later errors are ignored.
   process.on('uncaughtException', () => undefined);
   try {
     await serving.finish(0);
     recordSender.flush();
   } finally {
-    clearTimeout(over);
+    clearTimeout(deadline);
     rethrow();
   }
 
@@ -72,18 +72,18 @@ async function end(error: unknown): Promise<void> {
   }
 }
 
-async function carryOut(to: Serving, order: Order): Promise<number> {
-  switch (order.kind) {
+async function carryOut(to: Serving, call: WorkerCall): Promise<number> {
+  switch (call.kind) {
     case 'listen':
-      return to.listen(order.address);
+      return to.listen(call.address);
     case 'finish':
-      return to.finish(order.graceMs);
+      return to.finish(call.graceMs);
     case 'apply':
-      await to.apply(order.topology);
+      await to.apply(call.topology);
       return 0;
     case 'configure':
-      ({ logLevels } = order);
-      await to.configure(order.config);
+      setLevels(call.logLevels);
+      await to.configure(call.config);
       return 0;
     case 'confirm':
       await to.confirm();
@@ -100,10 +100,22 @@ async function carryOut(to: Serving, order: Order): Promise<number> {
   }
 }
 
-/** Lines go to the main thread's log: written from several threads they would tear each other. */
-function createLog(): ServingLog {
+/** Sends lines to the main thread's log: lines written by several threads would interleave. */
+function createLog(initialLevels: readonly LogLevel[]) {
+  let levels = initialLevels;
   const write = (level: LogLevel) => (fields: object, message: string) => {
-    if (logLevels.includes(level)) post({ kind: 'log', level, fields, message });
+    if (levels.includes(level)) post({ kind: 'log', level, fields, message });
   };
-  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  const log: ServingLog = {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  };
+  return {
+    log,
+    setLevels(next: readonly LogLevel[]): void {
+      levels = next;
+    },
+  };
 }

@@ -1,122 +1,126 @@
 import { url as inspectorUrl } from 'node:inspector';
+import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import {
-  LAST_WORDS_MS,
-  type ListenAddress,
+  CUT_NOTICE_MS,
+  type ListenOptions,
   type Serving,
   type ServingLog,
   type ServingSettings,
 } from '../serving.ts';
-import { findFreePort } from './free-port.ts';
-import { HangWatch, LOOK_EVERY_MS } from './hang-watch.ts';
-import type { LogLevel, Order } from './messages.ts';
-import { LONG_LIFE_MS, restartDelayMs } from './restart-delay.ts';
+import type { LogLevel, WorkerCall } from './messages.ts';
+import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
 import { WorkerThread } from './worker-thread.ts';
 
-/** How long a worker that is asked for nothing but an answer has for it. */
-const ANSWER_MS = 5_000;
-/** How long somebody who wants to see figures waits for those of a worker that is busy. */
-const FIGURES_MS = 1_000;
+/** How long a worker may take to answer a call that needs no work. */
+const ANSWER_TIMEOUT_MS = 5_000;
+/** How long a reader of figures waits for a busy worker. */
+const FIGURES_TIMEOUT_MS = 1_000;
+
+const FIRST_RESTART_DELAY_MS = 100;
+const LONGEST_RESTART_DELAY_MS = 10_000;
+/** A worker that ran for less counts towards the delay of the next start. */
+const SHORT_LIFE_MS = 10_000;
 
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
-/** What the group is told: the settings of each worker. */
+/** The settings of each worker, and how many there are. */
 export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly workerCount: number };
 
-/** Whom the group works with. A pino logger fits as `log`. */
+/** What the group works with. A pino logger fits as `log`. */
 export interface WorkerGroupCollaborators {
   readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerEnded'>;
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
-  /** Called when a worker has ended that was not asked to. */
+  /** Called when a worker has ended unexpectedly. */
   readonly onWorkerEnd: (end: WorkerEnd) => void;
 }
 
-/** How a worker ended that was not asked to: by itself, or because it showed no sign of life any more. */
+/** How a worker ended unexpectedly: on its own, or because the watchdog found that it hangs. */
 export type WorkerEnd = 'died' | 'hung';
 
-/** One worker, in whatever thread it is at the moment. */
-interface Place {
+/** One worker. It keeps its index when a new thread replaces its thread. */
+interface WorkerSlot {
   readonly worker: number;
   /** Null between the end of a thread and the start of the next. */
   thread: WorkerThread | null;
   startedAtMs: number;
-  /** Threads in a row that did not live long. */
+  /** The number of threads in a row that ended within SHORT_LIFE_MS. */
   shortLives: number;
-  /** Whether its thread is being ended because it hangs. */
+  /** Whether its thread is being terminated because it hangs. */
   isHung: boolean;
   restart: NodeJS.Timeout | undefined;
 }
 
 /**
- * A data plane of several workers, each in a thread of its own with its own listener on the same port: the system
- * spreads connections over them. One that ends is replaced, and one that hangs is ended; what it had in flight is not
- * in flight any more, and its records are counted as lost.
+ * A data plane of several workers. Each has its own thread and its own listener on the same port; the system spreads the
+ * connections over them. A worker that hangs is terminated, and a worker that ends is replaced: its requests no longer
+ * count as in flight, and their records are counted as lost.
  */
 export class WorkerGroup implements Serving {
   #settings: WorkerGroupSettings;
-  readonly #with: WorkerGroupCollaborators;
+  readonly #collaborators: WorkerGroupCollaborators;
   readonly #shared: SharedState;
   #logLevels: readonly LogLevel[];
-  readonly #places: readonly Place[];
-  readonly #beats: Int32Array;
-  readonly #watch: HangWatch;
-  readonly #looking: NodeJS.Timeout;
+  readonly #slots: readonly WorkerSlot[];
+  readonly #heartbeats: Int32Array;
+  readonly #watchdog: Watchdog;
+  readonly #checks: NodeJS.Timeout;
   #topology: PoolSnapshot | null = null;
-  #address: ListenAddress | null = null;
+  #address: ListenOptions | null = null;
   #state: 'starting' | 'serving' | 'closing' = 'starting';
-  /** Requests that ended with their worker while the group was closing. */
+  /** The number of requests that ended with their worker while the group was closing. */
   #lostInClosing = 0;
 
   constructor({ workerCount, ...settings }: WorkerGroupSettings, collaborators: WorkerGroupCollaborators) {
     this.#settings = { workerCount, ...settings };
-    this.#with = collaborators;
+    this.#collaborators = collaborators;
     this.#shared = new SharedState(settings.memory.replicas);
     this.#logLevels = this.#enabledLevels();
-    this.#beats = new Int32Array(new SharedArrayBuffer(workerCount * Int32Array.BYTES_PER_ELEMENT));
-    this.#watch = new HangWatch(this.#beats);
-    this.#looking = setInterval(() => this.#endThoseThatHang(), LOOK_EVERY_MS).unref();
-    this.#places = Array.from({ length: workerCount }, (_, worker) => this.#createPlace(worker));
-    for (const place of this.#places) this.#startThread(place);
+    this.#heartbeats = new Int32Array(new SharedArrayBuffer(workerCount * Int32Array.BYTES_PER_ELEMENT));
+    this.#watchdog = new Watchdog(this.#heartbeats);
+    this.#checks = setInterval(() => this.#terminateHungWorkers(), CHECK_INTERVAL_MS).unref();
+    this.#slots = Array.from({ length: workerCount }, (_, worker) => this.#createSlot(worker));
+    for (const slot of this.#slots) this.#startThread(slot);
   }
 
-  /** A plain bind comes first, so that a port that somebody else has is an error. */
-  async listen(address: ListenAddress): Promise<number> {
+  /** Binds the port exclusively first, so that a port in use is an error. */
+  async listen(address: ListenOptions): Promise<number> {
     const port = await findFreePort(address);
     this.#address = { ...address, port, reusePort: true };
-    await Promise.all(this.#places.map((place) => this.#listenIn(place)));
+    await Promise.all(this.#slots.map((slot) => this.#listenIn(slot)));
     this.#state = 'serving';
     return port;
   }
 
   async apply(topology: PoolSnapshot): Promise<void> {
     this.#topology = topology;
-    await this.#tellAll({ kind: 'apply', topology });
+    await this.#callAll({ kind: 'apply', topology });
   }
 
   async configure(config: ServingSettings['config']): Promise<void> {
     this.#settings = { ...this.#settings, config };
     this.#logLevels = this.#enabledLevels();
-    await this.#tellAll({ kind: 'configure', config, logLevels: this.#logLevels });
+    await this.#callAll({ kind: 'configure', config, logLevels: this.#logLevels });
   }
 
   async confirm(): Promise<readonly number[]> {
-    const answers = this.#places.map(async ({ worker, thread }) => {
+    const answers = this.#slots.map(async ({ worker, thread }) => {
       if (thread === null) return null;
-      // One that ends meanwhile writes nothing any more.
+      // A worker that ends meanwhile writes nothing more.
       const answered = thread.call({ kind: 'confirm' }).catch(() => 0);
-      return (await waitAtMost(ANSWER_MS, answered)) === null ? worker + 1 : null;
+      return (await waitAtMost(ANSWER_TIMEOUT_MS, answered)) === null ? worker + 1 : null;
     });
     return (await Promise.all(answers)).filter((worker) => worker !== null);
   }
 
-  /** What a worker tells before its answer has come when that comes. One that is busy for long is not waited for. */
+  /** The records of a worker arrive before its answer. A worker that stays busy is not waited for. */
   async settleRecords(): Promise<void> {
     await Promise.all(
-      this.#threads().map((thread) => answerOf(thread, { kind: 'settleRecords' }, FIGURES_MS)),
+      this.#threads().map((thread) => callWithin(thread, { kind: 'settleRecords' }, FIGURES_TIMEOUT_MS)),
     );
   }
 
@@ -128,8 +132,12 @@ export class WorkerGroup implements Serving {
   async finish(graceMs: number): Promise<number> {
     this.#stopReplacing();
     const cuts = this.#threads().map(async (thread) => {
-      const cut = await answerOf(thread, { kind: 'finish', graceMs }, graceMs + LAST_WORDS_MS + ANSWER_MS);
-      // What a worker that does not answer had in flight is counted when it has ended.
+      const cut = await callWithin(
+        thread,
+        { kind: 'finish', graceMs },
+        graceMs + CUT_NOTICE_MS + ANSWER_TIMEOUT_MS,
+      );
+      // The requests of a worker that does not answer are counted when it has ended.
       if (cut === null) await thread.terminate();
       return cut ?? 0;
     });
@@ -141,89 +149,89 @@ export class WorkerGroup implements Serving {
     this.#stopReplacing();
     await Promise.all(
       this.#threads().map(async (thread) => {
-        await answerOf(thread, { kind: 'close' }, ANSWER_MS);
+        await callWithin(thread, { kind: 'close' }, ANSWER_TIMEOUT_MS);
         await thread.terminate();
       }),
     );
   }
 
-  /** From now on what ends stays ended. */
+  /** From now on no thread is replaced. */
   #stopReplacing(): void {
     this.#state = 'closing';
-    clearInterval(this.#looking);
-    for (const { restart } of this.#places) clearTimeout(restart);
+    clearInterval(this.#checks);
+    for (const { restart } of this.#slots) clearTimeout(restart);
   }
 
-  /** Ending a thread stops a loop as well as a wait; its successor takes over from there. */
-  #endThoseThatHang(): void {
-    // A breakpoint is no hang.
+  /** Terminates a thread even in an endless loop or a blocking wait; `#ended` then replaces it. */
+  #terminateHungWorkers(): void {
+    // A worker at a breakpoint does not hang.
     if (inspectorUrl() !== undefined) return;
-    for (const place of this.#places) {
-      const { worker, thread, isHung } = place;
-      if (thread === null || isHung || !this.#watch.look(worker)) continue;
-      place.isHung = true;
-      this.#with.log.error({ worker: worker + 1 }, 'worker hangs');
+    for (const slot of this.#slots) {
+      const { worker, thread, isHung } = slot;
+      if (thread === null || isHung || !this.#watchdog.isHung(worker)) continue;
+      slot.isHung = true;
+      this.#collaborators.log.error({ worker: worker + 1 }, 'worker hangs');
       void thread.terminate();
     }
   }
 
-  #createPlace(worker: number): Place {
+  #createSlot(worker: number): WorkerSlot {
     return { worker, thread: null, startedAtMs: 0, shortLives: 0, isHung: false, restart: undefined };
   }
 
   #threads(): readonly WorkerThread[] {
-    return this.#places.flatMap(({ thread }) => thread ?? []);
+    return this.#slots.flatMap(({ thread }) => thread ?? []);
   }
 
-  async #tellAll(order: Order): Promise<void> {
+  async #callAll(call: WorkerCall): Promise<void> {
     await Promise.all(
       this.#threads().map(async (thread) => {
-        // A worker that goes by something older would serve what is gone; the next one begins with this.
-        if ((await thread.call(order).catch(() => null)) === null) await thread.terminate();
+        // A worker with older settings is terminated; its replacement starts with the current ones.
+        if ((await thread.call(call).catch(() => null)) === null) await thread.terminate();
       }),
     );
   }
 
   #enabledLevels(): readonly LogLevel[] {
-    return LOG_LEVELS.filter((level) => this.#with.log.isLevelEnabled(level));
+    return LOG_LEVELS.filter((level) => this.#collaborators.log.isLevelEnabled(level));
   }
 
-  #startThread(place: Place): WorkerThread {
-    const { worker } = place;
+  #startThread(slot: WorkerSlot): WorkerThread {
+    const { worker } = slot;
     const { workerCount: _, ...settings } = this.#settings;
-    const { telemetry, log } = this.#with;
+    const { telemetry, log } = this.#collaborators;
     const thread = new WorkerThread(
       {
         settings: { ...settings, worker },
         queueMemory: telemetry.queueMemory,
-        beats: this.#beats,
+        heartbeats: this.#heartbeats,
         logLevels: this.#logLevels,
         topology: this.#topology,
       },
       {
         onRecords: (records) => telemetry.receive(worker, records),
         onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
-        onEnd: (error) => this.#ended(place, error),
+        onEnd: (error) => this.#ended(slot, error),
       },
     );
-    this.#watch.begin(worker);
-    place.thread = thread;
-    place.isHung = false;
-    place.startedAtMs = performance.now();
+    this.#watchdog.reset(worker);
+    slot.thread = thread;
+    slot.isHung = false;
+    slot.startedAtMs = performance.now();
     return thread;
   }
 
-  async #listenIn({ thread }: Place): Promise<void> {
+  async #listenIn({ thread }: WorkerSlot): Promise<void> {
     if (thread === null || this.#address === null) throw new Error('a worker ended before it could listen');
     await thread.call({ kind: 'listen', address: this.#address });
   }
 
-  /** Nothing of the thread comes any more: what it had taken is free, and another takes its place. */
-  #ended(place: Place, error: unknown): void {
-    const { worker } = place;
+  /** Frees what the thread had acquired in shared memory, and replaces it. The thread sends no more messages. */
+  #ended(slot: WorkerSlot, error: unknown): void {
+    const { worker } = slot;
     const { memory } = this.#settings;
-    place.thread = null;
-    const lost = this.#with.telemetry.workerEnded(worker);
+    slot.thread = null;
+    const lost = this.#collaborators.telemetry.workerEnded(worker);
     this.#shared.clearWorker(worker);
     clearLimit(memory.buffered, worker);
     clearLimit(memory.connections, worker);
@@ -231,28 +239,56 @@ export class WorkerGroup implements Serving {
       this.#lostInClosing += lost;
       return;
     }
-    this.#with.onWorkerEnd(place.isHung ? 'hung' : 'died');
-    const isShortLife = performance.now() - place.startedAtMs < LONG_LIFE_MS;
-    place.shortLives = isShortLife ? place.shortLives + 1 : 0;
-    const delayMs = restartDelayMs(place.shortLives);
-    this.#with.log.error({ worker: worker + 1, err: error, lost, restart_ms: delayMs }, 'worker ended');
-    if (this.#state === 'serving') place.restart = setTimeout(() => void this.#restart(place), delayMs);
+    this.#collaborators.onWorkerEnd(slot.isHung ? 'hung' : 'died');
+    const isShortLife = performance.now() - slot.startedAtMs < SHORT_LIFE_MS;
+    slot.shortLives = isShortLife ? slot.shortLives + 1 : 0;
+    const delayMs = restartDelayMs(slot.shortLives);
+    this.#collaborators.log.error(
+      { worker: worker + 1, err: error, lost, restart_ms: delayMs },
+      'worker ended',
+    );
+    if (this.#state === 'serving') slot.restart = setTimeout(() => void this.#restart(slot), delayMs);
   }
 
-  async #restart(place: Place): Promise<void> {
-    const thread = this.#startThread(place);
+  async #restart(slot: WorkerSlot): Promise<void> {
+    const thread = this.#startThread(slot);
     try {
-      await this.#listenIn(place);
-      this.#with.log.info({ worker: place.worker + 1 }, 'worker replaced');
+      await this.#listenIn(slot);
+      this.#collaborators.log.info({ worker: slot.worker + 1 }, 'worker replaced');
     } catch (error) {
-      this.#with.log.error({ worker: place.worker + 1, err: error }, 'worker cannot listen');
+      this.#collaborators.log.error({ worker: slot.worker + 1, err: error }, 'worker cannot listen');
       await thread.terminate();
     }
   }
 }
 
-/** A worker's answer, or null when the worker fails, ends before, or takes longer. */
-function answerOf(thread: WorkerThread, order: Order, ms: number): Promise<number | null> {
-  const answer: Promise<number | null> = thread.call(order).catch(() => null);
+/** Returns the result of a call, or null if the worker fails, ends, or takes longer than `ms`. */
+function callWithin(thread: WorkerThread, call: WorkerCall, ms: number): Promise<number | null> {
+  const answer: Promise<number | null> = thread.call(call).catch(() => null);
   return waitAtMost(ms, answer);
+}
+
+/**
+ * How long to wait before a worker is replaced, after `shortLives` threads in a row that ended soon. The first is
+ * replaced at once; the delay then doubles, so that a worker that cannot start costs next to nothing.
+ */
+export function restartDelayMs(shortLives: number): number {
+  if (shortLives <= 1) return 0;
+  return Math.min(LONGEST_RESTART_DELAY_MS, FIRST_RESTART_DELAY_MS * 2 ** (shortLives - 2));
+}
+
+/**
+ * Binds an address exclusively and closes it again. Returns the port, which the system picks for port 0; rejects with
+ * the system's error. Listeners with SO_REUSEPORT alone would not notice that another gateway uses the port.
+ */
+function findFreePort(address: { readonly host: string; readonly port: number }): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host: address.host, port: address.port, exclusive: true }, () => {
+      const bound = server.address();
+      const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
+      server.close(() => resolve(port));
+    });
+  });
 }

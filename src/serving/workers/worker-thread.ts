@@ -1,33 +1,33 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
-import type { LogLevel, NumberedOrder, Order, WorkerMessage, WorkerStart } from './messages.ts';
+import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
 
-/** Whom the main thread's side of a worker tells. */
+/** Callbacks for what a worker sends on its own. */
 export interface WorkerThreadHandlers {
   readonly onRecords: (records: PackedRecords) => void;
   readonly onLog: (level: LogLevel, fields: object, message: string) => void;
-  /** Called once, after the last message of the thread. `error`: what was thrown in it, if anything was. */
+  /** Called once, after the last message of the thread. `error`: what ended the thread, if it threw. */
   readonly onEnd: (error: unknown) => void;
 }
 
-interface PendingOrder {
+interface PendingCall {
   readonly resolve: (result: number) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** A worker as the main thread sees it: orders and their answers, and what it sends by itself. */
+/** The main thread's side of a worker: calls and their answers, and the messages that the worker sends on its own. */
 export class WorkerThread {
   readonly #worker: Worker;
   readonly #handlers: WorkerThreadHandlers;
-  readonly #pending = new Map<number, PendingOrder>();
+  readonly #pending = new Map<number, PendingCall>();
   readonly #ended = Promise.withResolvers<void>();
   #lastId = 0;
   #error: unknown;
   #hasEnded = false;
 
   constructor(start: WorkerStart, handlers: WorkerThreadHandlers) {
-    // The published package has JavaScript in place of this file, and of that one.
+    // In the published package both files are JavaScript.
     const url = new URL(`./worker-entry${extname(import.meta.filename)}`, import.meta.url);
     this.#handlers = handlers;
     this.#worker = new Worker(url, { workerData: start, name: `worker ${start.settings.worker + 1}` });
@@ -35,22 +35,22 @@ export class WorkerThread {
     this.#worker.on('error', (error) => {
       this.#error = error;
     });
-    // Node delivers what the thread had posted before it tells of the exit.
+    // Node delivers all messages of the thread before this event.
     this.#worker.on('exit', () => this.#end());
   }
 
-  /** Gives an order; resolves with its result, rejects when it fails or the thread ends before it has answered. */
-  call(order: Order): Promise<number> {
+  /** Calls the worker. Resolves with the result; rejects if the call fails or the thread ends before it answers. */
+  call(call: WorkerCall): Promise<number> {
     if (this.#hasEnded) return Promise.reject(new Error('the worker has ended'));
     const id = ++this.#lastId;
-    const numbered: NumberedOrder = { id, order };
+    const numbered: NumberedCall = { id, call };
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
       this.#worker.postMessage(numbered);
     });
   }
 
-  /** Ends the thread, whatever it is doing; resolves when it has ended. */
+  /** Ends the thread, even if it is blocked. Resolves when it has ended. */
   async terminate(): Promise<void> {
     void this.#worker.terminate();
     await this.#ended.promise;
@@ -77,7 +77,7 @@ export class WorkerThread {
     }
   }
 
-  #take(id: number): PendingOrder | undefined {
+  #take(id: number): PendingCall | undefined {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     return pending;

@@ -1,0 +1,209 @@
+import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
+import { StartError } from '../../start-error.ts';
+import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
+import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
+import { configOption } from '../command-line/options.ts';
+import { toOneLine } from '../terminal/table.ts';
+import { readAdminToken } from './token.ts';
+
+/** The admin API of a running gateway. */
+export interface AdminClient {
+  readonly baseUrl: string;
+  /**
+   * Returns the JSON of the answer. Throws a RefusedError when the API refuses the call, and an UnreachableError when it
+   * does not answer or `signal` aborts.
+   */
+  call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** The admin API does not answer. The call may be repeated. */
+export class UnreachableError extends StartError {
+  constructor(message: string, cause: unknown) {
+    super(message, cause);
+    this.name = 'UnreachableError';
+  }
+}
+
+/** The admin API refuses the call. `code` is its stable error code. */
+export class RefusedError extends StartError {
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message);
+    this.name = 'RefusedError';
+    this.code = code;
+  }
+}
+
+/** The options of every command that calls the admin API. */
+export const adminOptions = {
+  ...configOption,
+  admin: { type: 'string' },
+  json: { type: 'boolean' },
+} as const;
+
+/** Finds the gateway that a command line names. Throws a UsageError, a ConfigError or a StartError. */
+export async function openAdmin(
+  values: { readonly admin?: string; readonly config?: string },
+  env: Invocation['env'],
+): Promise<AdminClient> {
+  const baseUrl = await findBaseUrl(values, env);
+  const { token } = readAdminToken(env);
+  if (token === null) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
+  return {
+    baseUrl,
+    call: (method, path, signal) => callAdmin({ url: baseUrl + path, baseUrl, token, method }, signal),
+  };
+}
+
+/** Long, because an undrain waits for unreachable gateways, and a drain waits for probes of replicas. */
+const ANSWER_TIMEOUT_MS = 20_000;
+
+/** No gateway sends a longer answer. */
+const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
+
+async function findBaseUrl(
+  values: { readonly admin?: string; readonly config?: string },
+  env: Invocation['env'],
+): Promise<string> {
+  if (values.admin !== undefined) {
+    const url = parseBaseUrl(values.admin);
+    if (url === null) throw new UsageError("option '--admin' needs an http:// or https:// URL");
+    return url;
+  }
+  const path = findConfigPath(values.config, env);
+  if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
+  const { host, port } = (await readConfigFile(path, env)).gateway.admin_listen;
+  return `http://${printListenAddress({ host: ANY_ADDRESS.get(host) ?? host, port })}`;
+}
+
+/** A listener on all addresses is reached over the loopback address. */
+const ANY_ADDRESS: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
+interface AdminCall {
+  readonly url: string;
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly method: string;
+}
+
+async function callAdmin(
+  { url, baseUrl, token, method }: AdminCall,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
+  let response: AdminResponse;
+  try {
+    response = await beforeDeadline(signal, (end) => send({ url, method, token }, end));
+  } catch (error) {
+    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
+  }
+  const answer = parseJson(response.text);
+  if (response.isOk && answer !== undefined) return answer;
+  const { code, message } = toApiError(answer);
+  if (code === undefined) {
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
+  }
+  throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
+}
+
+interface AdminResponse {
+  readonly isOk: boolean;
+  readonly status: number;
+  /** Empty if it was longer than MAX_ANSWER_BYTES. */
+  readonly text: string;
+}
+
+async function send(
+  { url, method, token }: Pick<AdminCall, 'url' | 'method' | 'token'>,
+  signal: AbortSignal,
+): Promise<AdminResponse> {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    redirect: 'error', // a redirect must not carry the token elsewhere
+    signal,
+  });
+  const { ok: isOk, status } = response;
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > MAX_ANSWER_BYTES) return { isOk, status, text: '' };
+    chunks.push(chunk);
+  }
+  return { isOk, status, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** Rejects when the time is up or `signal` aborts, even if `work` ignores its own signal. */
+async function beforeDeadline<T>(
+  signal: AbortSignal | undefined,
+  work: (end: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const end = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
+  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_TIMEOUT_MS);
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    signal?.throwIfAborted();
+    return await Promise.race([work(end.signal), ended]);
+  } finally {
+    clearTimeout(deadline);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+class DeadlineError extends Error {}
+
+function toReason(error: unknown): string {
+  if (error instanceof DeadlineError) return `no answer within ${ANSWER_TIMEOUT_MS / 1000}s`;
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+  return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'there is no such host'],
+  ['ECONNRESET', 'the connection was reset'],
+  ['UND_ERR_SOCKET', 'the connection was closed'],
+]);
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // V8's message would quote the answer
+  }
+}
+
+/** Reads the error shape `{"error":{message,code}}`, as far as the answer has it. */
+function toApiError(answer: unknown): { readonly code?: string; readonly message?: string } {
+  const error = memberOf(answer, 'error');
+  const code = memberOf(error, 'code');
+  const message = memberOf(error, 'message');
+  return {
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
+  };
+}
+
+/** Returns a member of a JSON object; undefined if there is none. */
+export function memberOf(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+}
+
+/** Returns the items of a list in a JSON object; none if there is no such list. */
+export function itemsOf(value: unknown, key: string): readonly unknown[] {
+  const listed = memberOf(value, key);
+  return Array.isArray(listed) ? listed : [];
+}
+
+/** Prints an answer of the admin API unchanged. */
+export function printJson(stdout: TextSink, answer: unknown): void {
+  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
+}

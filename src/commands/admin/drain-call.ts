@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseDuration } from '../../config/values.ts';
+import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
+import { toOneLine } from '../terminal/table.ts';
+import { type AdminClient, adminOptions, memberOf, UnreachableError } from './client.ts';
+
+/** The options that `gateway drain` and `gateway undrain` have in common. */
+export const drainOptions = {
+  ...adminOptions,
+  reason: { type: 'string' },
+  wait: { type: 'boolean' },
+  timeout: { type: 'string' },
+} as const;
+
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 5_000;
+
+/** One drain or undrain. */
+export interface DrainCall {
+  readonly name: string;
+  readonly action: 'drain' | 'undrain';
+  readonly reason?: string | undefined;
+  readonly unlessLast?: boolean | undefined;
+}
+
+/** How a call is repeated while the gateway does not answer. */
+interface RetryPolicy {
+  readonly maxMs: number;
+  /** Stops the retries. */
+  readonly signal: AbortSignal;
+  /** Called before each retry. */
+  readonly onRetry: () => void;
+}
+
+/** Drains or undrains a replica. Both are idempotent, so `retry` may repeat a call that got no answer. */
+export async function callDrain(
+  client: AdminClient,
+  { name, action, reason, unlessLast = false }: DrainCall,
+  retry: RetryPolicy | null,
+): Promise<unknown> {
+  const query = new URLSearchParams({
+    ...(reason === undefined ? {} : { reason }),
+    ...(unlessLast ? { unless_last: 'true' } : {}),
+  });
+  const path = `/admin/replicas/${encodeURIComponent(name)}/${action}`;
+  const call = () => client.call('POST', query.size === 0 ? path : `${path}?${query}`, retry?.signal);
+  return retry === null ? await call() : await withRetries(call, retry);
+}
+
+async function withRetries<T>(call: () => Promise<T>, { maxMs, signal, onRetry }: RetryPolicy): Promise<T> {
+  const endMs = performance.now() + maxMs;
+  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS)) {
+    try {
+      return await call();
+    } catch (error) {
+      const leftMs = endMs - performance.now();
+      if (!(error instanceof UnreachableError) || signal.aborted || leftMs <= 0) throw error;
+      onRetry();
+      await sleep(Math.min(delayMs, leftMs), undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** The retries of a command with `--wait`. It reads `signals.shutdown`, which takes Ctrl-C over from Node. */
+export function toRetryPolicy({ stderr, signals }: Invocation, maxMs: number): RetryPolicy {
+  return {
+    maxMs,
+    signal: signals.shutdown,
+    onRetry: () => stderr.write('gateway: the admin API does not answer: trying again\n'),
+  };
+}
+
+/** Reads `--timeout`. Throws a UsageError if it is not a duration, or if `--wait` is not given. */
+export function toTimeoutMs(
+  { wait, timeout }: { readonly wait?: boolean; readonly timeout?: string },
+  byDefault: string,
+): number {
+  if (timeout !== undefined && !wait) throw new UsageError("option '--timeout' needs '--wait'");
+  const timeoutMs = parseDuration(timeout ?? byDefault);
+  if (timeoutMs === null) throw new UsageError("option '--timeout' needs a duration such as 30s or 10m");
+  return timeoutMs;
+}
+
+/** Prints the warnings of an answer. Returns whether the change is stored on disk. */
+export function printWarnings(stderr: TextSink, name: string, answer: unknown): boolean {
+  const warning = memberOf(answer, 'warning');
+  if (typeof warning === 'string') stderr.write(`gateway: warning: ${toOneLine(warning)}\n`);
+  const isStored = memberOf(answer, 'stored') !== false;
+  if (!isStored)
+    stderr.write(`gateway: ${name}: the change is not stored: a restart of the gateway forgets it\n`);
+  return isStored;
+}
+
+/** Whether a later opposite call, on another gateway of the fleet, took effect instead. The warning says so. */
+export function isOvertaken(answer: unknown): boolean {
+  return memberOf(answer, 'overtaken') === true;
+}

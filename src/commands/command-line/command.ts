@@ -1,0 +1,55 @@
+import type { Environment } from '../../config/environment.ts';
+
+/** Where a command writes: standard output, standard error, or a test's substitute. */
+export interface TextSink {
+  write(text: string): unknown;
+  /** Whether it is a terminal. */
+  readonly isTTY?: boolean;
+  /** The width of the terminal, in characters. */
+  readonly columns?: number;
+  /** The height of the terminal, in lines. */
+  readonly rows?: number;
+}
+
+/** Where a command reads: standard input, or a test's substitute. */
+export interface ByteSource extends AsyncIterable<Uint8Array> {
+  /** Only a terminal has this. In raw mode it delivers every key at once, Ctrl-C included. */
+  setRawMode?(isRaw: boolean): unknown;
+}
+
+/** The signals that a command can react to. src/main.ts provides them. */
+export interface Signals {
+  /**
+   * Aborts with the first signal that ends a process, such as SIGINT or SIGTERM: the command begins to shut down.
+   * src/main.ts handles later ones. Reading this property takes these signals over; a command that never reads it is
+   * ended by them, as Node does by default.
+   */
+  readonly shutdown: AbortSignal;
+  /** Calls `listener` for each SIGHUP from now on. Without a listener SIGHUP ends the process. */
+  onHangup(listener: () => void): void;
+  /** Registers what runs before an uncaught error ends the process. It has some seconds. */
+  onCrash(cleanUp: () => Promise<unknown>): void;
+}
+
+/** What src/main.ts passes to a sub-command. */
+export interface Invocation {
+  /** The arguments after the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
+  readonly args: readonly string[];
+  readonly env: Environment;
+  /** Standard input; nothing is read before the command iterates it. */
+  readonly stdin: ByteSource;
+  readonly stdout: TextSink;
+  readonly stderr: TextSink;
+  readonly signals: Signals;
+}
+
+/** A sub-command. Returns the exit code; throws a UsageError, ConfigError or StartError. */
+export type Command = (invocation: Invocation) => Promise<number>;
+
+/** The command line is wrong: exit code 2. `message` is one line. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}

@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import {
+  type ListenAddress,
+  parseBaseUrl,
+  parseDuration,
+  parseListenAddress,
+  parseRedisUrl,
+  parseServiceUrl,
+  parseSize,
+  parseTraceUrlTemplate,
+  printDuration,
+  printListenAddress,
+  printSize,
+} from './values.ts';
+
+/*
+ * The types of value in the configuration file, as zod codecs: decoding reads the file, encoding prints the configuration
+ * in effect. The `title` of a codec says what is expected, in error messages and in the "value" column of the reference.
+ * Patterns accept `${VARIABLE}` for editors; the loader expands it before decoding.
+ */
+
+const MAX_DURATION_MS = 24 * 3_600_000; // timers allow 2^31 − 1 ms; no setting needs more than a day
+const MAX_SIZE_BYTES = 1024 ** 4;
+
+interface TextFormat<T, P extends string | number> {
+  readonly title: string;
+  readonly pattern: string;
+  /** Null if the text does not have this format. */
+  readonly parse: (text: string) => T | null;
+  readonly print: (value: T) => P;
+}
+
+const orVariable = (pattern: string) => `^(?:${pattern}|.*\\$\\{.+)$`;
+
+function textOf<T>({ title, pattern, parse, print }: TextFormat<T, string>) {
+  const text = z.string({ error: title }).meta({ title, pattern: orVariable(pattern) });
+  return z.codec(text, z.custom<T>(), {
+    decode: (given, context) => parse(given) ?? refuse(context, given, title),
+    encode: print,
+  });
+}
+
+/** `[min, max]` is the range of a plain number. */
+function textOrNumberOf<T>(
+  { title, pattern, parse, print }: TextFormat<T, string | number>,
+  [min, max]: readonly [min: number, max: number],
+) {
+  const text = z.string().meta({ pattern: orVariable(pattern) });
+  const number = z.int().min(min, { error: title }).max(max, { error: title });
+  const given = z.union([number, text], { error: title }).meta({ title });
+  return z.codec(given, z.custom<T>(), {
+    decode: (value, context) => parse(String(value)) ?? refuse(context, value, title),
+    encode: print,
+  });
+}
+
+function refuse(context: z.core.ParsePayload, input: unknown, title: string): never {
+  context.issues.push({ code: 'custom', message: title, input });
+  return z.NEVER;
+}
+
+const within = (value: number | null, min: number, max: number) =>
+  value === null || value < min || value > max ? null : value;
+
+/** `500ms`, `10s`, `15m` or `1h`; decodes to milliseconds. */
+export function duration({ minMs = 1 } = {}) {
+  return textOf({
+    title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h`,
+    pattern: '\\d+(?:ms|s|m|h)',
+    parse: (text) => within(parseDuration(text), minMs, MAX_DURATION_MS),
+    print: printDuration,
+  });
+}
+
+/** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
+export function size({ minBytes = 1 } = {}) {
+  return textOrNumberOf(
+    {
+      title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
+      pattern: '\\d+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
+      parse: (text) => within(parseSize(text), minBytes, MAX_SIZE_BYTES),
+      print: printSize,
+    },
+    [minBytes, MAX_SIZE_BYTES],
+  );
+}
+
+/** A whole number, or digits as text, which an expanded variable yields. */
+export function wholeNumber(min: number, max: number) {
+  return textOrNumberOf(
+    {
+      title: `a whole number from ${min} to ${max}`,
+      pattern: '\\d+',
+      parse: (text) => within(parseWholeNumber(text), min, max),
+      print: (value) => value,
+    },
+    [min, max],
+  );
+}
+
+/** `auto`, or a whole number. */
+export function wholeNumberOrAuto(min: number, max: number) {
+  return textOrNumberOf<number | 'auto'>(
+    {
+      title: `auto, or a whole number from ${min} to ${max}`,
+      pattern: 'auto|\\d+',
+      parse: (text) => (text === 'auto' ? text : within(parseWholeNumber(text), min, max)),
+      print: (value) => value,
+    },
+    [min, max],
+  );
+}
+
+function parseWholeNumber(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** `true` or `false`, also as text, which an expanded variable yields. */
+export function flag() {
+  const title = 'true or false';
+  const text = z.string().meta({ pattern: orVariable('true|false') });
+  return z.codec(z.union([z.boolean(), text], { error: title }).meta({ title }), z.boolean(), {
+    decode: (value, context) => {
+      if (value === 'true' || value === true) return true;
+      return value === 'false' || value === false ? false : refuse(context, value, title);
+    },
+    encode: (value) => value,
+  });
+}
+
+/** `host:port`; decodes to its parts. */
+export function listenAddress() {
+  return textOf<ListenAddress>({
+    title: 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
+    pattern: '.+:\\d+',
+    parse: parseListenAddress,
+    print: printListenAddress,
+  });
+}
+
+/** An http or https URL without credentials, query or fragment; decoding removes trailing slashes. */
+export function baseUrl(credentialsGoTo: string) {
+  return textOf({
+    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
+    pattern: 'https?://.+',
+    parse: parseBaseUrl,
+    print: (url) => url,
+  });
+}
+
+/** A base URL whose host is a DNS name. A name with SRV records begins with `_` and has no port. */
+export function serviceUrl() {
+  return textOf({
+    title:
+      'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)',
+    pattern: 'https?://.+',
+    parse: parseServiceUrl,
+    print: (url) => url,
+  });
+}
+
+/** The URL of a trace viewer, with `{trace_id}` as placeholder. */
+export function traceUrlTemplate() {
+  return textOf({
+    title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
+    pattern: 'https?://.+\\{trace_id\\}.*',
+    parse: parseTraceUrlTemplate,
+    print: (template) => template,
+  });
+}
+
+/** The URL of a Redis or Valkey server; it may contain a password. */
+export function redisUrl() {
+  return textOf({
+    title: 'a URL redis[s]://[[user]:password@]host[:port][/database]',
+    pattern: 'rediss?://.+',
+    parse: parseRedisUrl,
+    print: (url) => url,
+  });
+}
+
+/** A text that matches a pattern. */
+export function text(title: string, pattern: RegExp) {
+  return z.string({ error: title }).regex(pattern, { error: title }).meta({ title });
+}
+
+/** One of a few words. */
+export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
+  const title = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  return z.enum(words, { error: title }).meta({ title });
+}

@@ -1,0 +1,91 @@
+import type { AdminAction } from '#otel/span/admin-spans.ts';
+import type { ReloadOutcome } from './admin/admin-collaborators.ts';
+import { type Config, toConfig } from './config/config.ts';
+import { ConfigError, type ConfigProblem } from './config/config-error.ts';
+import { planReload } from './config/reload-plan.ts';
+import type { ConfigFile } from './config/schema.ts';
+import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
+import { StartError } from './start-error.ts';
+
+/** A configuration file that can be read again. */
+export interface ConfigSource {
+  /** The file that the gateway was started with. */
+  readonly file: ConfigFile;
+  /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
+  readonly read: () => Promise<ConfigFile>;
+}
+
+/** What a reload works with. A pino logger fits as `log`. */
+export interface ReloadCollaborators {
+  /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
+  readonly apply: (config: Config) => Promise<ReplicaChanges>;
+  readonly onAction: (action: AdminAction) => void;
+  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+}
+
+/**
+ * Creates the function that reloads the configuration of a running gateway. Calls run one at a time, in order, and each
+ * reads the file when it starts. Without a source every call is refused. Rejects only on a defect.
+ */
+export function createReload(
+  source: ConfigSource | undefined,
+  { apply, onAction, log }: ReloadCollaborators,
+): () => Promise<ReloadOutcome> {
+  let fileInEffect = source?.file;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function reload(): Promise<ReloadOutcome> {
+    const startEpochMs = Date.now();
+    const outcome = await attempt();
+    if (outcome.kind === 'refused') {
+      log.error({ problems: outcome.problems }, 'configuration refused');
+    } else {
+      const { changed, needsRestart, replicas } = outcome;
+      const level = needsRestart.length === 0 ? 'info' : 'warn';
+      log[level]({ changed, needs_restart: needsRestart, replicas }, 'configuration reloaded');
+    }
+    onAction({ action: 'reload', done: toCounts(outcome), startEpochMs });
+    return outcome;
+  }
+
+  async function attempt(): Promise<ReloadOutcome> {
+    if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
+    try {
+      const plan = planReload(fileInEffect, await source.read());
+      const replicas = await apply(toConfig(plan.file));
+      fileInEffect = plan.file;
+      return { kind: 'reloaded', changed: plan.changed, needsRestart: plan.needsRestart, replicas };
+    } catch (error) {
+      return { kind: 'refused', problems: toProblems(error) };
+    }
+  }
+
+  return () => {
+    const next = last.then(reload);
+    last = next.catch(() => undefined);
+    return next;
+  };
+}
+
+const NO_SOURCE: ReloadOutcome = {
+  kind: 'refused',
+  problems: ['the configuration was not read from a file'],
+};
+
+/** The problems that the file's author can fix. Throws any other error again. */
+function toProblems(error: unknown): string[] {
+  if (error instanceof ConfigError) return error.problems.map(toLine);
+  if (error instanceof StartError || error instanceof TooManyReplicasError) return [error.message];
+  throw error;
+}
+
+function toLine({ line, keyPath, text }: ConfigProblem): string {
+  return `line ${line}: ${keyPath === '' ? '' : `${keyPath}: `}${text}`;
+}
+
+function toCounts(outcome: ReloadOutcome) {
+  if (outcome.kind === 'refused') return null;
+  const { added, changed, removed } = outcome.replicas;
+  const counts = { added: added.length, changed: changed.length, removed: removed.length };
+  return { changedKeys: outcome.changed, ...counts };
+}

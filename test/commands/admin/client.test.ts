@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { invoke } from '../invoke.ts';
+import { startAdmin, TOKEN } from '../scripted-admin.ts';
+
+describe('a failed call of the admin API ends the command with one line and exit code 1', () => {
+  it('because the API refuses it', async () => {
+    const message = 'There is no such replica.';
+    const { url } = await startAdmin(() => ({
+      status: 404,
+      body: { error: { message, type: 'x', param: null, code: 'replica_not_found' } },
+    }));
+    expect(await invoke(['drain', 'x', '--admin', url], TOKEN)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `gateway: the admin API refused: ${message} (replica_not_found)\n`,
+    });
+  });
+
+  it.each([
+    ['another kind of server answers', { status: 200, body: '<html>secret' }, 'status 200'],
+    ['another kind of server refuses', { status: 404, body: { detail: 'Not Found' } }, 'status 404'],
+  ])('because %s', async (_, answer, reason) => {
+    const { url } = await startAdmin(() => answer);
+    const stderr = `gateway: ${url} does not answer like an admin API (${reason})\n`;
+    expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
+  });
+
+  it('because it redirects: the token does not follow', async () => {
+    const { url, calls } = await startAdmin(() => ({ status: 307, body: '' }));
+    const { exitCode, stderr } = await invoke(['stats', '--admin', url], TOKEN);
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe(`gateway: cannot reach the admin API at ${url}: the call failed\n`);
+    expect(calls).toHaveLength(1);
+  });
+
+  it('because nothing listens', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    const url = `http://127.0.0.1:${port}`;
+    const stderr = `gateway: cannot reach the admin API at ${url}: connection refused\n`;
+    expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
+  });
+});

@@ -1,0 +1,79 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { invoke } from './invoke.ts';
+import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
+
+const REPLICAS = {
+  replicas: [
+    REPLICA,
+    {
+      ...REPLICA,
+      name: 'b',
+      gpu_model: null,
+      gpu_count: null,
+      drained: true,
+      inflight: 0,
+      models: null,
+      since: new Date(Date.now() - 2.5 * 3_600_000).toISOString(),
+      reason: 'new weights',
+      safe_to_stop: true,
+    },
+    {
+      ...REPLICA,
+      name: 'c',
+      drained: true,
+      inflight: 0,
+      models: ['*'],
+      removing: true,
+      since: new Date(Date.now() - 12.5 * 60_000).toISOString(),
+      safe_to_stop: null,
+    },
+    {
+      ...REPLICA,
+      name: 'd',
+      health: 'failing',
+      health_since: new Date(Date.now() - 4.5 * 60_000).toISOString(),
+    },
+  ],
+};
+
+describe('gateway replicas', () => {
+  it('shows the replicas as a table', async () => {
+    const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
+    const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);
+    expect(stdout).toBe(
+      'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL                    REASON\n' +
+        'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n' +
+        'b       drained 2h              0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000  new weights\n' +
+        'c       removed 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n' +
+        'd       failing 4m              3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n',
+    );
+    expect(exitCode).toBe(0);
+    expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);
+  });
+
+  it('prints the answer itself with --json', async () => {
+    const { url } = await startAdmin(() => ({ body: REPLICAS }));
+    const { stdout } = await invoke(['replicas', '--json', '--admin', url], TOKEN);
+    expect(JSON.parse(stdout)).toEqual(REPLICAS);
+  });
+
+  it('does not let a name control the terminal', async () => {
+    const { url } = await startAdmin(() => ({ body: { replicas: [{ ...REPLICA, name: '\u001b[2Jx' }] } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it('finds the gateway by its configuration file, over the loopback address if it listens on all addresses', async () => {
+    const { port } = await startAdmin(() => ({ body: REPLICAS }));
+    const directory = await mkdtemp(join(tmpdir(), 'spangate-admin-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const path = join(directory, 'gateway.yaml');
+    const replica = 'replicas: [{ name: a, url: "http://a" }]';
+    await writeFile(path, `gateway: { admin_listen: "0.0.0.0:${port}" }\n${replica}\n`);
+    expect(await invoke(['replicas', '-config', path], TOKEN)).toMatchObject({ exitCode: 0 });
+    expect(await invoke(['replicas'], { ...TOKEN, SVC_CONFIG: path })).toMatchObject({ exitCode: 0 });
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { parseConfigFile } from '../../src/config/load.ts';
+import { planReload } from '../../src/config/reload-plan.ts';
+
+const REPLICA = 'replicas: [{ name: a, url: "http://a:8000", api_key: sk-secret }]\n';
+
+const parse = (text: string) => parseConfigFile(text, { path: '/etc/spangate/gateway.yaml', env: {} });
+
+function plan(before: string, after: string) {
+  return planReload(parse(REPLICA + before), parse(REPLICA + after));
+}
+
+describe('a reload', () => {
+  it('of the same file changes nothing', () => {
+    const text = 'export: { endpoint: "http://c:4318" }\nlog: { level: debug }\n';
+    const { file, changed, needsRestart } = plan(text, text);
+    expect({ changed, needsRestart }).toEqual({ changed: [], needsRestart: [] });
+    expect(file).toEqual(parse(REPLICA + text));
+  });
+
+  it('applies what can change between two requests, and names those keys', () => {
+    const text = `headers: { tenant: X-Team }
+discovery: { dns_interval: 1s }
+timeouts: { connect: 1s, idle: 1m }
+limits: { body: 1MiB, event: 64KiB }
+shutdown: { grace: 1m }
+log: { level: debug, requests: true }
+`;
+    const { file, changed, needsRestart } = plan('', text);
+    expect(changed).toEqual([
+      'headers.tenant',
+      'discovery.dns_interval',
+      'timeouts.connect',
+      'timeouts.idle',
+      'limits.body',
+      'limits.event',
+      'shutdown.grace',
+      'log.level',
+      'log.requests',
+    ]);
+    expect(needsRestart).toEqual([]);
+    expect(file).toEqual(parse(REPLICA + text));
+  });
+
+  it('names the keys that need a restart, and keeps their values', () => {
+    const text = `gateway: { listen: "127.0.0.1:8081" }
+state_dir: elsewhere
+export: { endpoint: "http://c:4318", retry: { max: 6s } }
+trace: { incoming: ignore }
+prefix_hash: { block_chars: 16 }
+limits: { headers: 64KiB, connections: 5, event: 2MiB }
+`;
+    const { file, changed, needsRestart } = plan('', text);
+    expect(changed).toEqual(['limits.event']);
+    expect(needsRestart).toEqual([
+      'gateway.listen',
+      'state_dir',
+      'export.retry.max',
+      'export.endpoint',
+      'trace.incoming',
+      'prefix_hash.block_chars',
+      'limits.headers',
+      'limits.connections',
+    ]);
+    expect(file).toEqual(parse(`${REPLICA}limits: { event: 2MiB }\n`));
+  });
+
+  it('names replicas as one key, whatever changed in them', () => {
+    const two = parse('replicas: [{ name: a, url: "http://a:8000" }, { name: b, url: "http://b" }]');
+    const { file, changed, needsRestart } = planReload(parse(REPLICA), two);
+    expect({ changed, needsRestart }).toEqual({ changed: ['replicas'], needsRestart: [] });
+    expect(file.replicas.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
+  it('removes a key that the file no longer sets', () => {
+    const before = parse(
+      'replicas: [{ name: a, url: "http://a:8000", api_key: sk-secret }]\nlog: { level: warn }',
+    );
+    const { file, changed } = planReload(before, parse('replicas: [{ name: a, url: "http://a:8000" }]'));
+    expect(changed).toEqual(['replicas', 'log.level']);
+    expect(file.replicas[0]).not.toHaveProperty('api_key');
+    expect(file.log.level).toBe('info');
+  });
+});

@@ -1,0 +1,233 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../src/config/config-error.ts';
+import { parseConfig } from '../../src/config/load.ts';
+
+const source = { path: '/etc/spangate/gateway.yaml', env: { KEY: 'sk-secret-1', BROKEN_KEY: 'sk\nsecret' } };
+const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
+
+function problemsOf(text: string): string[] {
+  try {
+    parseConfig(text, source);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.replaceAll(`${source.path}:`, '').split('\n');
+    throw error;
+  }
+  return [];
+}
+
+const NAME = 'a unique name of letters, digits and . _ ~ -, at most 128';
+const URL_TITLE =
+  'an http:// or https:// URL without credentials (put a key into api_key), query or fragment';
+const DNS_TITLE =
+  'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)';
+const MODELS = 'auto, ["*"], or a list of different model names';
+const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port';
+
+describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
+  it.each<[string, string, string[]]>([
+    ['an empty file', '', ['1: replicas: found nothing, expected a list of at least one replica']],
+    ['a list', '- a', ['1: found a list, expected keys with values']],
+    [
+      'no replica',
+      'replicas: []',
+      ['1: replicas: found an empty list, expected a list of at least one replica'],
+    ],
+    [
+      'a replica without its required keys',
+      'replicas:\n  - host: x\n',
+      [
+        `2: replicas[0].name: found nothing, expected ${NAME}`,
+        '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
+      ],
+    ],
+    [
+      'names that are not unique or fit no path',
+      'replicas:\n- { name: a, url: "http://a" }\n- { name: a, url: "http://b" }\n- { name: a/b, url: "http://c" }\n- { name: .., url: "http://c" }\n- { name: 7, url: "http://c" }',
+      [
+        '3: replicas[1].name: found "a", expected a name that replicas[0] does not have',
+        `4: replicas[2].name: found "a/b", expected ${NAME}`,
+        `5: replicas[3].name: found "..", expected ${NAME}`,
+        `6: replicas[4].name: found 7, expected ${NAME}`,
+      ],
+    ],
+    [
+      'urls with a secret in their query, fragment or other unexpected places',
+      [
+        'replicas:',
+        '- { name: a, url: "http://a:8000/v1?api_key=hunter2" }',
+        '- { name: b, url: "http://user:p/w?hunter2@b#hunter2" }',
+        '- { name: c, url: "user:hunter2@c:8000" }',
+        '- { name: d, url: "http://a/#hunter2" }',
+        '- { name: e, dns: "http://hunter2@e" }',
+        'export: { endpoint: "https://collector/?key=hunter2" }',
+        'trace: { url_template: "https://u:hunter2@traces/{trace_id}" }',
+        'gateway: { name: "see http://hunter2@h/?k=hunter2" }',
+      ].join('\n'),
+      [
+        `2: replicas[0].url: found "http://a:8000/v1?***", expected ${URL_TITLE}`,
+        `3: replicas[1].url: found "http://***@b#***", expected ${URL_TITLE}`,
+        `4: replicas[2].url: found "***@c:8000", expected ${URL_TITLE}`,
+        `5: replicas[3].url: found "http://a/#***", expected ${URL_TITLE}`,
+        `6: replicas[4].dns: found "http://***@e", expected ${DNS_TITLE}`,
+        '7: export.endpoint: found "https://collector/?***", expected an http:// or https:// URL without credentials (put them into OTEL_EXPORTER_OTLP_HEADERS), query or fragment',
+        '8: trace.url_template: found "https://***@traces/{trace_id}", expected an http:// or https:// URL without credentials, with {trace_id} after its host',
+        '9: gateway.name: found "***@h/?***", expected a name of letters, digits and . _ ~ -, at most 128',
+      ],
+    ],
+    [
+      'a url that YAML reads as a key',
+      'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
+      [
+        '2: replicas[0]."***@a?***": unknown key',
+        '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
+      ],
+    ],
+    [
+      'urls with credentials or of another scheme',
+      'replicas:\n- name: a\n  url: http://user:hunter2@a\n- name: b\n  url: unix:/run/x\n',
+      [
+        `3: replicas[0].url: found "http://***@a", expected ${URL_TITLE}`,
+        `5: replicas[1].url: found "unix:/run/x", expected ${URL_TITLE}`,
+      ],
+    ],
+    [
+      'invalid DNS names, or one beside a url',
+      'replicas:\n- { name: a, dns: "http://10.0.0.1:8000" }\n- { name: b, dns: "http://_http._tcp.b.test:8000" }\n- { name: c, dns: "http://[::1]" }\n- { name: d, dns: b.test }\n- { name: e, dns: "http://e", url: "http://e" }',
+      [
+        `2: replicas[0].dns: found "http://10.0.0.1:8000", expected ${DNS_TITLE}`,
+        `3: replicas[1].dns: found "http://_http._tcp.b.test:8000", expected ${DNS_TITLE}`,
+        `4: replicas[2].dns: found "http://[::1]", expected ${DNS_TITLE}`,
+        `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}`,
+        '6: replicas[4].dns: a replica has either url or dns, not both',
+      ],
+    ],
+    [
+      'invalid models',
+      'replicas:\n- { name: a, url: "http://a", models: [] }\n- { name: b, url: "http://b", models: llama }\n- { name: c, url: "http://c", models: ["*", x] }\n- { name: d, url: "http://d", models: [x, x] }',
+      [
+        `2: replicas[0].models: found an empty list, expected ${MODELS}`,
+        `3: replicas[1].models: found "llama", expected ${MODELS}`,
+        `4: replicas[2].models: found a list, expected ${MODELS}`,
+        `5: replicas[3].models: found a list, expected ${MODELS}`,
+      ],
+    ],
+    [
+      'unknown keys, similar to known ones or not',
+      `gatway: {}\nadmin_listen: localhost:1\ncolour: red\n${REPLICA}timeouts:\n  firstByte: 1s\nlimits:\n  bdy: 1\nexport:\n  retry: { inital: 1s }\n`,
+      [
+        '1: gatway: unknown key; did you mean gateway?',
+        '2: admin_listen: unknown key; did you mean gateway.admin_listen?',
+        '3: colour: unknown key',
+        '6: timeouts.firstByte: unknown key; did you mean first_byte?',
+        '8: limits.bdy: unknown key; did you mean body?',
+        '10: export.retry.inital: unknown key; did you mean initial?',
+      ],
+    ],
+    [
+      'invalid addresses',
+      `${REPLICA}gateway:\n  listen: 8080\n  admin_listen: :9090\n`,
+      [
+        `3: gateway.listen: found 8080, expected ${ADDRESS}`,
+        `4: gateway.admin_listen: found ":9090", expected ${ADDRESS}`,
+      ],
+    ],
+    [
+      'an invalid number of workers',
+      `${REPLICA}gateway: { workers: all }`,
+      ['2: gateway.workers: found "all", expected auto, or a whole number from 1 to 256'],
+    ],
+    [
+      'invalid durations, sizes, words and flags',
+      `${REPLICA}timeouts: { connect: 0s }\nexport: { interval: 10 }\nlimits: { body: 1.5MiB }\nlog: { level: loud, requests: yes }\nheaders: { tenant: "X Tenant" }`,
+      [
+        '2: timeouts.connect: found "0s", expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h',
+        '3: export.interval: found 10, expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h',
+        '4: limits.body: found "1.5MiB", expected a size from 1 to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes',
+        '5: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent',
+        '5: log.requests: found "yes", expected true or false',
+        '6: headers.tenant: found "X Tenant", expected the name of a request header',
+      ],
+    ],
+    [
+      'values that contradict each other, and another problem',
+      `${REPLICA}export: { queue_size: 100, retry: { initial: 9s }, file: { max_size: 1GiB } }\nlimits: { body: 1GiB }\ncolour: red`,
+      [
+        '2: export.batch_size: 512 is more than export.queue_size, 100',
+        '2: export.retry.initial: it is longer than export.retry.max',
+        '2: export.file.max_size: it is more than half of export.file.max_total',
+        '3: limits.body: it is more than limits.buffered',
+        '4: colour: unknown key',
+      ],
+    ],
+    [
+      'a section without keys',
+      `${REPLICA}timeouts:\n`,
+      ['2: timeouts: found nothing, expected keys with values'],
+    ],
+    [
+      'variables that are not set or not valid',
+      'replicas:\n  - name: a\n    url: http://${NOPE}:80\n    host: ${A-b}\n    gpu_model: ${open\n',
+      [
+        '3: replicas[0].url: found ${NOPE}, but the variable NOPE is not set',
+        '4: replicas[0].host: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
+        '5: replicas[0].gpu_model: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
+      ],
+    ],
+    [
+      'keys that cannot be sent, without showing them',
+      'replicas:\n- { name: a, url: "http://a", api_key: "${BROKEN_KEY}" }\n- { name: b, url: "http://b", api_key: "sk\\tsecret" }\n- { name: c, url: "http://c", api_key: "" }\n',
+      [
+        '2: replicas[0].api_key: found "${BROKEN_KEY}", expected a key of printable ASCII characters',
+        '3: replicas[1].api_key: found ***, expected a key of printable ASCII characters',
+        '4: replicas[2].api_key: found "", expected a key of printable ASCII characters',
+      ],
+    ],
+    [
+      'an invalid Redis URL, without showing it',
+      `${REPLICA}state: { redis: "redis://:pass/word@redis/db" }`,
+      ['2: state.redis: found ***, expected a URL redis[s]://[[user]:password@]host[:port][/database]'],
+    ],
+    [
+      'a duplicate key, and another problem',
+      `${REPLICA}log: {}\nlog: { level: loud }`,
+      [
+        '3: log: duplicate key',
+        '3: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent',
+      ],
+    ],
+    ['broken indentation', 'replicas:\n\t- a', ['2: not valid YAML: Tabs are not allowed as indentation']],
+    ['two documents', `${REPLICA}---\n${REPLICA}`, ['2: not valid YAML: Source contains multiple documents']],
+    ['an undefined alias', 'replicas: *nothing', ['1: replicas: found an alias that cannot be resolved']],
+  ])('%s', (_, text, problems) => {
+    expect(problemsOf(text)).toEqual(problems);
+  });
+
+  it('an unquoted variable inside braces gets a hint', () => {
+    expect(problemsOf('replicas: [{ name: a, url: http://a, api_key: ${KEY} }]')[0]).toBe(
+      '1: not valid YAML: Unexpected flow-map-start at node end; inside { } and [ ], quote a ${NAME}',
+    );
+  });
+
+  it('broken YAML is reported without quoting the file', () => {
+    const broken = [
+      'api_key: "sk-secret',
+      'api_key: sk-secret: x: y',
+      'api_key: !sk-secret x',
+      '"sk-secret" sk-secret',
+    ];
+    for (const text of broken) {
+      expect(problemsOf(text)[0]).toMatch(/not valid YAML/);
+      expect(problemsOf(text).join()).not.toContain('sk-secret');
+    }
+  });
+
+  it('aliases that expand exponentially are refused', () => {
+    const levels = 'bcdefgh'.split('').map((name, index) => {
+      const below = '*'.concat('abcdefgh'.charAt(index));
+      return `${name}: &${name} [${Array(9).fill(below).join(', ')}]`;
+    });
+    const problems = problemsOf(['a: &a [x, x]', ...levels].join('\n'));
+    expect(problems[0]).toBe('2: b[0]: found an alias that cannot be resolved');
+  });
+});

@@ -1,0 +1,146 @@
+import { describe, expect, test, vi } from 'vitest';
+import { startFakeCollector } from '../../support/fake-collector.ts';
+import {
+  type FakeReplica,
+  hang,
+  refusedUrlBeside,
+  startFakeReplica,
+  startFakeReplicas,
+} from '../../support/fake-replica.ts';
+import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { chatAtOnce, spreadOf, startWorkers, sumOf } from './start-workers.ts';
+
+const POST = { method: 'POST' };
+
+describe('several workers are one gateway', () => {
+  test.each([2, 3])('%s of them distribute requests evenly', async (workers) => {
+    await using a = await startFakeReplica({ name: 'a' });
+    await using b = await startFakeReplica({ name: 'b' });
+    await using c = await startFakeReplica({ name: 'c' });
+    await using gateway = await startWorkers(workers, { replicas: [a, b, c] });
+
+    for (const answer of await Promise.all(chatAtOnce(gateway, 100))) {
+      expect(answer?.status).toBe(200);
+      await answer?.text();
+    }
+
+    expect(spreadOf([a, b, c])).toBeLessThanOrEqual(1);
+    await gateway.waitForRecords(100);
+    const { recorded, lost } = await gateway.stats();
+    expect({ recorded, lost }).toEqual({ recorded: 100, lost: 0 });
+  });
+
+  test('requests stay evenly distributed when one replica refuses', async () => {
+    await using a = await startFakeReplica({ name: 'a' });
+    await using b = await startFakeReplica({ name: 'b' });
+    await using c = await startFakeReplica({ name: 'c' });
+    const down = { name: 'down', url: refusedUrlBeside(a) };
+    await using gateway = await startWorkers(2, { replicas: [a, down, b, c] });
+
+    for (const answer of await Promise.all(chatAtOnce(gateway, 100))) expect(answer?.status).toBe(200);
+
+    expect(spreadOf([a, b, c])).toBeLessThanOrEqual(1);
+  });
+
+  test('the requests in flight are the sum over all workers', async () => {
+    await using replica = await startFakeReplica({ script: hang });
+    await using gateway = await startWorkers(2, { replicas: [replica] });
+    const leave = new AbortController();
+    const waiting = chatAtOnce(gateway, 30, { signal: leave.signal });
+    await replica.untilRequests(30);
+
+    expect(await gateway.replicas()).toMatchObject([{ inflight: 30 }]);
+
+    leave.abort();
+    await Promise.all(waiting);
+    await gateway.waitForRecords(30);
+    expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
+  });
+
+  test('records arrive complete, also those of large bodies', async () => {
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica();
+    await using gateway = await startWorkers(2, { replicas: [replica], collector });
+    const content = 'x'.repeat(100_000);
+
+    await (await gateway.chat({ messages: [{ role: 'user', content }] })).text();
+    await collector.waitFor(({ spans }) => spans.length === 1);
+
+    const [record] = await gateway.waitForRecords(1);
+    expect(record).toMatchObject({ prompt_chars: content.length, status: 200, replica: replica.name });
+    expect(collector.spans[0]?.attributes['gateway.request_id']).toBe(record?.request_id);
+    expect(collector.spans[0]?.resource['service.name']).toBe('spangate');
+    const { records } = (await (await gateway.admin('/admin/records')).json()) as { records: object[] };
+    expect(records).toMatchObject([{ request_id: record?.request_id }]);
+  });
+
+  test('all log lines are written by the main thread and name their worker', async () => {
+    await using replica = await startFakeReplica();
+    const down = { name: 'down', url: refusedUrlBeside(replica) };
+    await using gateway = await startWorkers(2, { replicas: [down, replica] });
+
+    await (await gateway.chat()).text();
+
+    expect(JSON.parse(await gateway.untilLogged('replica unreachable'))).toMatchObject({
+      level: 40,
+      worker: expect.toBeOneOf([1, 2]),
+      replica: 'down',
+    });
+  });
+});
+
+describe('a drain', () => {
+  test('reaches every worker before it is answered, while requests run', async () => {
+    await using replicas = await startFakeReplicas('a', 'b', 'c');
+    const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
+    await using gateway = await startWorkers(3, { replicas: [a, ...others] });
+    let isOver = false;
+    const client = async () => {
+      while (!isOver) await (await gateway.chat()).text();
+    };
+    const clients = Array.from({ length: 16 }, client);
+    await a.untilRequests(5);
+
+    for (let round = 0; round < 10; round++) {
+      await gateway.admin('/admin/replicas/a/drain', POST);
+      const reached = a.requests.length;
+      const before = sumOf(others.map(({ requests }) => requests.length));
+      await others[0]?.untilRequests(Math.ceil(before / 2) + 20);
+      expect(a.requests.length).toBe(reached);
+      await gateway.admin('/admin/replicas/a/undrain', POST);
+      await a.untilRequests(reached + 3);
+    }
+
+    isOver = true;
+    await Promise.all(clients);
+  });
+
+  test('applies to a worker that replaces another', async () => {
+    using watched = watchWorkerThreads();
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
+    await using gateway = await startWorkers(2, { replicas: [a, b] });
+    await gateway.admin('/admin/replicas/a/drain', POST);
+
+    await Promise.all([watched.kill(0), watched.kill(1)]);
+    await watched.untilStarted(4);
+    await gateway.untilLogged('worker replaced');
+    for (const answer of await Promise.all(chatAtOnce(gateway, 20))) await answer?.text();
+
+    expect(a.requests).toEqual([]);
+    expect(b.requests.length).toBeGreaterThan(0);
+  });
+
+  test('names the worker that has not answered, and is confirmed when it has', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startWorkers(2, { replicas: [replica] });
+    await watched.block(1, 8_000);
+
+    const answer = await (await gateway.admin('/admin/replicas/a/drain', POST)).json();
+
+    expect(answer).toMatchObject({ replica: { drained: true, safe_to_stop: null } });
+    expect(JSON.parse(await gateway.untilLogged('drain not confirmed'))).toMatchObject({ workers: [2] });
+    await vi.waitUntil(async () => (await gateway.replicas())[0]?.safe_to_stop, { timeout: 30_000 });
+  });
+});
