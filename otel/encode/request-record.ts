@@ -57,6 +57,3 @@ export interface RequestRecord {
   /** The engine's own numbers (vLLM `metrics`, llama.cpp `timings`), by the engine's key. */
   timings?: Readonly<Record<string, number>>;
 }
-
-/** The endpoints whose requests are recorded. */
-export type RecordedEndpoint = '/v1/chat/completions' | '/v1/completions' | '/v1/embeddings';

@@ -10,7 +10,7 @@ import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
 import { setEncodedAttributes } from '../encode/encode-span.ts';
-import type { RecordedEndpoint, RequestRecord } from '../encode/request-record.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
 
@@ -43,7 +43,7 @@ export interface FailedAttempt {
 /** What is known of a request when it arrives. */
 export interface RequestSpanStart {
   readonly method: 'POST';
-  readonly route: RecordedEndpoint;
+  readonly route: string;
   readonly incomingTraceparent?: string | undefined;
 }
 

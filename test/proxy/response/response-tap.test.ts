@@ -2,10 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
-import { UsageTally } from '../../src/proxy/response/usage.ts';
+import type { RequestRecord } from '../../../otel/encode/request-record.ts';
+import { JsonTap } from '../../../src/proxy/response/response-tap.ts';
+import { createEventRelay, toReading } from '../../support/response-reading.ts';
 
 const ARRIVED_MS = 1000;
 
@@ -14,9 +13,7 @@ function tapped(
   events: readonly (readonly [atMs: number, text: string])[],
   tally: { choicesPerPrompt?: number; isTotalPerChoice?: boolean } = {},
 ): Partial<RequestRecord> {
-  const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
-  const tap = new StreamTap(ARRIVED_MS, usage);
-  const relay = new EventRelay({ maxEventBytes: 1024 * 1024, undo: null, remembered: { text: null }, tap });
+  const { tap, events: relay } = createEventRelay(tally, ARRIVED_MS);
   for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
   relay.end();
   const record: Partial<RequestRecord> = {};
@@ -26,7 +23,7 @@ function tapped(
 
 /** What the record says of a JSON response that comes in these reads. */
 function tappedReads(reads: readonly Buffer[]): Partial<RequestRecord> {
-  const tap = new JsonTap();
+  const tap = new JsonTap(toReading());
   for (const read of reads) tap.push(read);
   const record: Partial<RequestRecord> = {};
   tap.fill(record);
@@ -369,7 +366,7 @@ describe('an answer of 30 MB of embeddings', () => {
   ] as const)('tells its usage %s, and nothing of it is kept', ([, head, tail]) => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
-    const tap = new JsonTap();
+    const tap = new JsonTap(toReading());
     const passed: WeakRef<Buffer>[] = [];
     tap.push(Buffer.from(head));
     for (let sentBytes = 0; sentBytes < 30_000_000; sentBytes += vector.length) {

@@ -1,16 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/request-record.ts';
 import {
   isUsageToBeAsked,
   readUsageWish,
   spliceIncludeUsage,
-} from '../../src/proxy/request/include-usage.ts';
-import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
+} from '../../../src/proxy/request/include-usage.ts';
+import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { endpointAt } from '../../support/response-reading.ts';
+
+const CHAT = endpointAt('/v1/chat/completions');
 
 function splice(text: string): string {
   const body = Buffer.from(text);
-  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, '/v1/chat/completions'))).toString();
+  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, CHAT))).toString();
 }
 
 /** What the client wrote, and what the replica must get for it. */
@@ -139,7 +141,7 @@ describe('the include_usage splice', () => {
 
   it('copies nothing of a large body', () => {
     const large = Buffer.from(`{"model":"m","messages":"${'x'.repeat(1 << 20)}"}`);
-    const pieces = spliceIncludeUsage(large, readRequestFacts(large, '/v1/chat/completions'));
+    const pieces = spliceIncludeUsage(large, readRequestFacts(large, CHAT));
     expect(pieces[0]?.buffer).toBe(large.buffer);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).toBe(
       large.length + ',"stream_options":{"include_usage":true}'.length,
@@ -153,7 +155,7 @@ const PYDANTIC: readonly Named[] = ['vllm', 'sglang'];
 
 function wishOf(streamOptions: string, engine: Named, engineVersion: string | null = null) {
   const text = `{"model":"m"${streamOptions === '' ? '' : `,"stream_options":${streamOptions}`}}`;
-  const facts = readRequestFacts(Buffer.from(text), '/v1/chat/completions');
+  const facts = readRequestFacts(Buffer.from(text), CHAT);
   return readUsageWish(facts.streamOptions, { engine, engineVersion });
 }
 
@@ -250,11 +252,8 @@ describe('what the client says about usage', () => {
 });
 
 describe('whether usage is to be asked for', () => {
-  const isToBeAsked = (
-    members: string,
-    engine: Named,
-    endpoint: RecordedEndpoint = '/v1/chat/completions',
-  ) => {
+  const isToBeAsked = (members: string, engine: Named, path = '/v1/chat/completions') => {
+    const endpoint = endpointAt(path);
     const facts = readRequestFacts(Buffer.from(`{"model":"m"${members}}`), endpoint);
     return isUsageToBeAsked(facts, endpoint, { engine, engineVersion: null });
   };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { countCodePoints, createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
+import { countCodePoints, createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 
 const salt = Buffer.from('salt');
 

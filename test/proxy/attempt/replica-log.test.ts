@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ReplicaLog } from '../../src/proxy/attempt/replica-log.ts';
-import type { Replica } from '../../src/replicas/data/replica.ts';
-import { createPools, toReplicaConfig } from '../support/pool.ts';
+import { ReplicaLog } from '../../../src/proxy/attempt/replica-log.ts';
+import type { Replica } from '../../../src/replicas/data/replica.ts';
+import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 const REFUSED = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:8000'), { code: 'ECONNREFUSED' });
 const NOT_CONNECTED = { code: 'not_connected', cause: REFUSED, traceId: 't1' } as const;
@@ -22,7 +22,7 @@ function createLog() {
     advance(ms: number) {
       nowMs += ms;
     },
-    /** All but those of single tries. */
+    /** All but those of single attempts. */
     changes: () => lines.filter(({ level }) => level !== 'debug'),
   };
 }
@@ -38,7 +38,7 @@ describe('a replica that cannot be reached', () => {
     const { log, changes } = createLog();
     const replica = createReplica('a');
     log.answered(replica, 't0');
-    for (let index = 0; index < 5; index += 1) log.failedTry(replica, NOT_CONNECTED);
+    for (let index = 0; index < 5; index += 1) log.attemptFailed(replica, NOT_CONNECTED);
     log.answered(replica, 't2');
     log.answered(replica, 't3');
     expect(changes()).toEqual([
@@ -54,8 +54,8 @@ describe('a replica that cannot be reached', () => {
   test('has lines of its own, whatever others do', () => {
     const { log, changes } = createLog();
     const [a, b] = [createReplica('a'), createReplica('b')];
-    log.failedTry(a, NOT_CONNECTED);
-    log.failedTry(b, NOT_CONNECTED);
+    log.attemptFailed(a, NOT_CONNECTED);
+    log.attemptFailed(b, NOT_CONNECTED);
     log.answered(b, 't2');
     expect(changes().map(({ fields }) => fields)).toMatchObject([
       { replica: 'a' },
@@ -68,7 +68,7 @@ describe('a replica that cannot be reached', () => {
     const { log, changes, advance } = createLog();
     const replica = createReplica('a');
     for (let second = 0; second < 30; second += 1) {
-      log.failedTry(replica, NOT_CONNECTED);
+      log.attemptFailed(replica, NOT_CONNECTED);
       log.answered(replica, 't2');
       advance(1000);
     }
@@ -79,7 +79,7 @@ describe('a replica that cannot be reached', () => {
 
 test('every other failed try is a line at level debug, with codes and the trace alone', () => {
   const { log, lines } = createLog();
-  log.failedTry(createReplica('a'), { code: 'upstream_failed', cause: REFUSED, traceId: 't1' });
+  log.attemptFailed(createReplica('a'), { code: 'upstream_failed', cause: REFUSED, traceId: 't1' });
   expect(lines).toEqual([
     {
       level: 'debug',

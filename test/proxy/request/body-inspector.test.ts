@@ -1,9 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
-import { type BodyInspector, createBodyInspector } from '../../src/proxy/request/body-inspector.ts';
-import { describeRequestText } from '../../src/proxy/request/request-text.ts';
+import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
+import { type BodyInspector, createBodyInspector } from '../../../src/proxy/request/body-inspector.ts';
+import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
-const CHAT = '/v1/chat/completions';
+const CHAT = endpointAt('/v1/chat/completions');
 const settings = { salt: Buffer.from('sält'), blockChars: 16, maxBlocks: 9 };
 
 function createInspector(): BodyInspector {
