@@ -23,7 +23,7 @@ const ANSWER = 1;
 const LIST = 2;
 const ITEM = 3;
 
-/** What a scanner looks for. All names are in `KNOWN_NAMES`. */
+/** What a scanner looks for. */
 export interface WantedMembers {
   /** Top-level members whose bytes are captured. */
   readonly members: readonly string[];

@@ -89,15 +89,15 @@ export class TokenReader {
   }
 }
 
-/** Decodes a key; undefined if it is not a string, or a plain name that is not in `KNOWN_NAMES`. */
+/** Decodes a key; undefined if it is not a string. */
 function readKey(bytes: Buffer, from: number, to: number): string | undefined {
   const start = skipWhiteSpace(bytes, from, to);
   const end = skipWhiteSpaceBack(bytes, start, to);
   if (end - start < 2 || bytes[start] !== QUOTE || bytes[end - 1] !== QUOTE) return undefined;
   const known = toKnownKey(bytes, start + 1, end - 1);
   if (known !== undefined) return known;
-  const isEscaped = bytes.subarray(start, end).includes(BACKSLASH);
-  const value = isEscaped ? parse(bytes, start, end) : undefined;
+  if (isPlainString(bytes, start, end)) return bytes.toString('latin1', start + 1, end - 1);
+  const value = parse(bytes, start, end);
   return typeof value === 'string' ? value : undefined;
 }
 

@@ -90,6 +90,14 @@ describe('a scanner of answers', () => {
     );
   });
 
+  it('finds members of any name, in a list of any name', () => {
+    const scanner = new MemberScanner({ members: ['söme', 'x y'], list: 'output', itemMembers: ['st\"us'] });
+    const text = '{"söme":1,"x y":{},"output":[{"st\\"us":"a"}],"outputs":[{"st\\"us":"b"}]}';
+    for (const byte of Buffer.from(text)) scanner.push(Buffer.of(byte));
+    expect(capturedOf(scanner)).toEqual({ söme: '1', 'x y': '{}' });
+    expect(scanner.items).toEqual([{ position: 0, values: ['a'] }]);
+  });
+
   it('captures the last of duplicate members, and of duplicate choices', () => {
     const scanner = scan(
       Buffer.from(
