@@ -18,7 +18,7 @@ import { type MemberAllowance, UNBOUNDED } from './member-allowance.ts';
 
 export { JsonSyntaxError };
 
-/** The kinds of JSON value, as {@link JsonCursor.peek} tells them. */
+/** The kinds of JSON value that {@link JsonCursor.peek} returns. */
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'true' | 'false' | 'null';
 
 /** A range of bytes: `start` is the first, `end` is one past the last. */

@@ -44,15 +44,11 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   /** Keeps the exchange in flight until it ends in any way. */
   function track(exchange: Exchange, onFinish: () => void): void {
     inFlight.add(exchange);
-    const finish = () => {
+    exchange.whenFinished(() => {
       inFlight.remove(exchange);
       onFinish();
       if (inFlight.size === 0) onIdle?.();
-    };
-    // Not a literal argument: V8 may take a function literal that becomes a property for a method of a prototype and
-    // put it into the old generation, where it keeps the whole request alive until a major collection. A third of all
-    // garbage survived that way.
-    exchange.whenFinished(finish);
+    });
   }
 
   return {

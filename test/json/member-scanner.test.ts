@@ -45,7 +45,7 @@ describe('a scanner of answers', () => {
     ]);
   });
 
-  it('finds the same however the response is split, as JSON.parse would', () => {
+  it('finds what JSON.parse finds, wherever the answer is split', () => {
     const choice = fc.record(
       {
         finish_reason: fc.oneof(fc.constantFrom('stop', 'length', 'é"\\'), fc.jsonValue({ maxDepth: 1 })),
@@ -91,7 +91,7 @@ describe('a scanner of answers', () => {
   });
 
   it('finds members of any name, in a list of any name', () => {
-    const scanner = new MemberScanner({ members: ['söme', 'x y'], list: 'output', itemMembers: ['st\"us'] });
+    const scanner = new MemberScanner({ members: ['söme', 'x y'], list: 'output', itemMembers: ['st"us'] });
     const text = '{"söme":1,"x y":{},"output":[{"st\\"us":"a"}],"outputs":[{"st\\"us":"b"}]}';
     for (const byte of Buffer.from(text)) scanner.push(Buffer.of(byte));
     expect(capturedOf(scanner)).toEqual({ söme: '1', 'x y': '{}' });
@@ -118,7 +118,7 @@ describe('a scanner of answers', () => {
     }
   });
 
-  it('captures nothing of a response that breaks off in the member', () => {
+  it('captures nothing of a member that is incomplete', () => {
     expect(capturedOf(scan(Buffer.from('{"timings":{},"usage":{"prompt_tokens":3}')))).toEqual({
       timings: '{}',
     });
@@ -134,7 +134,7 @@ describe('a scanner of answers', () => {
     },
   );
 
-  it('never throws, whatever the bytes', () => {
+  it('never throws for any bytes', () => {
     const scrap = fc.constantFrom(
       ...[
         '{',
@@ -164,12 +164,12 @@ describe('a scanner of answers', () => {
     );
   });
 
-  it('takes no more choices than anybody asks for', () => {
+  it('keeps at most 1024 items', () => {
     const choices = Array.from({ length: 100_000 }, () => '{"finish_reason":"stop"}').join(',');
     expect(scan(Buffer.from(`{"choices":[${choices}]}`)).items).toHaveLength(1024);
   });
 
-  it('goes over megabytes of embeddings to the usage behind them', () => {
+  it('finds usage after megabytes of embeddings', () => {
     const embedding = Array.from({ length: 4096 }, (_, i) => Math.sin(i));
     const data = Array.from({ length: 50 }, (_, index) => ({ object: 'embedding', index, embedding }));
     const usage = { prompt_tokens: 7, total_tokens: 7 };

@@ -26,7 +26,7 @@ export class SaltFileError extends Error {
  * text given as `hashSalt` makes the same hashes.
  *
  * Processes that start at the same time on one directory get the same salt. A file that holds no salt is never
- * replaced: earlier records could no longer be compared with later ones, and nobody would notice.
+ * replaced: earlier records could no longer be compared with later ones, unnoticed.
  *
  * @throws {SaltFileError} if the file exists and holds no salt; an OddFileError if it is not a regular file; else the
  *   file system's error

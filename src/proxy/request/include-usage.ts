@@ -85,7 +85,7 @@ interface Edit extends Span {
 
 function editsOf(body: Buffer, { streamOptions, closingBrace }: RequestFacts): Edit[] {
   if (streamOptions.spans.length === 0) {
-    // A member stands before the closing brace, the model, so that a comma is always due.
+    // The model precedes the closing brace, so a comma is always needed.
     return [{ start: closingBrace, end: closingBrace, text: `,"stream_options":{${MEMBER}}` }];
   }
   return streamOptions.spans.flatMap(({ start, end, kind }) => {

@@ -6,7 +6,7 @@ const COLON = 58;
 const SPACE = 32;
 const NOTHING = Buffer.alloc(0);
 
-/** Receives what a splitter finds, in stream order: `bytes[start, end)`. The bytes are good for good: nobody writes into them. */
+/** Receives what a splitter finds, in stream order: `bytes[start, end)`. The bytes stay good: they are never overwritten. */
 export interface SseSink {
   /** One complete event with its blank line. */
   onEvent(bytes: Buffer, start: number, end: number): void;

@@ -34,7 +34,7 @@ function createReplica(name: string): Replica {
 }
 
 describe('a replica that cannot be reached', () => {
-  test('is one line when that begins, and one with the number of tries when it answers', () => {
+  test('is logged once when it becomes unreachable, and once with the number of attempts when it answers', () => {
     const { log, changes } = createLog();
     const replica = createReplica('a');
     log.answered(replica, 't0');
@@ -51,7 +51,7 @@ describe('a replica that cannot be reached', () => {
     ]);
   });
 
-  test('has lines of its own, whatever others do', () => {
+  test('is logged independently of other replicas', () => {
     const { log, changes } = createLog();
     const [a, b] = [createReplica('a'), createReplica('b')];
     log.attemptFailed(a, NOT_CONNECTED);
@@ -64,7 +64,7 @@ describe('a replica that cannot be reached', () => {
     ]);
   });
 
-  test('now and then makes no more than one warning in ten seconds, and no try goes untold', () => {
+  test('now and then is warned about at most once in ten seconds, and every attempt is logged', () => {
     const { log, changes, advance } = createLog();
     const replica = createReplica('a');
     for (let second = 0; second < 30; second += 1) {
@@ -77,7 +77,7 @@ describe('a replica that cannot be reached', () => {
   });
 });
 
-test('every other failed try is a line at level debug, with codes and the trace alone', () => {
+test('every other failed attempt is a line at level debug, with codes and the trace only', () => {
   const { log, lines } = createLog();
   log.attemptFailed(createReplica('a'), { code: 'upstream_failed', cause: REFUSED, traceId: 't1' });
   expect(lines).toEqual([

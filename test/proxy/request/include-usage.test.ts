@@ -190,7 +190,7 @@ describe('what the client says about usage', () => {
     '"on"',
     '"yes"',
     '"\\u006fn"',
-  ])('is a yes to pydantic and to nobody else: %s', (value) => {
+  ])('is true to pydantic only: %s', (value) => {
     for (const engine of ENGINES) {
       const expected = PYDANTIC.includes(engine) ? 'asked' : 'refused';
       expect(wishOf(`{"include_usage":${value}}`, engine)).toBe(expected);
@@ -198,7 +198,7 @@ describe('what the client says about usage', () => {
   });
 
   it.each(['0', '-0', '0.0', '"0"', '"false"', '"FALSE"', '"f"', '"n"', '"no"', '"off"'])(
-    'is a no to pydantic and to nobody else: %s',
+    'is false to pydantic only: %s',
     (value) => {
       for (const engine of ENGINES) {
         const expected = PYDANTIC.includes(engine) ? 'not_asked' : 'refused';
@@ -224,7 +224,7 @@ describe('what the client says about usage', () => {
     for (const engine of ENGINES) expect(wishOf(`{"include_usage":${value}}`, engine)).toBe('refused');
   });
 
-  it.each(['7', '"x"', '[]', 'true'])('is refused where the options are no object: %s', (options) => {
+  it.each(['7', '"x"', '[]', 'true'])('is refused if the options are not an object: %s', (options) => {
     for (const engine of ENGINES) expect(wishOf(options, engine)).toBe('refused');
   });
 
@@ -251,14 +251,14 @@ describe('what the client says about usage', () => {
   });
 });
 
-describe('whether usage is to be asked for', () => {
+describe('whether to ask for usage', () => {
   const isToBeAsked = (members: string, engine: Named, path = '/v1/chat/completions') => {
     const endpoint = endpointAt(path);
     const facts = readRequestFacts(Buffer.from(`{"model":"m"${members}}`), endpoint);
     return isUsageToBeAsked(facts, endpoint, { engine, engineVersion: null });
   };
 
-  it('is so for a stream of chat or completions whose client did not ask', () => {
+  it('is true for a stream of chat or completions whose client did not ask', () => {
     for (const engine of ENGINES) {
       expect(isToBeAsked(',"stream":true', engine)).toBe(true);
       expect(isToBeAsked(',"stream":true', engine, '/v1/completions')).toBe(true);
@@ -270,7 +270,7 @@ describe('whether usage is to be asked for', () => {
     }
   });
 
-  it.each(['1', '"on"', '"true"', '1.0'])('depends on who takes it for a stream: %s', (stream) => {
+  it.each(['1', '"on"', '"true"', '1.0'])('depends on whether the engine reads it as true: %s', (stream) => {
     for (const engine of ENGINES) {
       expect(isToBeAsked(`,"stream":${stream}`, engine)).toBe(PYDANTIC.includes(engine));
     }

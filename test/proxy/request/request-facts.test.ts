@@ -53,7 +53,7 @@ describe('the facts of a request', () => {
     ]);
   });
 
-  it('are found under keys and in values that are written with escapes', () => {
+  it('are found in keys and values that are written with escapes', () => {
     expect(factsOf('{"\\u006dodel":"\\u00e9\\n","str\\u0065am":true}')).toMatchObject({
       model: 'é\n',
       stream: true,
@@ -93,7 +93,7 @@ describe('the facts of a request', () => {
   });
 
   it.each(['[]', '{"a":1}', '"falsey"', '"secret prompt"', `"${'\\u0074'.repeat(6)}"`])(
-    'keep nothing of a stream that nobody takes for a boolean: %s',
+    'keep nothing of a `stream` that no engine reads as a boolean: %s',
     (value) => {
       expect(factsOf(`{"model":"m","stream":${value}}`).stream).toBe('?');
     },
@@ -139,7 +139,7 @@ describe('the facts of a request', () => {
     }
   });
 
-  it('are those that JSON.parse would tell', () => {
+  it('are those that JSON.parse finds', () => {
     const member = fc.tuple(
       fc.constantFrom('model', 'stream', 'max_tokens', 'n', 'messages', 'tools', 'stream_options', 'other'),
       fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom('m', true, 3)),

@@ -44,13 +44,13 @@ describe('an event pattern', () => {
     expect(patternOf(EVENT).match(Buffer.from(event), 0)).toBe(-1);
   });
 
-  test('is none before the first event, and none of one whose end is seen by what follows', () => {
+  test('matches nothing before the first event, nor an event whose end shows only in the next', () => {
     expect(new EventPattern(new EventScratch()).match(Buffer.from(EVENT), 0)).toBe(-1);
     const ofCr = EVENT.replaceAll('\n', '\r');
     expect(patternOf(ofCr).match(Buffer.from(ofCr), 0)).toBe(-1);
   });
 
-  test('is none of a very long event, but of one with a very long text', () => {
+  test('does not remember a very long event, unless only its text is long', () => {
     const long = EVENT.replace('null', `"${'x'.repeat(3000)}"`);
     expect(patternOf(long).match(Buffer.from(long), 0)).toBe(-1);
     const longText = Buffer.from(withText('x'.repeat(100_000)));
@@ -101,7 +101,7 @@ describe('a stream read by pattern', () => {
     return { text: Buffer.concat(out).toString('latin1'), record, hasError, isDone, isWhole };
   }
 
-  test('is what it is when no event can be matched, because each byte comes by itself', () => {
+  test('gives the same as one read byte by byte, where no event can be matched', () => {
     fc.assert(
       fc.property(
         events,

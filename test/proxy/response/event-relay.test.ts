@@ -245,7 +245,7 @@ describe('what is held', () => {
     expect(sent(create('vllm').push(Buffer.from('data: [DO'), 0))).toBe('data: [DO');
   });
 
-  test('a finishing event waits for the event after it, and can be let go', () => {
+  test('a finishing event waits for the next event, and can be released', () => {
     const events = create('vllm');
     const finishing = event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
     expect(sent(events.push(Buffer.from(finishing), 0))).toBe('');
