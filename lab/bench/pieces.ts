@@ -3,12 +3,14 @@ import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
 import { createResource, startRequestTracer } from '../../otel/span/tracer.ts';
+import { CHAT_COMPLETIONS } from '../../src/proxy/endpoints/chat-completions.ts';
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
 import { describeRequestText } from '../../src/proxy/request/request-text.ts';
 import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
-import { UsageTally } from '../../src/proxy/response/usage.ts';
+import { EventScratch } from '../../src/proxy/response/event-scratch.ts';
+import { JsonTap, type ResponseReading, StreamTap } from '../../src/proxy/response/response-tap.ts';
+import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../src/replicas/data/replica.ts';
 
 /*
@@ -31,7 +33,7 @@ function measure(name: string, piece: () => unknown, calls = CALLS): void {
   console.log(`${leastUs.toFixed(2).padStart(7)} µs  ${name}`);
 }
 
-const CHAT = '/v1/chat/completions';
+const CHAT = CHAT_COMPLETIONS;
 function toBody(content: string): Buffer {
   const messages = [
     { role: 'system', content: 'You are helpful.' },
@@ -56,8 +58,16 @@ const choice = { index: 0, message: { role: 'assistant', content: 'lorem ' }, fi
 const answer = Buffer.from(
   JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', model: 'm', choices: [choice], usage }),
 );
+const reading: ResponseReading = {
+  endpoint: CHAT,
+  scratch: new EventScratch(),
+  maxEventBytes: 1024 ** 2,
+  undo: null,
+  choicesPerPrompt: 1,
+  isTotalPerChoice: false,
+};
 measure('read a JSON answer: usage, finish reasons', () => {
-  const tap = new JsonTap();
+  const tap = new JsonTap(reading);
   tap.push(answer);
   tap.fill({});
 });
@@ -74,8 +84,7 @@ measure('look into one event of a stream', () => {
 });
 
 function createRelay(): EventRelay {
-  const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-  return new EventRelay({ maxEventBytes: 1024 ** 2, undo: null, fingerprint: new Fingerprint(), tap });
+  return new EventRelay(reading, new Fingerprint(), new StreamTap(0, new UsageTally(reading)));
 }
 
 const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };
@@ -88,7 +97,7 @@ const { tracer } = startRequestTracer({
 });
 const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: false });
 measure('a span with its record, encoded', () => {
-  const span = startSpan({ method: 'POST', route: CHAT });
+  const span = startSpan({ method: 'POST', route: CHAT.path });
   span.end(toRecord(span.traceId), { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 });
 });
 
@@ -99,7 +108,7 @@ function toRecord(traceId: string): RequestRecord {
     request_id: `0e8d5b3c-38d7-4c1b-8b1d-${id.slice(4)}`,
     trace_id: traceId,
     ts: '2026-11-21T08:00:00.123Z',
-    endpoint: CHAT,
+    endpoint: CHAT.path,
     replica: 'replica-0',
     model: 'm',
     tenant: 'acme',

@@ -1,6 +1,6 @@
 import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
+import { OPERATIONS } from './operations.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
-import { toOperation } from './recorded-endpoint.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** How a value goes over the wire. */
@@ -37,7 +37,7 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   { name: SEMCONV.urlScheme, type: 'string', read: (_, { scheme }) => scheme },
   { name: SEMCONV.serverAddress, type: 'string', read: (_, { serverAddress }) => serverAddress },
   { name: SEMCONV.errorType, type: 'string', read: toErrorType },
-  { name: SEMCONV.genAiOperationName, type: 'string', read: ({ endpoint }) => toOperation(endpoint) },
+  { name: SEMCONV.genAiOperationName, type: 'string', read: ({ endpoint }) => OPERATIONS.get(endpoint) },
   { name: SEMCONV.genAiRequestModel, type: 'string', read: ({ model }) => model },
   { name: SEMCONV.httpResponseStatusCode, type: 'int', read: ({ status }) => status },
   { name: SEMCONV.serverPort, type: 'int', read: (_, { serverPort }) => serverPort },

@@ -2,7 +2,7 @@ import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
 import { PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
-import { toOperation } from '../encode/recorded-endpoint.ts';
+import { OPERATIONS } from '../encode/operations.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { createCounter, createHistogram } from './metric.ts';
 import type { Interval } from './metric-data.ts';
@@ -116,7 +116,7 @@ type RequestSeries = ReturnType<typeof bindAll>;
 function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlScheme: string) {
   const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
   const served = withoutUnknown({
-    [SEMCONV.genAiOperationName]: toOperation(endpoint),
+    [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
     [SEMCONV.genAiProviderName]: PROVIDER_NAME,
     [SEMCONV.genAiRequestModel]: model,
     [RECORD_FIELDS.replica.name]: replica,

@@ -10,7 +10,6 @@ import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
 import { toRecordAttributes } from '../encode/record-attributes.ts';
-import type { RecordedEndpoint } from '../encode/recorded-endpoint.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
@@ -47,7 +46,7 @@ export interface FailedAttempt {
 /** What is known of a request when it arrives. */
 export interface RequestSpanStart {
   readonly method: 'POST';
-  readonly route: RecordedEndpoint;
+  readonly route: string;
   readonly incomingTraceparent?: string | undefined;
 }
 

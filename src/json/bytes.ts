@@ -1,4 +1,4 @@
-/** The bytes of JSON that have a meaning outside strings, and the two that have one inside. */
+/** The bytes that have a meaning in JSON. */
 export const QUOTE = 0x22;
 export const PLUS = 0x2b;
 export const COMMA = 0x2c;
@@ -17,19 +17,19 @@ export const LOWER_T = 0x74;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 
-/** The same bytes, to be read several at a time. */
+/** The same bytes as a DataView, which reads several at a time. */
 export function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
   return new DataView(buffer, byteOffset, byteLength);
 }
 
-/** Whether these few bytes stand there. */
+/** Whether `bytes` has these few bytes at `start`. */
 export function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
   if (bytes.length - start < wanted.length) return false;
   for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
   return true;
 }
 
-/** Whether the byte is white space between the words of JSON. */
+/** Whether the byte is JSON white space. */
 export function isWhiteSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -18,7 +18,7 @@ import { type MemberAllowance, UNBOUNDED } from './member-allowance.ts';
 
 export { JsonSyntaxError };
 
-/** The kinds of JSON value, as {@link JsonCursor.peek} tells them. */
+/** The kinds of JSON value that {@link JsonCursor.peek} returns. */
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'true' | 'false' | 'null';
 
 /** A range of bytes: `start` is the first, `end` is one past the last. */
@@ -34,34 +34,34 @@ const NULL = Buffer.from('null');
 /** Integers of up to this many characters are exact in a double at every step, so they need no string. */
 const EXACT_INTEGER_CHARS = 15;
 
-/** Most cursors never skip a container, so that the stack is made when it is needed. */
+/** Most cursors never skip a container, so the stack is made on demand. */
 const NO_NESTING = new Uint8Array(0);
 
-/** A nesting stack above this size is given back when the value that needed it has been skipped. */
+/** A larger nesting stack is dropped after the value that needed it. */
 const KEPT_NESTING_BYTES = 4096;
 
 /**
- * A strict pull reader of one JSON text (RFC 8259) in place, in bytes: it builds no tree, copies nothing that
- * is not asked for, and nests as deep as its input without recursion. One leading byte order mark and white
- * space around the text are accepted. Invalid UTF-8 inside strings is not checked.
+ * A strict pull reader of one JSON text (RFC 8259) in bytes, in place. It builds no tree, copies only what is asked
+ * for, and follows any depth of nesting without recursion. It accepts one leading byte order mark and white space
+ * around the text. It does not check for invalid UTF-8 inside strings.
  *
- * The caller follows the text: `beginObject`, then `nextKey` until it returns false, reading or skipping
- * exactly one value after each key; arrays alike. Every method throws {@link JsonSyntaxError} where the text
- * is not JSON, and where the next value is not of the kind that was asked for: {@link peek} first.
+ * The caller follows the text: `beginObject`, then `nextKey` until it returns false, and reads or skips exactly one
+ * value after each key. Arrays work the same way. Every method throws {@link JsonSyntaxError} if the text is not JSON,
+ * or the next value is not of the requested kind: call {@link peek} first.
  */
 export class JsonCursor {
-  /** Offset of the opening quote of the key last read. */
+  /** Offset of the opening quote of the last key. */
   keyStart = 0;
-  /** Start of the value last read or skipped; for a string read as a span, without the quotes. */
+  /** Start of the last value read or skipped. For a string read as a span, without the quotes. */
   valueStart = 0;
-  /** One past the value last read or skipped, or past the object or array whose end was last reached. */
+  /** One past the last value read or skipped, or past the last object or array whose end was reached. */
   valueEnd = 0;
   #bytes: Buffer;
   readonly #lexer: JsonLexer;
   readonly #allowance: MemberAllowance;
-  /** How many members and elements may be read until that is asked again, those of what is skipped included. */
+  /** How many members and elements may be read or skipped before the allowance is asked again. */
   #membersLeft: number;
-  /** Whether a container was just opened, so that no comma is due before its first member. */
+  /** Whether a container was just opened: then no comma precedes the next member. */
   #opened = false;
   #keyEnd = 0;
   #keyHasEscapes = false;
@@ -76,14 +76,14 @@ export class JsonCursor {
     this.#membersLeft = allowance.count;
   }
 
-  /** A cursor over bytes, or parts of them, that were found to be JSON before: it looks for the ends of long strings only. */
+  /** A cursor over bytes that are known to be JSON. In strings it looks only for the end. */
   static ofChecked(bytes: Buffer, allowance: MemberAllowance = UNBOUNDED): JsonCursor {
     const cursor = new JsonCursor(bytes, 0, bytes.length, allowance);
     cursor.#lexer.isChecked = true;
     return cursor;
   }
 
-  /** Starts over on another text, so that one cursor serves a whole stream of events. */
+  /** Starts over on another text, so that one cursor serves many texts. */
   reset(bytes: Buffer, start: number, end: number): this {
     this.#bytes = bytes;
     this.#lexer.reset(bytes, start, end);
@@ -92,12 +92,12 @@ export class JsonCursor {
     return this;
   }
 
-  /** Offset of the next byte to be read. */
+  /** Offset of the next byte to read. */
   get position(): number {
     return this.#lexer.position;
   }
 
-  /** The kind of the next value, which is not consumed. */
+  /** The kind of the next value. Consumes nothing. */
   peek(): JsonKind {
     const byte = this.#lexer.nextByte();
     switch (byte) {
@@ -136,7 +136,7 @@ export class JsonCursor {
     return true;
   }
 
-  /** The key last read by {@link nextKey}, decoded. */
+  /** The last key that {@link nextKey} read, decoded. */
   key(): string {
     const start = this.keyStart + 1;
     return (
@@ -155,7 +155,7 @@ export class JsonCursor {
     return this.#nextMember(CLOSE_BRACKET);
   }
 
-  /** Consumes any value, strictly validated, and leaves its span in `valueStart` and `valueEnd`. */
+  /** Consumes and validates any value. Leaves its span in `valueStart` and `valueEnd`. */
   skip(): void {
     this.#lexer.nextByte();
     const start = this.#lexer.position;
@@ -170,20 +170,20 @@ export class JsonCursor {
     this.valueEnd = this.#lexer.position;
   }
 
-  /** Consumes a string and decodes it; bytes that are not UTF-8 become U+FFFD, lone surrogates stay. */
+  /** Consumes and decodes a string. Bytes that are not UTF-8 become U+FFFD; lone surrogates stay. */
   readString(): string {
     return this.decodeString(this.readStringSpan());
   }
 
-  /** Decodes the string that {@link readStringSpan} has just gone over, given what that returned. */
+  /** Decodes the string that {@link readStringSpan} has just read, given its result. */
   decodeString(hasEscapes: boolean): string {
     return this.#decode(this.valueStart, this.valueEnd, hasEscapes);
   }
 
   /**
-   * Consumes a string and leaves the span between its quotes in `valueStart` and `valueEnd`.
+   * Consumes a string. Leaves the span between its quotes in `valueStart` and `valueEnd`.
    *
-   * @returns whether the span may hold escapes; without any, it is the string's UTF-8
+   * @returns whether the span may hold escapes; if not, the span is the string's UTF-8
    */
   readStringSpan(): boolean {
     this.#lexer.expect(QUOTE);
@@ -192,7 +192,7 @@ export class JsonCursor {
     return this.#lexer.hasEscapes;
   }
 
-  /** Consumes a number. What a double cannot hold is rounded, or infinite, as in JSON.parse. */
+  /** Consumes a number. One that a double cannot hold is rounded or infinite, as with JSON.parse. */
   readNumber(): number {
     this.#lexer.nextByte();
     const start = this.#lexer.position;
@@ -223,7 +223,7 @@ export class JsonCursor {
     this.#readLiteral(NULL);
   }
 
-  /** Checks that nothing but white space follows. */
+  /** Checks that only white space follows. */
   end(): void {
     if (this.#lexer.nextByte() !== NOTHING) throw new JsonSyntaxError(this.#lexer.position);
   }
@@ -234,7 +234,7 @@ export class JsonCursor {
     this.valueEnd = this.#lexer.position;
   }
 
-  /** Consumes the comma that is due, if any; or the container's closing byte, and returns false. */
+  /** Consumes the comma before the next member and returns true, or the closing byte and returns false. */
   #nextMember(closing: number): boolean {
     const byte = this.#lexer.nextByte();
     if (byte === closing) {
@@ -304,7 +304,7 @@ export class JsonCursor {
     }
   }
 
-  /** The string between two quotes that was gone over before, so that JSON.parse cannot fail on it. */
+  /** Decodes a string given without its quotes. It was scanned before, so JSON.parse cannot fail on it. */
   #decode(start: number, end: number, hasEscapes: boolean): string {
     if (!hasEscapes) return this.#bytes.toString('utf8', start, end);
     return JSON.parse(this.#bytes.toString('utf8', start - 1, end + 1)) as string;

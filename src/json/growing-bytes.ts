@@ -1,27 +1,27 @@
 const NOTHING = Buffer.alloc(0);
 
-/** A call of Buffer.copy takes as long as copying so many bytes one by one. */
+/** A call of Buffer.copy takes as long as copying this many bytes one by one. */
 const FEW_BYTES = 16;
 
-/** Copies `from[start, end)` to `at`, and returns where the copy ends. */
+/** Copies `from[start, end)` to `at`. Returns where the copy ends. */
 export function copyBytes(from: Buffer, start: number, end: number, into: Buffer, at: number): number {
   if (end - start > FEW_BYTES) from.copy(into, at, start, end);
   else for (let i = 0; i < end - start; i++) into[at + i] = from[start + i] as number;
   return at + end - start;
 }
 
-/** Bytes that come in pieces. Their memory grows by doubling, so that adding to them is linear, however small these are. */
+/** Bytes that come in pieces. Memory grows by doubling, so the total cost is linear however small the pieces are. */
 export class GrowingBytes {
   length = 0;
-  /** The bytes, and room for more behind them. */
+  /** The bytes, and room for more after them. */
   #store: Buffer = NOTHING;
 
-  /** The bytes so far. What is added later does not change them. */
+  /** A view of the bytes so far. It stays good: later additions do not change it. */
   get bytes(): Buffer {
     return this.#store.subarray(0, this.length);
   }
 
-  /** Begins with these bytes, which are not copied as long as nothing is added. */
+  /** Begins with these bytes. They are not copied until more are added. */
   hold(bytes: Buffer): void {
     this.#store = bytes;
     this.length = bytes.length;
@@ -32,7 +32,7 @@ export class GrowingBytes {
     this.#append(bytes, start, end, 2);
   }
 
-  /** Hands over everything, with a copy of `bytes[start, end)` as the last. */
+  /** Returns everything, followed by a copy of `bytes[start, end)`, and starts over. */
   take(bytes: Buffer, start: number, end: number): Buffer {
     this.#append(bytes, start, end, 1);
     const taken = this.bytes;

@@ -1,8 +1,8 @@
 import { hasAt } from './bytes.ts';
 
 /**
- * The member names of the APIs that the gateway speaks. Decoding one of a dozen bytes costs as much as going over a
- * hundred: for these, the text that is there already is taken. Only these: what a client names otherwise is not kept.
+ * The frequent member names of the APIs that the gateway speaks. To decode a name of a dozen bytes costs as much as to
+ * scan a hundred: these names are looked up instead. Other names work too, and are not kept.
  */
 export const KNOWN_NAMES: readonly string[] = [
   ...[
@@ -54,7 +54,7 @@ interface KnownKey {
   readonly bytes: Buffer;
 }
 
-/** By the hash of the name; a name whose slot is taken is in the next one that is free. */
+/** By the hash of the name. A name whose slot is taken is in the next free one. */
 const table: (KnownKey | undefined)[] = new Array(SLOTS).fill(undefined);
 for (const name of KNOWN_NAMES) {
   const bytes = Buffer.from(name);
@@ -63,7 +63,7 @@ for (const name of KNOWN_NAMES) {
   table[slot] = { name, bytes };
 }
 
-/** The text of a key that is known; undefined if it has to be decoded. */
+/** The text of a known key; undefined: the key has to be decoded. */
 export function toKnownKey(bytes: Buffer, start: number, end: number): string | undefined {
   if (end - start > MAX_BYTES) return undefined;
   for (let slot = slotOf(bytes, start, end); ; slot = (slot + 1) % SLOTS) {

@@ -1,9 +1,9 @@
 import { BACKSLASH, DOT, LOWER_E, MINUS, NINE, PLUS, QUOTE, viewOf, ZERO } from './bytes.ts';
 
-/** The bytes are not one JSON text. The message names the offset only: the input may be somebody's prompt. */
+/** The bytes are not one JSON text. The message names the offset only, since the input may be a prompt. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
-  /** Offset in bytes from the start of the buffer that the cursor was given. */
+  /** Offset in bytes from the start of the cursor's buffer. */
   readonly offset: number;
 
   constructor(offset: number) {
@@ -12,22 +12,22 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** What {@link JsonLexer.nextByte} returns at the end of the text: no byte has this value. */
+/** The result of {@link JsonLexer.nextByte} at the end of the text. No byte has this value. */
 export const NOTHING = -1;
 
-/** Strings up to this length are scanned bytewise: for them a DataView costs more than it saves. */
+/** Strings up to this length are scanned byte by byte: for them a DataView costs more than it saves. */
 const SHORT_STRING_BYTES = 64;
 
 /**
- * The words of JSON, in place: white space, strings, numbers and literals. It knows no nesting; that is
- * `JsonCursor`'s. Every method throws {@link JsonSyntaxError} where the bytes are not JSON.
+ * Reads the tokens of JSON in place: white space, strings, numbers and literals. `JsonCursor` follows the nesting.
+ * Every method throws {@link JsonSyntaxError} if the bytes are not JSON.
  */
 export class JsonLexer {
-  /** Offset of the next byte to be read. */
+  /** Offset of the next byte to read. */
   position = 0;
-  /** Whether the string that {@link scanString} went over last may have escapes. */
+  /** Whether the last string of {@link scanString} may have escapes. */
   hasEscapes = false;
-  /** Whether the text was found to be JSON before: then only the ends of its strings are looked for. */
+  /** Whether the text is known to be JSON: then strings are only searched for their ends. */
   isChecked = false;
 
   #bytes: Buffer;
@@ -39,7 +39,7 @@ export class JsonLexer {
     this.reset(bytes, start, end);
   }
 
-  /** Starts over on another text, behind its byte order mark if it has one. */
+  /** Starts over on another text, after its byte order mark if it has one. */
   reset(bytes: Buffer, start: number, end: number): void {
     if (bytes !== this.#bytes) this.#view = undefined;
     this.#bytes = bytes;
@@ -49,7 +49,7 @@ export class JsonLexer {
     this.position = hasMark ? start + 3 : start;
   }
 
-  /** Goes over white space to the next byte, which is returned but not consumed; {@link NOTHING} at the end. */
+  /** Skips white space and returns the next byte without consuming it; {@link NOTHING} at the end. */
   nextByte(): number {
     const bytes = this.#bytes;
     let at = this.position;
@@ -65,7 +65,7 @@ export class JsonLexer {
     return NOTHING;
   }
 
-  /** Goes over white space and consumes this byte. */
+  /** Skips white space and consumes this byte. */
   expect(byte: number): void {
     if (this.nextByte() !== byte) throw new JsonSyntaxError(this.position);
     this.position++;
@@ -82,7 +82,7 @@ export class JsonLexer {
     this.position = start + literal.length;
   }
 
-  /** Goes over a string from behind its opening quote, and returns the offset of the closing one. */
+  /** Scans a string from after its opening quote. Returns the offset of the closing quote. */
   scanString(): number {
     if (this.isChecked) return this.#scanCheckedString();
     const bytes = this.#bytes;
@@ -111,7 +111,7 @@ export class JsonLexer {
     throw new JsonSyntaxError(end);
   }
 
-  /** As {@link scanString}, of what is known to be a string. */
+  /** The same as {@link scanString}, for what is known to be a string. */
   #scanCheckedString(): number {
     const bytes = this.#bytes;
     let at = this.position;
@@ -120,7 +120,7 @@ export class JsonLexer {
     this.hasEscapes = true;
     if (at >= searchFrom) {
       const quote = bytes.indexOf(QUOTE, at);
-      // Where there is one escaped quote there are more: to search for each would take longer.
+      // A string with one escaped quote usually has more: a search for each would take longer.
       at = quote > 0 && bytes[quote - 1] !== BACKSLASH ? quote : endOfChecked(bytes, at, this.#end);
     }
     if (at >= this.#end) throw new JsonSyntaxError(this.#end);
@@ -128,7 +128,7 @@ export class JsonLexer {
     return at;
   }
 
-  /** Returns where the next quote, backslash or control character is; or a place before it near the end of the text. */
+  /** Returns the offset of the next quote, backslash or control character, or near the end an offset before it. */
   #skipPlainWords(from: number): number {
     this.#view ??= viewOf(this.#bytes);
     const view = this.#view;
@@ -164,7 +164,7 @@ export class JsonLexer {
     }
   }
 
-  /** Goes over a number, and returns whether it has neither fraction nor exponent. */
+  /** Scans a number. Returns whether it has neither fraction nor exponent. */
   scanNumber(): boolean {
     const bytes = this.#bytes;
     const at =
@@ -181,7 +181,7 @@ export class JsonLexer {
     return end === integerEnd;
   }
 
-  /** Goes over one digit or more. */
+  /** Scans one digit or more. */
   #scanDigits(from: number): number {
     const bytes = this.#bytes;
     let at = from;
@@ -192,9 +192,9 @@ export class JsonLexer {
 }
 
 /**
- * The highest bit of each of four bytes that is a quote, a backslash or below 0x20; of those above the first of them
- * it may be set too ("Determine if a word has a zero byte", "… a byte less than n": Anderson, Bit Twiddling Hacks).
- * With its second bit turned a quote is 0x20, and what was 0x20 is above it: one question is about both.
+ * Sets the highest bit of each of four bytes that is a quote, a backslash or below 0x20. In bytes above the first such
+ * byte the bit may be set by mistake ("Determine if a word has a zero byte", "… a byte less than n": Anderson, Bit
+ * Twiddling Hacks). With its second bit flipped a quote is 0x20 and a space is above it: one comparison tests both.
  */
 function marksOfSpecial(word: number): number {
   const turned = word ^ 0x02020202;
@@ -202,7 +202,7 @@ function marksOfSpecial(word: number): number {
   return (((turned - 0x21212121) & ~turned) | ((backslash - 0x01010101) & ~backslash)) & 0x80808080;
 }
 
-/** Where the first of the marks is: the lowest byte is the first. */
+/** The offset of the first mark. The lowest byte is the first. */
 function offsetOfFirst(marks: number): number {
   return (31 - Math.clz32(marks & -marks)) >> 3;
 }
@@ -217,7 +217,7 @@ function isHexDigit(byte: number): boolean {
   return isDigit(byte) || (letter >= 0x61 && letter <= 0x66);
 }
 
-/** Offset of the quote that ends a string, or of the first byte from `end` on that is not part of an escape. */
+/** Offset of the quote that ends a string, or of the first byte at or after `end` that is not part of an escape. */
 function endOfChecked(bytes: Buffer, start: number, end: number): number {
   let at = start;
   while (at < end) {

@@ -1,16 +1,16 @@
-/** How many members and elements, on all levels together, a reader may go over before it has to ask again. */
+/** How many members and elements, on all levels together, a reader may read before it has to ask again. */
 export interface MemberAllowance {
   readonly count: number;
-  /** These are used up. Returns if as many more may be read; what it throws ends the reading. */
+  /** The count is used up. If it returns, as many more may be read. If it throws, reading ends. */
   onSpent(): void;
 }
 
-/** A text has more members and elements than the reader was to go over. Says nothing of whether it is JSON. */
+/** A text has more members and elements than the reader may read. It may or may not be JSON. */
 export class MemberLimitError extends Error {
   override readonly name = 'MemberLimitError';
 }
 
-/** So many and no more: what goes beyond is a MemberLimitError. */
+/** Allows this many. One more throws a MemberLimitError. */
 export function allowAtMost(count: number): MemberAllowance {
   return {
     count,
@@ -20,5 +20,5 @@ export function allowAtMost(count: number): MemberAllowance {
   };
 }
 
-/** As many as there are. */
+/** Allows any number. */
 export const UNBOUNDED: MemberAllowance = { count: 2 ** 30, onSpent() {} };

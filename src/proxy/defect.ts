@@ -2,14 +2,14 @@ import type { Exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
 import type { ProxyLog } from './proxy-context.ts';
 
-/** Logs a defect of ours: where it was thrown. Its message is left out: it could quote the request. */
+/** Logs where a defect of ours was thrown, without its message, which could quote the request. */
 export function logDefect(error: unknown, log: ProxyLog): void {
   const name = error instanceof Error ? error.name : typeof error;
   const stack = error instanceof Error ? error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) : [];
   log.error({ error: name, stack }, 'request handling failed');
 }
 
-/** Answers a request whose handling threw. Anything but a Failure is a defect of ours, and logged. */
+/** Answers a request whose handling threw. Any error but a Failure is a defect of ours and logged. */
 export function failExchange(exchange: Exchange, error: unknown, log: ProxyLog): void {
   if (!(error instanceof Failure)) logDefect(error, log);
   try {

@@ -1,6 +1,6 @@
 import { toErrorJson } from '../http/error-body.ts';
 
-/** Why a request did not succeed, as clients, records and logs name it: a closed set. */
+/** Why a request did not succeed. Clients, records and logs use the same codes. */
 export type FailureCode = keyof typeof FAILURES;
 
 interface FailureFacts {
@@ -10,7 +10,7 @@ interface FailureFacts {
   readonly retryAfterSeconds?: number;
 }
 
-/** One row a code. Messages are constant: they never name a replica's address or echo the request. */
+/** One row per code. Messages are constant: they never name a replica's address or echo the request. */
 const FAILURES = {
   not_found: { status: 404, message: 'No such path or method on this gateway.' },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
@@ -41,7 +41,7 @@ export function statusOf(code: FailureCode): number {
   return FAILURES[code].status;
 }
 
-/** Seconds for the `Retry-After` header, or null where there is none. */
+/** Seconds for the `Retry-After` header; null if the failure has none. */
 export function retryAfterSecondsOf(code: FailureCode): number | null {
   return factsOf(code).retryAfterSeconds ?? null;
 }
@@ -51,12 +51,7 @@ export function toFailureJson(code: FailureCode): string {
   return toErrorJson({ code, ...factsOf(code) });
 }
 
-/** The event that ends a broken stream. */
-export function toErrorEvent(code: FailureCode): string {
-  return `data: ${toFailureJson(code)}\n\n`;
-}
-
-/** A request that cannot go on. `cause` is for logs and may be absent; it never holds request text. */
+/** A request that cannot go on. `cause` is for logs, is optional, and never holds request text. */
 export class Failure extends Error {
   readonly code: FailureCode;
 

@@ -1,37 +1,74 @@
-import { forward } from './attempt/forward.ts';
+import type { Replica } from '../replicas/data/replica.ts';
+import {
+  type Acquired,
+  type Attempts,
+  type AttemptVariant,
+  type FailedAttemptCode,
+  forward,
+} from './attempt/forward.ts';
+import type { AttemptObserver, AttemptRequest } from './attempt/send.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 
-/** GET /v1/models: answered by the next replica in turn, without a record. */
+/** Answers a request for the list of models with that of the next replica in turn. Leaves no record. */
 export async function handleModels(
   exchange: Exchange,
   settings: ProxySettings,
-  { pool, telemetry, log, replicaLog }: ProxyCollaborators,
+  collaborators: ProxyCollaborators,
 ): Promise<void> {
-  const traceparent = telemetry.createUnsampledTraceparent();
-  const traceId = traceparent.slice(3, 35);
   exchange.http.discardBody();
   try {
-    await forward(
-      exchange,
-      {
-        acquire: (tried) => pool.acquireAny(tried),
-        toAttempt: (replica, { onFreshConnection }) => ({
-          ...{ replica, exchange, traceparent, onFreshConnection },
-          body: null,
-          didInjectUsage: false,
-          relay: { maxEventBytes: settings.maxEventBytes, undo: null, createStreamTap: null },
-          onWritten: () => undefined,
-          onResponse: () => replicaLog.answered(replica, traceId),
-        }),
-        onTry: () => undefined,
-        onLastTry: () => undefined,
-        onFailedTry: (replica, code, cause) => replicaLog.failedTry(replica, { code, cause, traceId }),
-      },
-      settings,
-    );
+    await forward(exchange, new UnrecordedAttempts(exchange, collaborators), settings);
   } catch (error) {
-    failExchange(exchange, error, log);
+    failExchange(exchange, error, collaborators.log);
+  }
+}
+
+/** The attempts of a request without a body that leaves no record. */
+class UnrecordedAttempts implements Attempts, AttemptObserver {
+  readonly #exchange: Exchange;
+  readonly #traceparent: string;
+  readonly #collaborators: ProxyCollaborators;
+
+  constructor(exchange: Exchange, collaborators: ProxyCollaborators) {
+    this.#exchange = exchange;
+    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
+    this.#collaborators = collaborators;
+  }
+
+  acquire(tried: ReadonlySet<Replica>): Acquired {
+    return this.#collaborators.pool.acquireAny(tried);
+  }
+
+  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
+    return {
+      replica,
+      exchange: this.#exchange,
+      traceparent: this.#traceparent,
+      body: null,
+      onFreshConnection,
+      mayRepeat: true,
+      reading: null,
+      observer: this,
+    };
+  }
+
+  onWritten(): void {}
+
+  onResponse({ replica }: AttemptRequest): void {
+    this.#collaborators.replicaLog.answered(replica, this.#traceId);
+  }
+
+  withdraw(): void {}
+
+  fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
+    this.#collaborators.replicaLog.attemptFailed(replica, { code, cause, traceId: this.#traceId });
+  }
+
+  finish(): void {}
+
+  get #traceId(): string {
+    return this.#traceparent.slice(3, 35);
   }
 }

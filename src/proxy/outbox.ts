@@ -6,26 +6,26 @@ export interface Sendable {
 
 /**
  * Sends requests to replicas and the ends of complete responses when the event loop has read everything that arrived.
- * One after another they cost less than each between other work (docs/decisions/0018), and what came on a kept
- * connection meanwhile says that it must not be used.
+ * To send them one after another costs less than each between other work (docs/decisions/0018), and a kept connection
+ * that the replica has closed in the meantime is not used.
  */
 export class Outbox {
   readonly #onDefect: (error: unknown) => void;
   #waiting: Sendable[] = [];
   #immediate: NodeJS.Immediate | null = null;
 
-  /** @param onDefect told of what a Sendable throws; the others are sent all the same */
+  /** @param onDefect called with what a Sendable throws; the others are still sent */
   constructor(onDefect: (error: unknown) => void) {
     this.#onDefect = onDefect;
   }
 
-  /** Sends it in this turn of the event loop. */
+  /** Sends it at the end of this turn of the event loop. */
   add(sendable: Sendable): void {
     this.#waiting.push(sendable);
     this.#immediate ??= setImmediate(() => this.flush());
   }
 
-  /** Sends all that waits. */
+  /** Sends everything that waits. */
   flush(): void {
     if (this.#immediate !== null) clearImmediate(this.#immediate);
     this.#immediate = null;

@@ -5,14 +5,15 @@ import type { ReplicaLog } from './attempt/replica-log.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedHeaders } from './record/recorded-fields.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
+import type { EventScratch } from './response/event-scratch.ts';
 
-/** What the proxy is told once, before the first request. */
+/** The settings of the proxy. A request keeps those it began with. */
 export interface ProxySettings extends SendSettings {
   readonly recordedHeaders: RecordedHeaders;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
-  /** Waiting for a replica with room, over all tries. */
+  /** How long a request may wait for a replica with room, over all attempts. */
   readonly queueMs: number;
 }
 
@@ -21,7 +22,7 @@ export interface ProxyLog {
   error(fields: object, message: string): void;
 }
 
-/** Whom the proxy works with. */
+/** What the proxy works with. */
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
   readonly telemetry: Omit<Recorder, 'shutdown'>;
@@ -29,4 +30,9 @@ export interface ProxyCollaborators {
   readonly bodyBudget: SharedLimit;
   readonly log: ProxyLog;
   readonly replicaLog: ReplicaLog;
+}
+
+/** The same, with what the proxy creates for itself. */
+export interface ProxyTools extends ProxyCollaborators {
+  readonly scratch: EventScratch;
 }

@@ -135,7 +135,7 @@ describe('a cursor over a JSON text', () => {
     );
   });
 
-  it('that was found to be JSON before reads and skips the same', () => {
+  it('that is known to be JSON reads and skips the same', () => {
     const escaped = fc.string({ unit: fc.constantFrom('"', '\\', '\n', 'a', 'é'), maxLength: 200 });
     const text = fc.oneof(
       jsonText,
@@ -218,7 +218,7 @@ describe('a cursor over a JSON text', () => {
     }
   });
 
-  it('agrees with JSON.parse about long strings, whatever stands in them side by side', () => {
+  it('agrees with JSON.parse about long strings with any neighbouring characters', () => {
     const units = [
       '\u0000',
       '\u001f',
@@ -247,7 +247,7 @@ describe('a cursor over a JSON text', () => {
     );
   });
 
-  it('goes over no more members and elements than it may, on all levels', () => {
+  it('reads no more members and elements than allowed, on all levels', () => {
     const bytes = Buffer.from('{"a":[1,[],{"b":2}],"c":3}');
     const skipWith = (allowance: MemberAllowance) => {
       const cursor = new JsonCursor(bytes, 0, bytes.length, allowance);
@@ -312,7 +312,7 @@ describe('a cursor over a JSON text', () => {
     expect(readValue(cursor.reset(long, 0, long.length))).toStrictEqual(JSON.parse(long.toString()));
   });
 
-  it('names the offset of an error and nothing of the text', () => {
+  it('names the offset of an error and quotes nothing', () => {
     const cursor = new JsonCursor(Buffer.from('["canary" canary]'));
     expect(() => cursor.skip()).toThrow(
       expect.objectContaining({ offset: 10, message: 'invalid JSON at byte 10' }),

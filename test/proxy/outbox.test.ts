@@ -32,7 +32,7 @@ test('what was added in a turn is sent when the turn is over, in its order', asy
   expect(sent).toEqual(['a', 'b', 'c']);
 });
 
-test('one that fails is told, and keeps nobody', () => {
+test('one that fails is reported and does not stop the others', () => {
   const failures: unknown[] = [];
   const sent: string[] = [];
   const outbox = new Outbox((error) => failures.push(error));
@@ -58,7 +58,7 @@ test('what is added while others are sent is sent after them, once', async () =>
   expect(sent).toEqual(['a', 'b', 'c']);
 });
 
-test('what was sent before its time is not sent again', async () => {
+test('what was flushed early is not sent again', async () => {
   const { outbox, add, sent } = createOutbox();
   outbox.flush();
   add('a');

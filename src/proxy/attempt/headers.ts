@@ -4,7 +4,7 @@ import type { RequestHead, ResponseHead } from '../../http/head.ts';
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];
 
-/** What the gateway sets itself upstream, or keeps from replicas. */
+/** Fields that the gateway sets itself upstream, or hides from replicas. */
 const NOT_SENT_UPSTREAM: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   'host',
@@ -22,10 +22,10 @@ const NOT_SENT_UPSTREAM: ReadonlySet<string> = new Set([
   'x-forwarded-host',
 ]);
 
-/** Content-Length is written by whoever frames the body. */
+/** Content-Length is written where the body is framed. */
 const NOT_SENT_TO_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'x-request-id']);
 
-/** What may not stand in a trailer: framing, routing, authentication, what says how to read the body (RFC 9110 6.5.1). */
+/** Fields that are not allowed in trailers: framing, routing, authentication, how to read the body (RFC 9110 6.5.1). */
 const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
   ...NOT_SENT_TO_CLIENT,
   ...['host', 'trailer', 'authorization', 'proxy-authenticate', 'proxy-authorization', 'www-authenticate'],
@@ -33,11 +33,11 @@ const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
   ...['location', 'vary', 'retry-after', 'age', 'date', 'expires', 'max-forwards', 'range', 'traceparent'],
 ]);
 
-/** What the gateway adds to a request on its way upstream. */
+/** What the gateway adds to a request to a replica. */
 export interface UpstreamIdentity {
   readonly requestId: string;
   readonly traceparent: string;
-  /** Sent instead of the client's Authorization when the replica has a key of its own. */
+  /** Sent instead of the client's Authorization if the replica has its own key. */
   readonly apiKey: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface UpstreamTarget {
   readonly path: string;
 }
 
-/** Who sent a request, and how. */
+/** The client of a request. */
 export interface ClientFacts {
   readonly remoteAddress: string | undefined;
   readonly scheme: 'http' | 'https';
@@ -57,10 +57,10 @@ export interface ClientFacts {
 
 /**
  * The head of a request to a replica, as text: the client's fields in their order and spelling, without those that
- * concern the connection or that the gateway sets itself. Fields whose names have an underscore are left out: many
- * servers read `Content_Length` as `Content-Length`.
+ * concern the connection or that the gateway sets itself. Fields with an underscore in their names are omitted, since
+ * many servers read `Content_Length` as `Content-Length`.
  *
- * @param bodyBytes the length of the body; null: there is none
+ * @param bodyBytes the length of the body; null: no body
  */
 export function toUpstreamHead(
   head: RequestHead,
@@ -94,22 +94,22 @@ export function toUpstreamHead(
   if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
   return (
     `${text}X-Forwarded-Proto: ${client.scheme}\r\n` +
-    // A compressed stream could not be read for usage, nor its extra chunk withheld.
+    // The usage of a compressed stream could not be read, nor its extra chunk withheld.
     `Accept-Encoding: identity\r\nX-Request-Id: ${identity.requestId}\r\n` +
     `traceparent: ${identity.traceparent}\r\n\r\n`
   );
 }
 
-/** What a replica's response head says that the relay must know. */
+/** What the relay must know of a replica's response head. */
 export interface RelayedHead {
   readonly status: number;
   /** Latin-1, byte for byte. */
   readonly reason: string;
   /** Field lines for the client, without `X-Request-Id`, `Content-Length` and hop-by-hop fields. */
   readonly fieldLines: string;
-  /** Null: not known, or not to be told. */
+  /** Null: unknown, or not sent to the client. */
   readonly contentLength: number | null;
-  /** The names in its Connection fields, in lower case; null: there are none. */
+  /** The names in its Connection fields, in lower case; null if there are none. */
   readonly connectionOptions: ReadonlySet<string> | null;
   readonly isEventStream: boolean;
   readonly isJson: boolean;
@@ -157,7 +157,7 @@ export function toRelayedHead({
   };
 }
 
-/** The trailer fields that a client may get: not those that `Connection` named in the head. */
+/** The trailer fields that a client may get, without those that `Connection` in the head named. */
 export function toClientTrailers(trailers: Fields, connectionOptions: ReadonlySet<string> | null): Fields {
   if (trailers.count === 0) return trailers;
   const kept = new Fields();

@@ -6,22 +6,23 @@ import { Fingerprint, type Replica } from '../../replicas/data/replica.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
-import { Relay, type RelayedResponse, type RelayOptions } from '../response/relay.ts';
+import { Relay, type RelayedResponse } from '../response/relay.ts';
+import type { ResponseReading } from '../response/response-tap.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
 
 /** How one attempt ended. */
 export type AttemptOutcome =
-  /** A response was relayed, wholly or up to where it broke off: the exchange is decided. */
+  /** A response was relayed, completely or up to a break: the exchange is decided. */
   | { readonly kind: 'relayed'; readonly statusCode: number }
   /** Drained before the request was written: nothing was sent. */
   | { readonly kind: 'drained' }
   /** Refused, unresolved, timed out or untrusted: nothing was sent. */
   | { readonly kind: 'not_connected'; readonly cause: unknown }
-  /** The engine still loads its model. `relayAnswer` gives the client what it answered, if nobody else serves. */
+  /** The engine is loading its model. `relayAnswer` relays its answer, in case no other replica takes the request. */
   | { readonly kind: 'loading'; readonly statusCode: number; readonly relayAnswer: () => void }
   /** A reused keep-alive connection was reset before the first response byte. */
   | { readonly kind: 'reset_on_reuse'; readonly cause: unknown }
-  /** The replica refused the stream options that we put in. */
+  /** The replica refused the stream options that we inserted. */
   | { readonly kind: 'usage_refused'; readonly statusCode: number }
   | { readonly kind: 'failed'; readonly code: FailureCode; readonly cause: unknown }
   /** The client left, or the exchange was cut, before a response began. */
@@ -32,17 +33,23 @@ export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
   readonly traceparent: string;
-  /** The pieces of the body, in order; null: a request without one. Taken out when they are written. */
+  /** The pieces of the body, in order; null: a request without one. Set to null when they are written. */
   body: readonly Buffer[] | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
-  /** Whether include_usage was put in, so that a refusal of it is ours to repair. */
-  readonly didInjectUsage: boolean;
-  readonly relay: RelayOptions;
-  /** Called when all of the request was handed to the system. `isReused`: by a connection that may turn out dead. */
-  readonly onWritten: (isReused: boolean) => void;
-  /** Called when the replica's response begins to go to the client. */
-  readonly onResponse: (response: RelayedResponse) => void;
+  /** Whether the request may have to be sent again although it was written. */
+  readonly mayRepeat: boolean;
+  /** How the response is read; null: it leaves no record. */
+  readonly reading: ResponseReading | null;
+  readonly observer: AttemptObserver;
+}
+
+/** Receives the progress of attempts. */
+export interface AttemptObserver {
+  /** The system has taken all of the request. `isReused`: on a connection that may turn out dead. */
+  onWritten(attempt: AttemptRequest, isReused: boolean): void;
+  /** The replica's response begins to go to the client. */
+  onResponse(attempt: AttemptRequest, response: RelayedResponse): void;
 }
 
 export interface SendSettings {
@@ -55,10 +62,10 @@ export function send(request: AttemptRequest, settings: SendSettings): Promise<A
   return new Promise((resolve) => new Attempt(request, settings, resolve).start());
 }
 
-/** Bytes of an answer that are looked through before it is known what becomes of it. */
+/** How much of an answer is searched before the gateway decides what to do with it. */
 const HELD_BYTES = 64 * 1024;
 
-/** An answer that is held until it is known whether the client gets it. */
+/** An answer that is held until the gateway decides whether the client gets it. */
 interface HeldAnswer {
   readonly head: RelayedHead;
   readonly arrivedMs: number;
@@ -66,7 +73,7 @@ interface HeldAnswer {
   sizeBytes: number;
 }
 
-/** One try at one replica. */
+/** One attempt at one replica. */
 class Attempt implements ResponseHandler, Abandonable, Sendable {
   readonly #request: AttemptRequest;
   readonly #settings: SendSettings;
@@ -86,13 +93,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 
   start(): void {
     const { exchange, replica, onFreshConnection } = this.#request;
-    exchange.attempt = this;
+    exchange.startWork(this);
     this.#connection = onFreshConnection ? null : replica.upstream.takeIdle();
     if (this.#connection === null) this.#connect();
     else exchange.outbox.add(this);
   }
 
-  /** Sends on a kept connection, after what arrived in this turn was read: also what says that it is dead. */
+  /** Sends on a kept connection, after everything that arrived in this turn was read: it may say that the connection is dead. */
   sendOut(): void {
     const connection = this.#connection;
     if (connection === null) return;
@@ -111,7 +118,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     });
   }
 
-  /** In the tick in which the request is written: the last moment at which a drain still counts. */
+  /** Writes the request. This is the last moment at which a drain counts. */
   #sendOn(connection: UpstreamConnection): void {
     const { replica, exchange, traceparent, body } = this.#request;
     if (this.#isOver || replica.isDrained) {
@@ -135,15 +142,15 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   onWritten(): void {
-    this.#request.onWritten(this.#isReused);
+    this.#request.observer.onWritten(this.#request, this.#isReused);
   }
 
   onHead(responseHead: ResponseHead, atMs: number): void {
-    const { replica, didInjectUsage } = this.#request;
+    const { replica } = this.#request;
     const head = toRelayedHead(responseHead);
     const { status } = head;
     this.#statusCode = status;
-    const mayRefuseUsage = didInjectUsage && (status === 400 || status === 422);
+    const mayRefuseUsage = this.#asksUsage && (status === 400 || status === 422);
     const mayBeLoading = status === 503 && replica.engine === 'llamacpp' && head.isJson;
     if (mayRefuseUsage || mayBeLoading) {
       this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
@@ -187,7 +194,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     }
   }
 
-  /** The client left or the exchange was cut: the replica is told at once. */
+  /** The client left or the exchange was cut: closes the replica's connection at once. */
   abandon(cause: 'client_closed' | 'shutting_down'): void {
     if (this.#isOver) return;
     if (this.#relay !== null && cause === 'shutting_down') this.#breakOff(this.#relay, cause);
@@ -198,20 +205,26 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     );
   }
 
+  /** Whether include_usage was inserted, so that we have to repair its refusal. */
+  get #asksUsage(): boolean {
+    const { reading } = this.#request;
+    return reading !== null && reading.undo !== null;
+  }
+
   #startRelay(head: RelayedHead, arrivedMs: number): void {
-    const { exchange, relay, replica, onResponse, didInjectUsage } = this.#request;
-    // The replica compresses although it was asked not to: what our option adds to its streams cannot be
-    // taken out again, so that it is not put in any more.
-    if (didInjectUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
+    const { exchange, reading, replica, observer } = this.#request;
+    // The replica compresses although it was asked not to. What our option adds to its streams cannot be removed, so
+    // the option is not inserted any more.
+    if (this.#asksUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
     const connection = this.#connection;
-    const isRemembered = relay.undo?.movedMember === 'systemFingerprint' && connection !== null;
-    const started = new Relay(exchange, head, relay, {
+    const isRemembered = reading?.undo?.movedMember === 'systemFingerprint' && connection !== null;
+    const started = new Relay(exchange, head, reading, {
       source: connection,
       arrivedMs,
       fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
     });
     this.#relay = started;
-    onResponse(started);
+    observer.onResponse(this.#request, started);
   }
 
   #decideHeld(held: HeldAnswer): void {
@@ -236,7 +249,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (body.length > 0) this.#relay?.write(body);
   }
 
-  /** Gives the client an answer that was held, when the attempt is over. */
+  /** Relays an answer that was held, after the attempt is over. */
   #relayWhole({ head, arrivedMs }: HeldAnswer, body: Buffer): void {
     if (this.#request.exchange.isFinished) return;
     this.#startRelay(head, arrivedMs);
@@ -244,12 +257,12 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     this.#relay?.end(null);
   }
 
-  /** Closes the connection if the response is still under way on it. One that was not used goes back by itself. */
+  /** Closes the connection if the response is still coming on it. An unused connection goes back by itself. */
   #dropConnection(): void {
     if (this.#connection?.isBusy === true) this.#connection.destroy();
   }
 
-  /** However it ends, the exchange does. */
+  /** Ends the response, and the exchange even if this throws. */
   #breakOff(relay: Relay, code: FailureCode): void {
     try {
       relay.breakOff(code);
@@ -262,14 +275,14 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   #finish(outcome: AttemptOutcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#request.exchange.attempt = null;
+    this.#request.exchange.endWork();
     this.#resolve(outcome);
   }
 }
 
 const NO_BODY: readonly Buffer[] = [];
 
-/** How llama.cpp's server says that it loads its model (server.cpp, `middleware_server_state`). */
+/** Whether llama.cpp's server says that it is loading its model (server.cpp, `middleware_server_state`). */
 function isLoading(body: Buffer): boolean {
   try {
     const { error } = JSON.parse(body.toString('utf8')) as {

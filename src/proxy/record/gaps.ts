@@ -1,5 +1,5 @@
 /**
- * The percentile of ascending values by linear interpolation at rank p·(n−1), as NumPy's default has it.
+ * The percentile of ascending values by linear interpolation at rank p·(n−1), NumPy's default.
  *
  * @param sorted at least one value, ascending
  * @param p from 0 to 1
@@ -12,10 +12,10 @@ export function percentile(sorted: Float64Array, p: number): number {
   return low + (high - low) * (rank - below);
 }
 
-/** 2 MiB a stream. No model's context holds so many tokens; what comes after is not counted. */
+/** 2 MiB per stream. No model's context holds so many tokens. Further gaps are not counted. */
 const MAX_GAPS = 262_144;
 
-/** The gaps between the chunks of one stream, all of them, so that percentiles are exact. */
+/** All gaps between the chunks of one stream, so that percentiles are exact. */
 export class GapRecorder {
   readonly #gapsMs: number[] = [];
   #lastArrivalMs: number | undefined;

@@ -4,51 +4,51 @@ import { hash } from 'node:crypto';
 const DIGEST_BYTES = 32;
 /** A code point is at most four bytes of UTF-8 (RFC 3629). */
 const MAX_CODE_POINT_BYTES = 4;
-/** How much of a medium's beginning, and of its end, goes into its mark. */
+/** How many bytes of a medium's beginning, and of its end, go into its mark. */
 const MEDIA_SAMPLE_BYTES = 4096;
 /** Hex digits of a digest that are recorded. */
 const HASH_CHARS = 16;
 const NOTHING = Buffer.alloc(0);
 const FEW_BYTES = 16;
-/** Models whose first hash is kept; most requests have no tools, and it is the same for all of them. */
+/** How many models' first hashes are kept. Requests of a model without tools all have the same one. */
 const MAX_STARTS = 64;
 const ZERO_BYTE = Buffer.alloc(1);
 
 /** The settings of prefix hashing: `prefix_hash` of the configuration, and the salt. */
 export interface PrefixHashSettings {
   readonly salt: Buffer;
-  /** Code points a block. */
+  /** Code points per block. */
   readonly blockChars: number;
-  /** The hashes of so many blocks are recorded; what follows is not hashed. */
+  /** How many blocks are hashed and recorded. */
   readonly maxBlocks: number;
 }
 
-/** Hashes request texts block by block, as docs/record.md defines; frozen, so that gateways can be compared. */
+/** Hashes request texts block by block. docs/record.md defines the hashes; they never change, so that gateways compare. */
 export interface PrefixHasher {
-  /** Starts on the text of one request. One at a time: chains share a buffer, so the one before must be finished. */
+  /** Starts the text of a request. Finish the chain before the next one begins: chains share a buffer. */
   begin(model: string, tools: Buffer | undefined): PrefixChain;
-  /** What stands for a medium in the hashed text: U+FFFC, the payload's size in bytes, `:`, 16 hex digits. */
+  /** The mark of a medium in the hashed text: U+FFFC, the payload's size in bytes, `:`, 16 hex digits. */
   mediaMark(payload: Buffer): Buffer;
 }
 
 /** The hashes of one request's text. */
 export interface PrefixChain {
   /**
-   * Adds text as valid UTF-8. A code point must not be split between two calls. `isOneByteEach`: whether it is known
-   * to be ASCII.
+   * Adds text as valid UTF-8. Do not split a code point between two calls. `isOneByteEach`: the text is known to be
+   * ASCII.
    */
   add(utf8: Buffer, isOneByteEach?: boolean): void;
-  /** Whether all blocks that are recorded are complete: what is added now makes no difference. */
+  /** Whether all blocks that are recorded are complete: further text makes no difference. */
   readonly isFull: boolean;
-  /** Ends the text. 16 hex digits for each complete block, in order; a rest is not hashed. */
+  /** Ends the text. Returns 16 hex digits for each complete block, in order. The rest is not hashed. */
   finish(): string[];
 }
 
-/** Makes the hasher of a gateway. It holds the salt's digest only, and one block of text while it is hashed. */
+/** Makes a hasher. It holds only the salt's digest, and one block of text while it is hashed. */
 export function createPrefixHasher({ salt, blockChars, maxBlocks }: PrefixHashSettings): PrefixHasher {
   const key = hash('sha256', salt, 'buffer');
-  // key ‖ hash of the block before ‖ block. One buffer for all blocks and one call a block: for 512 characters
-  // 0.86 µs on Node 26.10, where createHash and two updates take 1.28 µs.
+  // key ‖ hash of the previous block ‖ block. With one buffer for all blocks and one call per block, 512 characters take
+  // 0.86 µs on Node 26.10; createHash and two updates take 1.28 µs.
   const scratch = Buffer.alloc(2 * DIGEST_BYTES + blockChars * MAX_CODE_POINT_BYTES);
   key.copy(scratch);
   const starts = new Map<string, string>();
@@ -73,7 +73,7 @@ export function createPrefixHasher({ salt, blockChars, maxBlocks }: PrefixHashSe
   };
 }
 
-/** The hash that stands before the first block, in hex. */
+/** The hash that precedes the first block, in hex. */
 function toStart(key: Buffer, model: string, tools: Buffer): string {
   return hash('sha256', Buffer.concat([key, Buffer.from(model), ZERO_BYTE, tools]), 'hex');
 }
@@ -83,7 +83,7 @@ class BlockChain implements PrefixChain {
   readonly #blockChars: number;
   readonly #maxBlocks: number;
   readonly #hashes: string[] = [];
-  /** Where the next byte of the block goes in the scratch buffer, and how many code points it has so far. */
+  /** Where the next byte of the block goes in the scratch buffer, and how many code points the block has. */
   #end = 2 * DIGEST_BYTES;
   #chars = 0;
 
@@ -107,14 +107,14 @@ class BlockChain implements PrefixChain {
     }
   }
 
-  /** Some bytes are copied one by one: for them a call of Buffer.copy takes longer. */
+  /** A few bytes are copied one by one: for them a call of Buffer.copy takes longer. */
   #copy(utf8: Buffer, start: number, end: number): void {
     if (end - start > FEW_BYTES) utf8.copy(this.#scratch, this.#end, start, end);
     else for (let i = 0; i < end - start; i++) this.#scratch[this.#end + i] = utf8[start + i] as number;
     this.#end += end - start;
   }
 
-  /** Counts what the block lacks of a text that is ASCII, and returns where that ends. */
+  /** Counts the code points that the block still takes of an ASCII text. Returns where they end. */
   #countBytes(ascii: Buffer, from: number): number {
     const count = Math.min(this.#blockChars - this.#chars, ascii.length - from);
     this.#chars += count;
@@ -134,13 +134,13 @@ class BlockChain implements PrefixChain {
   }
 
   finish(): string[] {
-    // No text is kept, not even the last block of a request.
+    // Keep no text, not even the last block of a request.
     this.#scratch.fill(0, 2 * DIGEST_BYTES);
     return this.#hashes;
   }
 
   #endBlock(): void {
-    // As text, and back: a digest as a Buffer takes half as long again (1.6 µs, not 1.0).
+    // Hex text and back: a digest as a Buffer takes 1.6 µs instead of 1.0.
     const digest = hash('sha256', this.#scratch.subarray(0, this.#end), 'hex');
     this.#scratch.write(digest, DIGEST_BYTES, DIGEST_BYTES, 'hex');
     this.#hashes.push(digest.slice(0, HASH_CHARS));
@@ -149,14 +149,14 @@ class BlockChain implements PrefixChain {
   }
 }
 
-/** Code points of valid UTF-8: its bytes that continue none. */
+/** Counts the code points of valid UTF-8: the bytes that do not continue one. */
 export function countCodePoints(utf8: Buffer): number {
   let count = 0;
   for (let at = 0; at < utf8.length; at++) if (!isContinuation(utf8[at] as number)) count++;
   return count;
 }
 
-/** Whether this byte of UTF-8 goes on with a code point. */
+/** Whether this byte of UTF-8 continues a code point. */
 export function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }

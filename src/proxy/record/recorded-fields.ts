@@ -5,13 +5,13 @@ import type { Fields } from '../../http/fields.ts';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
-/** The header names, in lower case, from which tenant and feature are taken. */
+/** The names of the tenant and feature headers, in lower case. */
 export interface RecordedHeaders {
   readonly tenant: string;
   readonly feature: string;
 }
 
-/** The header fields of a request that its record tells something of, as they came. */
+/** The header fields of a request that its record uses, as they came. */
 export interface RecordedFields {
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
@@ -19,7 +19,7 @@ export interface RecordedFields {
   readonly host: string | undefined;
 }
 
-/** Takes the fields out of a request, which can be let go of then. */
+/** Takes the fields out of a request, which can be dropped afterwards. */
 export function takeRecordedFields(fields: Fields, names: RecordedHeaders): RecordedFields {
   return {
     tenant: fields.get(names.tenant),
@@ -29,7 +29,7 @@ export function takeRecordedFields(fields: Fields, names: RecordedHeaders): Reco
   };
 }
 
-/** Writes what the fields tell into a record. */
+/** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
   { tenant, feature, clientRequestId }: RecordedFields,
@@ -50,14 +50,14 @@ function setIfText(
   if (cleaned !== '') record[name] = cleaned;
 }
 
-/** Field bytes reach us as latin-1; clients that send UTF-8 are read as such. */
+/** Header fields are read as latin-1. A value that is valid UTF-8 is decoded. */
 function toUnicode(value: string): string {
   if (!/[\u0080-\u00ff]/.test(value)) return value;
   const decoded = Buffer.from(value, 'latin1').toString('utf8');
   return decoded.includes('\ufffd') ? value : decoded;
 }
 
-/** What is told of the listener: the host and port of a Host field, where it is one. */
+/** The facts about the listener: scheme, and host and port if the Host field is valid. */
 export function toHttpFacts(scheme: 'http' | 'https', host: string | undefined): HttpFacts {
   if (host === undefined) return { scheme };
   const match = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,255})(?::(\d{1,5}))?$/.exec(host);

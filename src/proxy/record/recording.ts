@@ -1,4 +1,3 @@
-import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
@@ -16,7 +15,7 @@ import {
   toHttpFacts,
 } from './recorded-fields.ts';
 
-/** The endings that are the replica's doing, where a response of its own had begun. */
+/** The endings that the replica caused after its response had begun. */
 const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
   'upstream_failed',
   'upstream_timeout',
@@ -38,14 +37,14 @@ type RecordingState =
   | { readonly kind: 'closed'; readonly ended: EndedExchange };
 
 /**
- * What is noted of one request for its record and its span. Nothing is made of it before the request is over: `close`
- * says that it is, `finish` makes the record, now or a little later.
+ * Collects the facts of one request for its record and its span. When the request is over `close` freezes them, and
+ * `finish` makes the record, immediately or a little later.
  */
 export class Recording {
   readonly span: RequestSpan;
   /** How many bytes of the request's body are kept until the record is made. */
   bodyBytes = 0;
-  readonly #endpoint: RecordedEndpoint;
+  readonly #endpoint: string;
   readonly #fields: RecordedFields;
   #state: RecordingState;
   #facts: RequestFacts | null = null;
@@ -56,23 +55,23 @@ export class Recording {
   #replica: string | undefined;
   #previousReplica: string | undefined;
   #response: RelayedResponse | null = null;
-  /** When it began to wait for a replica: monotonic; null while it does not. */
+  /** When the current wait for a replica began: monotonic; null while there is none. */
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
 
-  constructor(exchange: Exchange, span: RequestSpan, endpoint: RecordedEndpoint, headers: RecordedHeaders) {
+  constructor(exchange: Exchange, span: RequestSpan, endpoint: string, headers: RecordedHeaders) {
     this.span = span;
     this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
     this.#fields = takeRecordedFields(exchange.head.fields, headers);
   }
 
-  /** What the attempt under way sends upstream. */
+  /** The `traceparent` that the current attempt sends upstream. */
   get traceparent(): string {
     return this.#attempt?.traceparent ?? this.span.traceparent;
   }
 
-  /** Notes what the request body asks for, and what describes its text when the record is made. */
+  /** Takes the facts of the request body, and the function that describes its text when the record is made. */
   noteBody({ bytes, facts, describeText }: InspectedBody): void {
     this.bodyBytes = bytes.length;
     this.#facts = facts;
@@ -80,8 +79,8 @@ export class Recording {
   }
 
   /**
-   * Finds out now what the record holds of the request's text, and lets go of its bytes. To be called of a large body
-   * once it is sent: until the end of the response it would only take up memory.
+   * Describes the request's text now and drops its bytes. Call it for a large body once it is sent: otherwise the body
+   * takes up memory until the end of the response.
    */
   describeBody(): void {
     if (this.#describeText === null || this.#state.kind === 'closed') return;
@@ -90,19 +89,19 @@ export class Recording {
     this.bodyBytes = 0;
   }
 
-  /** How long the request has waited for replicas, in milliseconds; waits under way do not count yet. */
+  /** How long the request has waited for replicas, in milliseconds, without the current wait. */
   get queuedMs(): number {
     return this.#queuedMs ?? 0;
   }
 
-  /** Notes that the request waits for a replica, until the promise is settled or the request ends. */
+  /** The request waits for a replica until the promise settles or the request ends. */
   noteWait(end: Promise<unknown>): void {
     this.#waitsSinceMs = performance.now();
     void end.then(() => this.#endWait());
   }
 
-  /** Notes that a replica is being tried. `url`: origin and path prefix. */
-  noteTry({ name, url }: { readonly name: string; readonly url: string }): void {
+  /** An attempt at a replica begins. `url`: origin and path prefix. */
+  startAttempt({ name, url }: { readonly name: string; readonly url: string }): void {
     if (this.#state.kind === 'closed') return;
     this.#attemptCount++;
     this.#previousReplica = this.#replica;
@@ -115,15 +114,15 @@ export class Recording {
     });
   }
 
-  /** Notes that the try failed, and what the replica answered if it did. */
-  noteFailedTry(replica: string, code: string, status?: number): void {
+  /** The attempt failed. `status`: what the replica answered, if it did. */
+  failAttempt(replica: string, code: string, status?: number): void {
     if (this.#state.kind === 'closed') return;
     this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code });
     this.#attempt?.end({ status, errorType: code });
   }
 
-  /** Notes that the try was the last, and is over. A client that leaves has ended the request before. */
-  noteLastTry(): void {
+  /** The attempt was the last one and is over. If the client left, the request has already ended. */
+  finishAttempt(): void {
     if (this.#state.kind === 'closed' || this.#attempt === null) return;
     const { ending, isTruncated, status } = this.#state.exchange;
     const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
@@ -133,26 +132,26 @@ export class Recording {
     });
   }
 
-  /** Takes back the last try: the replica was drained before anything was sent. */
-  takeBackTry(): void {
+  /** The last attempt does not count: its replica was drained before anything was sent. */
+  withdrawAttempt(): void {
     this.#attempt = null;
     this.#attemptCount--;
     this.#replica = this.#previousReplica;
   }
 
-  /** Notes that this replica's response begins: not always that of the last try. */
+  /** The response of this replica begins. It is not always the replica of the last attempt. */
   noteResponse(replica: string, response: RelayedResponse): void {
     if (this.#state.kind === 'closed') return;
     this.#replica = replica;
     this.#response = response;
   }
 
-  /** Notes how the exchange ended, and lets go of it. Nothing is noted any more. */
+  /** Takes over how the exchange ended, and releases the exchange. Later facts are ignored. */
   close(): void {
     this.#close();
   }
 
-  /** Makes the record of a request that is over, ends its span, and returns the record. */
+  /** Makes the record of a request that is over, and ends its span. Returns the record. */
   finish(): RequestRecord {
     const ended = this.#close();
     const record = this.#toRecord(ended);
@@ -165,7 +164,7 @@ export class Recording {
     if (this.#state.kind === 'closed') return this.#state.ended;
     const { exchange } = this.#state;
     this.#endWait();
-    this.noteLastTry();
+    this.finishAttempt();
     const ended = {
       requestId: exchange.requestId,
       durationMs: exchange.durationMs,

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { isErrno, readRegularFile } from '#otel/disk/regular-file.ts';
 
 const SALT_BYTES = 32;
-/** The salt, and whatever white space an editor put behind it. */
+/** Room for the salt and white space that an editor added. */
 const MAX_FILE_BYTES = 4096;
 const SALT_TEXT = /^[0-9a-f]{64}$/;
 
-/** There is a salt file, but no salt in it. The message is one line for the operator and does not quote the file. */
+/** The salt file holds no salt. The message is one line for the operator and does not quote the file. */
 export class SaltFileError extends Error {
   override readonly name = 'SaltFileError';
 
@@ -21,15 +21,15 @@ export class SaltFileError extends Error {
 }
 
 /**
- * The salt of the prefix hashes: the UTF-8 of `hashSalt`, or where that is unset or empty, of the text in
- * `stateDir/salt`, which is made on first start. Trailing white space belongs to neither, so that the file's text
- * given as `hashSalt` makes the same hashes.
+ * The salt of the prefix hashes: the UTF-8 of `hashSalt`, or if that is unset or empty, of the text in
+ * `stateDir/salt`, which is created on first start. Trailing white space is not part of the salt, so that the file's
+ * text given as `hashSalt` makes the same hashes.
  *
- * Of several processes that start at once on one directory all get the same salt. A file that holds no salt is
- * never replaced: records of before could not be compared with those of after, and nobody would have been told.
+ * Processes that start at the same time on one directory get the same salt. A file that holds no salt is never
+ * replaced: earlier records could no longer be compared with later ones, unnoticed.
  *
- * @throws {SaltFileError} if the file is there and holds no salt; an OddFileError if it is no file; else the file
- *   system's error
+ * @throws {SaltFileError} if the file exists and holds no salt; an OddFileError if it is not a regular file; else the
+ *   file system's error
  */
 export async function loadSalt(stateDir: string, hashSalt?: string): Promise<Buffer> {
   const configured = hashSalt?.trimEnd() ?? '';
@@ -51,12 +51,12 @@ async function readSalt(path: string): Promise<string | undefined> {
   return text;
 }
 
-/** Makes the file as a whole or not at all, and reads it back: another process may have been first. */
+/** Creates the file atomically and reads it back, since another process may have been first. */
 async function createSalt(stateDir: string, path: string): Promise<string> {
   const draft = `${path}.${randomUUID()}.tmp`;
   try {
     await writeDurably(draft, `${randomBytes(SALT_BYTES).toString('hex')}\n`);
-    // Unlike rename, link fails where the file is there already.
+    // Unlike rename, link fails if the file exists.
     await link(draft, path);
   } catch (error) {
     if (!isErrno(error, 'EEXIST')) throw error;
@@ -75,7 +75,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await file.sync();
 }
 
-/** Makes the new name survive a power cut, too. */
+/** Makes the new directory entry survive a power cut. */
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
   await directory.sync();

@@ -1,43 +1,43 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { allowAtMost, MemberLimitError } from '../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import type { InspectionJob, InspectionReply } from './body-worker.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 
-/** A request body that was found to be JSON. */
+/** A request body that is a JSON object. */
 export interface InspectedBody {
   readonly bytes: Buffer;
   readonly facts: RequestFacts;
-  /** What the record holds of its text. Of a small body it is found out now: call it once the request is sent. */
+  /** Describes its text for the record. For a small body this reads the text: call it after the request is sent. */
   describeText(): RequestTextDescription;
 }
 
-/** Finds out what a request body says, without stalling what else goes on. */
+/** Reads request bodies without stalling other requests. */
 export interface BodyInspector {
   /**
-   * Reads a body, given as the chunks it came in. One that is soon read is done at once; any other goes to a
-   * thread, and its chunks must not be used afterwards.
+   * Reads a body, given as the chunks in which it came. A body that takes little time is read directly. Any other goes
+   * to a thread with the memory of its chunks, which are good for nothing afterwards.
    *
-   * Throws, or rejects with, the Failures of `readRequestFacts`; any other error is a defect of ours.
+   * Throws, or rejects with, the Failures of `readRequestFacts`. Any other error is a defect of ours.
    */
   inspect(chunks: readonly Buffer[], endpoint: RecordedEndpoint): InspectedBody | Promise<InspectedBody>;
-  /** Ends the thread, if there is one. */
+  /** Ends the thread if there is one. */
   close(): Promise<void>;
 }
 
 /**
- * Bodies up to this size are read at once, if they have no more members and elements than this, on all levels: a text
- * of 100 KB takes 0.05 ms to be read and 0.15 ms to be hashed, half a millisecond more if each other character is an
- * escape; a member takes up to 0.1 µs. The way to the thread and back takes longer (docs/decisions/0019).
+ * Bodies up to this size, with at most this many members and elements on all levels, are read directly. A text of
+ * 100 KB takes 0.05 ms to read and 0.15 ms to hash, and half a millisecond more if every other character is an escape.
+ * A member takes up to 0.1 µs. The way to the thread and back takes longer (docs/decisions/0019).
  */
 const INLINE_BYTES = 128 * 1024;
 const FEW_MEMBERS = allowAtMost(4096);
 
-/** Creates the inspector of one listener. Its thread starts with the first large body. */
+/** Creates the inspector of one listener. Its thread starts when the first body needs it. */
 export function createBodyInspector(settings: PrefixHashSettings): BodyInspector {
   const hasher = createPrefixHasher(settings);
   let thread: InspectionThread | null = null;
@@ -45,7 +45,7 @@ export function createBodyInspector(settings: PrefixHashSettings): BodyInspector
     inspect(chunks, endpoint) {
       const sizeBytes = sizeOf(chunks);
       const body = sizeBytes <= INLINE_BYTES ? inOnePiece(chunks, sizeBytes) : null;
-      const facts = body && readIfSoonRead(body, endpoint);
+      const facts = body && readIfFew(body, endpoint);
       if (body !== null && facts !== null) {
         return { bytes: body, facts, describeText: () => describeRequestText(body, facts, endpoint, hasher) };
       }
@@ -58,8 +58,8 @@ export function createBodyInspector(settings: PrefixHashSettings): BodyInspector
   };
 }
 
-/** Null if it has too many members to be read here. */
-function readIfSoonRead(body: Buffer, endpoint: RecordedEndpoint): RequestFacts | null {
+/** Returns null if the body has too many members to be read on this thread. */
+function readIfFew(body: Buffer, endpoint: RecordedEndpoint): RequestFacts | null {
   try {
     return readRequestFacts(body, endpoint, FEW_MEMBERS);
   } catch (error) {
@@ -78,7 +78,7 @@ interface PendingInspection {
   readonly reject: (error: Error) => void;
 }
 
-/** The thread that reads the others, those first that are soon read. */
+/** The thread that reads the other bodies, the smallest first. */
 class InspectionThread {
   hasEnded = false;
   readonly #worker: Worker;
@@ -86,10 +86,10 @@ class InspectionThread {
   #lastId = 0;
 
   constructor({ salt, blockChars, maxBlocks }: PrefixHashSettings) {
-    // The published package has JavaScript in place of this file, and of that one.
+    // In the published package both files are JavaScript.
     const url = new URL(`./body-worker${extname(import.meta.filename)}`, import.meta.url);
     this.#worker = new Worker(url, { workerData: { salt: Uint8Array.from(salt), blockChars, maxBlocks } });
-    // Whoever waits for an answer has a connection open: that keeps the process, this need not.
+    // The open connections of waiting requests keep the process alive.
     this.#worker.unref();
     this.#worker.on('message', (reply: InspectionReply) => this.#settle(reply));
     this.#worker.on('error', () => this.#end());
@@ -99,7 +99,7 @@ class InspectionThread {
   inspect(chunks: readonly Buffer[], sizeBytes: number, endpoint: RecordedEndpoint): Promise<InspectedBody> {
     const id = ++this.#lastId;
     const parts = chunks.map(toOwnBytes);
-    const job: InspectionJob = { id, endpoint, sizeBytes, parts };
+    const job: InspectionJob = { id, path: endpoint.path, sizeBytes, parts };
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
       this.#worker.postMessage(job, [...new Set(parts.map(({ buffer }) => buffer))]);
@@ -128,7 +128,7 @@ class InspectionThread {
     }
   }
 
-  /** The next large body gets a new thread; those that waited for this one fail. */
+  /** Requests that wait for this thread fail. The next large body gets a new thread. */
   #end(): void {
     this.hasEnded = true;
     for (const { reject } of this.#pending.values()) reject(new Error('the inspection thread ended'));
@@ -136,7 +136,7 @@ class InspectionThread {
   }
 }
 
-/** The bytes as the owner of their memory, which can go to another thread without a copy; small ones are copied. */
+/** The bytes in memory of their own, which can move to another thread. Copies them if they share their memory. */
 function toOwnBytes(chunk: Buffer): Uint8Array<ArrayBuffer> {
   const { buffer } = chunk;
   const ownsMemory = buffer instanceof ArrayBuffer && chunk.byteLength === buffer.byteLength;

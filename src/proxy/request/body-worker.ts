@@ -1,20 +1,21 @@
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { findRecordedEndpoint } from '../endpoints/table.ts';
 import { Failure, type FailureCode } from '../failure.ts';
 import { createPrefixHasher, type PrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import { InspectionQueue } from './inspection-queue.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 
-/** A large body to be read. The memory of its parts belongs to the thread. */
+/** A large body to read. The memory of its parts belongs to the thread. */
 export interface InspectionJob {
   readonly id: number;
-  readonly endpoint: RecordedEndpoint;
+  /** The path of its endpoint. */
+  readonly path: string;
   readonly sizeBytes: number;
   readonly parts: readonly Uint8Array<ArrayBuffer>[];
 }
 
-/** What became of a job: the body in memory that both threads see, or why it was refused. */
+/** The result of a job: the body in memory that both threads share, or why it was refused. */
 export type InspectionReply =
   | {
       readonly id: number;
@@ -26,47 +27,46 @@ export type InspectionReply =
   | { readonly id: number; readonly kind: 'refused'; readonly code: FailureCode }
   | { readonly id: number; readonly kind: 'defect' };
 
+/** How many members and elements are read before a job yields: a few tenths of a millisecond. */
+const MEMBERS_PER_TURN = 4096;
+
 // This file is the entry of the thread that body-inspector.ts starts.
-const settings = workerData as PrefixHashSettings;
+if (parentPort !== null) inspectJobsOf(parentPort, workerData as PrefixHashSettings);
 
-/** One for each job under way: a hasher does one text at a time. */
-const hashers: PrefixHasher[] = [];
-
-/** Members and elements that are gone over before a job gives way: a few tenths of a millisecond. */
-const MEMBERS_A_TURN = 4096;
-
-const port = parentPort;
-if (port !== null) {
+function inspectJobsOf(port: MessagePort, settings: PrefixHashSettings): void {
+  // A hasher reads one text at a time, so each job under way has its own.
+  const hashers: PrefixHasher[] = [];
+  const hasherOf = (depth: number): PrefixHasher => {
+    hashers[depth] ??= createPrefixHasher({ ...settings, salt: Buffer.from(settings.salt) });
+    return hashers[depth];
+  };
   const queue = new InspectionQueue<InspectionJob>({
-    // Without a turn of the event loop, so in the middle of a job.
+    // Receives in the middle of a job, without a turn of the event loop.
     receive: () => receiveMessageOnPort(port)?.message as InspectionJob | undefined,
-    carryOut: (job, giveWay, depth) => port.postMessage(toReply(job, giveWay, depth)),
+    carryOut: (job, giveWay, depth) => port.postMessage(toReply(job, giveWay, hasherOf(depth))),
   });
   port.on('message', (job: InspectionJob) => queue.run(job));
 }
 
-function toReply(job: InspectionJob, giveWay: () => void, depth: number): InspectionReply {
-  const { id, endpoint } = job;
-  const allowance = { count: MEMBERS_A_TURN, onSpent: giveWay };
+function toReply(job: InspectionJob, giveWay: () => void, hasher: PrefixHasher): InspectionReply {
+  const { id, path } = job;
+  const allowance = { count: MEMBERS_PER_TURN, onSpent: giveWay };
   try {
+    const endpoint = findRecordedEndpoint(path);
+    if (endpoint === undefined) return { id, kind: 'defect' };
     const bytes = join(job);
     giveWay();
     const facts = readRequestFacts(bytes, endpoint, allowance);
     giveWay();
-    const text = describeRequestText(bytes, facts, endpoint, hasherOf(depth), allowance);
+    const text = describeRequestText(bytes, facts, endpoint, hasher, allowance);
     return { id, kind: 'inspected', buffer: bytes.buffer, facts, text };
   } catch (error) {
-    // Of anything unforeseen nothing is told: its message could quote the request.
+    // The message of an unexpected error is dropped: it could quote the request.
     return error instanceof Failure ? { id, kind: 'refused', code: error.code } : { id, kind: 'defect' };
   }
 }
 
-function hasherOf(depth: number): PrefixHasher {
-  hashers[depth] ??= createPrefixHasher({ ...settings, salt: Buffer.from(settings.salt) });
-  return hashers[depth];
-}
-
-/** One piece, in memory that need not be copied again to be sent by the other thread. */
+/** Joins the parts in shared memory, from which the other thread can send without a copy. */
 function join({ parts, sizeBytes }: InspectionJob): Buffer<SharedArrayBuffer> {
   const bytes = Buffer.from(new SharedArrayBuffer(sizeBytes));
   let at = 0;
@@ -74,7 +74,7 @@ function join({ parts, sizeBytes }: InspectionJob): Buffer<SharedArrayBuffer> {
     bytes.set(part, at);
     at += part.length;
   }
-  // Freed now, not when somebody collects garbage: a body is in memory once, however long the job is under way.
+  // Freed now, not by the garbage collector: the body is in memory once, however long the job takes.
   for (const { buffer } of parts) if (!buffer.detached) buffer.transfer(0);
   return bytes;
 }

@@ -1,36 +1,39 @@
-import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import type { Engine } from '../../config/config.ts';
 import { JsonCursor, type Span } from '../../json/cursor.ts';
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { isPydantic, readFlag } from './engine-flags.ts';
 import type { RequestFacts, StreamOptions } from './request-facts.ts';
 
 const MEMBER = '"include_usage":true';
 
-/** What must be known of a replica to tell how it reads a request. */
+/** What determines how a replica reads a request. */
 export interface EngineFacts {
   readonly engine: Engine;
-  /** Three numbers; null while it is not known. */
+  /** Three numbers; null while unknown. */
   readonly engineVersion: string | null;
 }
 
 type StreamFacts = Pick<RequestFacts, 'stream' | 'streamOptions'>;
 
-/** Whether usage is to be asked for in the client's place: it streams, did not ask, and this engine takes what it sent. */
+/**
+ * Whether to ask for usage in the client's place: the client asks for a stream and not for usage, and this engine
+ * accepts what the client sent.
+ */
 export function isUsageToBeAsked(
   facts: StreamFacts,
   endpoint: RecordedEndpoint,
   server: EngineFacts,
 ): boolean {
   return (
-    endpoint !== '/v1/embeddings' &&
+    endpoint.undoRules !== null &&
     readFlag(facts.stream, server.engine) === true &&
     readUsageWish(facts.streamOptions, server) === 'not_asked'
   );
 }
 
 /**
- * What the client says to this engine about usage in its stream. `refused`: the engine answers it with an error, or
- * nothing can be put in; it is to get the client's own bytes.
+ * What the client tells this engine about usage in its stream. `refused`: the engine answers with an error, or the
+ * member cannot be inserted; the engine gets the client's own bytes.
  */
 export function readUsageWish(
   { kind, includeUsage, continuousUsageStats }: Omit<StreamOptions, 'spans'>,
@@ -39,21 +42,21 @@ export function readUsageWish(
   if (kind === 'absent' || kind === 'null') return 'not_asked';
   if (kind !== 'object') return 'refused';
   if (includeUsage === undefined) {
-    // Its StreamOptions has to have the member (TGI, docs/openapi.json).
+    // The member is required in TGI's StreamOptions (docs/openapi.json).
     if (engine === 'tgi') return 'refused';
-    if (engine === 'vllm' && isBefore(engineVersion, FIRST_VLLM_THAT_WANTS_TO_BE_ASKED)) return 'asked';
+    if (engine === 'vllm' && isBefore(engineVersion, FIRST_VLLM_THAT_MUST_BE_ASKED)) return 'asked';
   }
-  // Only these know of running figures; others ignore the member.
+  // Only pydantic's engines know continuous_usage_stats; others ignore it.
   if (isPydantic(engine) && readFlag(continuousUsageStats, engine) === 'refused') return 'refused';
   const isAsked = readFlag(includeUsage, engine);
   if (isAsked === 'refused') return 'refused';
   return isAsked ? 'asked' : 'not_asked';
 }
 
-/** Releases before it sent usage for any `stream_options` without `include_usage` (vllm-project/vllm#36379). */
-const FIRST_VLLM_THAT_WANTS_TO_BE_ASKED = [0, 18, 0];
+/** Earlier releases send usage for any `stream_options` without `include_usage` (vllm-project/vllm#36379). */
+const FIRST_VLLM_THAT_MUST_BE_ASKED = [0, 18, 0];
 
-/** What is not known counts as newer. */
+/** An unknown version counts as newer. */
 function isBefore(version: string | null, first: readonly number[]): boolean {
   const numbers = version?.split('.').map(Number) ?? [];
   for (const [i, number] of numbers.entries()) {
@@ -64,25 +67,25 @@ function isBefore(version: string | null, first: readonly number[]): boolean {
 }
 
 /**
- * The body with `stream_options.include_usage` set to true. Every byte but those of the change is the client's:
- * where `stream_options` is absent, it is inserted before the closing brace; where it is present, it is changed
- * in place, every top-level one, since nobody knows which of several an engine reads. One that is neither an
- * object nor null is left alone: the replica is to say what is wrong with it.
+ * The body with `stream_options.include_usage` set to true. All other bytes are the client's. An absent
+ * `stream_options` is inserted before the closing brace. A present one is changed in place: every top-level one, since
+ * engines differ in which of several they read. One that is neither an object nor null is left alone, so that the
+ * replica says what is wrong with it.
  *
- * @returns the pieces to send, in order; those that are the client's are views of `body`
+ * @returns the pieces to send, in order; the client's pieces are views of `body` and good as long as it is
  */
 export function spliceIncludeUsage(body: Buffer, facts: RequestFacts): readonly Buffer[] {
   return applyEdits(body, editsOf(body, facts));
 }
 
-/** Replaces a span, which may be empty, by this text. */
+/** Replaces a span, which may be empty, with this text. */
 interface Edit extends Span {
   readonly text: string;
 }
 
 function editsOf(body: Buffer, { streamOptions, closingBrace }: RequestFacts): Edit[] {
   if (streamOptions.spans.length === 0) {
-    // A member stands before the closing brace, the model, so that a comma is always due.
+    // The model precedes the closing brace, so a comma is always needed.
     return [{ start: closingBrace, end: closingBrace, text: `,"stream_options":{${MEMBER}}` }];
   }
   return streamOptions.spans.flatMap(({ start, end, kind }) => {

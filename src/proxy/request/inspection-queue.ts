@@ -1,30 +1,29 @@
-/** Something to be inspected, which takes the longer the larger it is. */
+/** Something to inspect. The larger it is, the longer it takes. */
 interface Sized {
   readonly sizeBytes: number;
 }
 
-/** What a queue works with. */
+/** How a queue receives and runs jobs. */
 export interface InspectionSteps<Job extends Sized> {
-  /** The next job that has arrived meanwhile; undefined if there is none. */
+  /** The next job that has arrived; undefined if there is none. */
   receive(): Job | undefined;
   /**
-   * Does a job. It calls `giveWay` every now and then, at a place where others may be done: it is not called again
-   * before these are done. `depth`: how many jobs are under way that have given way to this one.
+   * Runs a job. It calls `giveWay` now and then, where other jobs may run; the call returns when they are done.
+   * `depth`: how many jobs have given way to this one.
    */
   carryOut(job: Job, giveWay: () => void, depth: number): void;
 }
 
-/** A job gives way to those that are at most this much of its size. */
+/** A job gives way to jobs of at most this fraction of its size. */
 const MUCH_SMALLER = 0.5;
 
 /**
- * The jobs of a thread, the smallest first, and one that is under way gives way to those that are much smaller: nobody
- * waits long for what takes longer than his own. Each time it does so it goes on for a while, so that it comes to its
- * end however many there are.
+ * The jobs of a thread. The smallest runs first, and a running job gives way to much smaller ones, so that no request
+ * waits long for a larger one. A job makes progress between two yields, so that it ends however many others arrive.
  */
 export class InspectionQueue<Job extends Sized> {
   readonly #steps: InspectionSteps<Job>;
-  /** The smallest first; of the same size, in the order in which they came. */
+  /** The smallest first; jobs of the same size in the order of arrival. */
   readonly #waiting: Job[] = [];
   #depth = 0;
 
@@ -32,7 +31,7 @@ export class InspectionQueue<Job extends Sized> {
     this.#steps = steps;
   }
 
-  /** Takes a job, and does it and all that arrive meanwhile. */
+  /** Runs a job and all that arrive in the meantime. */
   run(job: Job): void {
     this.#add(job);
     this.#runUpTo(Number.POSITIVE_INFINITY);

@@ -4,27 +4,27 @@ import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
 
-/** A request body in memory, as the chunks it came in, and its share of the budget. */
-export interface HeldBody extends Disposable {
+/** A request body in memory, as the chunks in which it came, and its share of the budget. */
+export interface HeldBody {
   readonly chunks: readonly Buffer[];
   readonly sizeBytes: number;
-  /** Lets go of the bytes and gives back their share: at once, and not only at the end. */
+  /** Drops the bytes and gives back their share. May be called more than once. */
   release(): void;
 }
 
 export interface ReadBodySettings {
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  /** Bytes of request bodies held at one time, over all requests of all workers. */
+  /** Bounds the bytes of request bodies held at one time, over all requests of all workers. */
   readonly budget: SharedLimit;
 }
 
 /**
- * Reads a whole request body into memory: at once, if it came with its head.
+ * Reads a whole request body into memory. Returns it directly if it came with its head.
  *
  * Throws, or rejects with, a Failure: `unsupported_encoding`, `request_too_large` (from Content-Length before a byte
- * is read, else when the limit is passed), `overloaded` (the budget is used up), `request_timeout`.
- * When the client goes away the promise never settles: the exchange notices by itself.
+ * is read, else when the limit is exceeded), `overloaded` (the budget is used up), `request_timeout`.
+ * If the client leaves the promise never settles: the exchange ends by itself.
  */
 export function readBody(exchange: Exchange, settings: ReadBodySettings): HeldBody | Promise<HeldBody> {
   const { fields, framing } = exchange.head;
@@ -34,18 +34,18 @@ export function readBody(exchange: Exchange, settings: ReadBodySettings): HeldBo
   }
   if (framing.kind === 'length' && framing.bytes > settings.maxBytes) throw new Failure('request_too_large');
   const collector = new BodyCollector(exchange.http, settings, framing.kind === 'length' ? framing.bytes : 0);
-  exchange.attempt = collector;
+  exchange.startWork(collector);
   exchange.http.readBody(collector, settings.timeoutMs);
   return collector.take(exchange);
 }
 
-/** Up to this size a body may use all of the budget; larger ones leave a part of it to others. */
+/** Bodies up to this size may use all of the budget. Larger ones leave a part of it to others. */
 const SMALL_BODY_BYTES = 256 * 1024;
 const SHARE_FOR_SMALL = 1 / 8;
 
 /**
- * The event loop reads a socket up to 32 times, 64 KiB each, before it turns to another: 30 ms where each byte is a
- * chunk of its own.
+ * The event loop reads a socket up to 32 times, 64 KiB each, before it turns to another: 30 ms if each byte is a chunk
+ * of its own.
  */
 const READS_PER_TURN = 8;
 
@@ -79,13 +79,13 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
     if (this.#state === 'reading') {
       return new Promise((resolve, reject) => {
         this.#onSettled = () => {
-          exchange.attempt = null;
+          exchange.endWork();
           if (this.#failure === null) resolve(this);
           else reject(new Failure(this.#failure));
         };
       });
     }
-    exchange.attempt = null;
+    exchange.endWork();
     if (this.#failure !== null) throw new Failure(this.#failure);
     return this;
   }
@@ -101,7 +101,7 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
       this.#fail('overloaded');
     } else {
       this.#sizeBytes = sizeBytes;
-      // A view keeps all of its read in memory: what is much smaller is copied.
+      // A view stays good, but keeps its whole read in memory: a much smaller one is copied.
       this.#list.push(view.length * 2 < view.buffer.byteLength ? Buffer.from(view) : view);
       if (++this.#readCount % READS_PER_TURN === 0) this.#http.restForATurn();
     }
@@ -128,10 +128,6 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
     this.#list = new ChunkList();
   }
 
-  [Symbol.dispose](): void {
-    this.release();
-  }
-
   #fail(code: FailureCode): void {
     this.release();
     this.#state = 'failed';
@@ -141,13 +137,13 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
   }
 }
 
-/** A chunk below this is small: the object that holds it weighs as much as what it holds. */
+/** A smaller chunk takes less memory than the object that holds it. */
 const SMALL_CHUNK_BYTES = 256;
 const MAX_SMALL_CHUNKS = 1024;
 
 /**
- * The chunks of a body. A client may send each byte by itself, and the objects around 32 million of those take
- * gigabytes: small chunks are joined as they come.
+ * The chunks of a body. Small chunks are joined as they come: a client may send each byte in its own chunk, and 32
+ * million chunk objects take gigabytes.
  */
 class ChunkList {
   readonly items: Buffer[] = [];

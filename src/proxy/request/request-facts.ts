@@ -1,19 +1,19 @@
-import type { RecordedEndpoint } from '#otel/encode/recorded-endpoint.ts';
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../json/cursor.ts';
 import type { MemberAllowance } from '../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 
-/** Where a value of a top-level `stream_options` stands in the body, and of what kind it is. */
+/** The position and kind of a value of a top-level `stream_options` in the body. */
 interface StreamOptionsSpan extends Span {
   readonly kind: JsonKind;
 }
 
-/** What a request says about stream options; of duplicate members the last one counts, as in every engine. */
+/** What a request says about stream options. Of duplicate members the last one counts, as in every engine. */
 export interface StreamOptions {
   /** The value of every top-level `stream_options`, in the order of the body. */
   readonly spans: readonly StreamOptionsSpan[];
-  /** Of what kind the last one is. */
+  /** The kind of the last one. */
   readonly kind: JsonKind | 'absent';
   /** Its `include_usage`. */
   readonly includeUsage: Flag;
@@ -21,82 +21,76 @@ export interface StreamOptions {
   readonly continuousUsageStats: Flag;
 }
 
-/** What the gateway needs to know of a request body. It holds offsets into the body, no text but the model. */
+/** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
 export interface RequestFacts {
-  /** The whole model name; null if it is absent, no string, or 64 KiB long: such a request is answered with 400. */
+  /** The whole model name. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
   readonly model: string | null;
-  /** `stream` as it was sent: engines differ in what they take for true (`readFlag`). */
+  /** `stream` as it was sent: engines differ in what they read as true (`readFlag`). */
   readonly stream: Flag;
-  /** `max_completion_tokens`, else `max_tokens`; undefined if neither is a non-negative integer. */
+  /** The first of the endpoint's `maxTokensMembers` that is a non-negative integer; undefined if none is. */
   readonly maxTokens: number | undefined;
-  /** How many choices were asked for; undefined if `n` is no non-negative integer. */
+  /** How many choices were asked for; undefined if `n` is not a non-negative integer. */
   readonly n: number | undefined;
   readonly streamOptions: StreamOptions;
-  /** Offset of the body's closing brace. A member stands before it: the model. */
+  /** Offset of the body's closing brace. At least one member precedes it: the model. */
   readonly closingBrace: number;
-  /** The value that holds the request's text: `messages`, `prompt` or `input`, by the endpoint. */
-  readonly text: Span | undefined;
+  /** The values of the endpoint's `textMembers`, in their order; empty if there are none. */
+  readonly texts: readonly (Span | undefined)[];
   /** The value of `tools`. */
   readonly tools: Span | undefined;
 }
 
-const TEXT_MEMBERS: Readonly<Record<RecordedEndpoint, string>> = {
-  '/v1/chat/completions': 'messages',
-  '/v1/completions': 'prompt',
-  '/v1/embeddings': 'input',
-};
-
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object, or has more `stream_options` than anybody
- *   needs
- * @param allowance asked as the body's members and elements are gone over; what it throws is thrown
+ * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`
+ * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
 export function readRequestFacts(
   body: Buffer,
   endpoint: RecordedEndpoint,
   allowance?: MemberAllowance,
 ): RequestFacts {
-  return new FactsReader(body, TEXT_MEMBERS[endpoint], allowance).read();
+  return new FactsReader(body, endpoint, allowance).read();
 }
 
 /**
- * A body may repeat `stream_options`, and `include_usage` in it, this often in all. Each one is a place to be
- * remembered and changed; a body of 32 MiB has room for over a million, which would take gigabytes.
+ * How often a body may repeat `stream_options`, and `include_usage` in it, in total. The gateway remembers and changes
+ * each one. A body of 32 MiB has room for over a million, which would take gigabytes.
  */
 const MAX_USAGE_MEMBERS = 256;
 
-/** All `stream_options` of a body: they are gone over once more for each attempt. */
+/** For all `stream_options` of a body together: they are read again for each attempt. */
 const MAX_STREAM_OPTIONS_BYTES = 64 * 1024;
 
-/** A model's name, as it is written. No replica has a longer one, and copying and comparing it would cost. */
+/** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
 const MAX_MODEL_BYTES = 64 * 1024;
 
-/** One pass over one body: a class because its switch fills a dozen variables. */
+const NO_STREAM_OPTIONS: StreamOptions = {
+  spans: [],
+  kind: 'absent',
+  includeUsage: undefined,
+  continuousUsageStats: undefined,
+};
+
+/** One pass over one body. It is a class because the pass fills a dozen variables. */
 class FactsReader {
   readonly #cursor: JsonCursor;
-  readonly #textMember: string;
+  readonly #endpoint: RecordedEndpoint;
   #model: string | undefined;
   #stream: Flag;
-  #maxTokens: number | undefined;
-  #maxCompletionTokens: number | undefined;
+  /** The counts of the endpoint's `maxTokensMembers`, by their index. */
+  readonly #maxTokens: (number | undefined)[] = [];
   #n: number | undefined;
-  readonly #streamOptionsSpans: StreamOptionsSpan[] = [];
-  #streamOptions: StreamOptions = {
-    spans: this.#streamOptionsSpans,
-    kind: 'absent',
-    includeUsage: undefined,
-    continuousUsageStats: undefined,
-  };
+  #streamOptions = NO_STREAM_OPTIONS;
   #usageMemberCount = 0;
   #streamOptionsBytes = 0;
-  #text: Span | undefined;
+  readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
 
-  constructor(body: Buffer, textMember: string, allowance?: MemberAllowance) {
+  constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
     this.#cursor = new JsonCursor(body, 0, body.length, allowance);
-    this.#textMember = textMember;
+    this.#endpoint = endpoint;
   }
 
   read(): RequestFacts {
@@ -104,11 +98,11 @@ class FactsReader {
     return {
       model: this.#model ?? null,
       stream: this.#stream,
-      maxTokens: this.#maxCompletionTokens ?? this.#maxTokens,
+      maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
       streamOptions: this.#streamOptions,
       closingBrace,
-      text: this.#text,
+      texts: this.#texts,
       tools: this.#tools,
     };
   }
@@ -122,7 +116,7 @@ class FactsReader {
       cursor.end();
       return closingBrace;
     } catch (error) {
-      // The cause tells the offset of the error and nothing of the text.
+      // The cause names the offset of the error and quotes nothing.
       if (error instanceof JsonSyntaxError) throw new Failure('invalid_json', error);
       throw error;
     }
@@ -137,12 +131,6 @@ class FactsReader {
       case 'stream':
         this.#stream = readRawFlag(cursor);
         return;
-      case 'max_completion_tokens':
-        this.#maxCompletionTokens = readCount(cursor);
-        return;
-      case 'max_tokens':
-        this.#maxTokens = readCount(cursor);
-        return;
       case 'n':
         this.#n = readCount(cursor);
         return;
@@ -153,12 +141,19 @@ class FactsReader {
       case 'tools':
         this.#tools = skipToSpan(cursor);
         return;
-      case this.#textMember:
-        this.#text = skipToSpan(cursor);
-        return;
       default:
-        cursor.skip();
+        this.#readEndpointMember(key);
     }
+  }
+
+  #readEndpointMember(key: string): void {
+    const cursor = this.#cursor;
+    const { textMembers, maxTokensMembers } = this.#endpoint;
+    const textIndex = textMembers.indexOf(key);
+    const limitIndex = maxTokensMembers.indexOf(key);
+    if (textIndex !== -1) this.#texts[textIndex] = skipToSpan(cursor);
+    else if (limitIndex !== -1) this.#maxTokens[limitIndex] = readCount(cursor);
+    else cursor.skip();
   }
 
   #readStreamOptions(): void {
@@ -185,8 +180,7 @@ class FactsReader {
     }
     this.#streamOptionsBytes += cursor.valueEnd - start;
     if (this.#streamOptionsBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('invalid_json');
-    const spans = this.#streamOptionsSpans;
-    spans.push({ start, end: cursor.valueEnd, kind });
+    const spans = [...this.#streamOptions.spans, { start, end: cursor.valueEnd, kind }];
     this.#streamOptions = { spans, kind, includeUsage, continuousUsageStats };
   }
 
@@ -205,7 +199,7 @@ function readModel(cursor: JsonCursor): string | undefined {
   return isTooLong ? undefined : cursor.decodeString(hasEscapes);
 }
 
-/** A character is written with six at most. */
+/** A character takes at most six bytes as an escape. */
 const MAX_WRITTEN_FLAG_BYTES = 6 * MAX_FLAG_CHARS;
 
 function readRawFlag(cursor: JsonCursor): Flag {
@@ -235,15 +229,19 @@ function skipToSpan(cursor: JsonCursor): Span {
   return { start: cursor.valueStart, end: cursor.valueEnd };
 }
 
-/** The next value if it is of this kind; else it is skipped. */
+/** Reads the next value if it is of this kind; else skips it. */
 function readIf<T>(cursor: JsonCursor, kind: JsonKind, read: () => T): T | undefined {
   if (cursor.peek() === kind) return read();
   cursor.skip();
   return undefined;
 }
 
+function isCount(value: number | undefined): boolean {
+  return value !== undefined;
+}
+
 function readCount(cursor: JsonCursor): number | undefined {
   const value = readIf(cursor, 'number', () => cursor.readNumber());
-  // Adding zero makes a plain 0 of -0.
+  // Adding zero turns -0 into 0.
   return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
 }

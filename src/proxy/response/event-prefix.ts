@@ -1,4 +1,4 @@
-import { JsonSkimmer } from '../../json/skim.ts';
+import { MemberScanner, type WantedMembers } from '../../json/member-scanner.ts';
 import type { UndoRules } from './undo-usage.ts';
 
 const DATA_FIELD = Buffer.from('data:');
@@ -9,28 +9,32 @@ const SPACE = 0x20;
 const TAB = 0x09;
 
 /**
- * Looks at the first bytes of an event as they come, each once, and tells whether they already show that it will pass
- * as it is: its data is no JSON object, or it has a choice and the rules touch nothing but the usage chunk.
+ * Reads the first bytes of an event as they come, each once. Tells whether they already show that the event will pass
+ * unchanged: its data is not a JSON object, or it has a choice and the rules touch nothing but the usage chunk.
  */
 export class EventPrefix {
   readonly #passesChoices: boolean;
   #state: 'field' | 'value' | 'object' | 'passes' | 'undecided' = 'field';
   #seenBytes = 0;
-  #skimmer = new JsonSkimmer([]);
+  readonly #wanted: WantedMembers;
+  #scanner: MemberScanner;
 
-  constructor({ movedMember, cutUsage }: UndoRules) {
+  /** @param list the name of the list of choices */
+  constructor({ movedMember, cutUsage }: UndoRules, list: string | null) {
+    this.#wanted = { members: [], list, itemMembers: [] };
+    this.#scanner = new MemberScanner(this.#wanted);
     this.#passesChoices = movedMember === null && cutUsage === 'never';
   }
 
   /** Another event begins. */
   reset(): void {
     if (this.#state === 'field') return;
-    this.#skimmer = new JsonSkimmer([]);
+    this.#scanner = new MemberScanner(this.#wanted);
     this.#state = 'field';
     this.#seenBytes = 0;
   }
 
-  /** Takes the event's bytes so far: those of the last call, and more behind them. */
+  /** Takes the event's bytes so far: those of the last call, and more after them. */
   showsPass(bytes: Buffer): boolean {
     if (this.#state === 'field') this.#readField(bytes);
     if (this.#state === 'value') this.#readValue(bytes);
@@ -46,7 +50,7 @@ export class EventPrefix {
   }
 
   #readValue(bytes: Buffer): void {
-    // More than the one space that belongs to the field may stand before the object.
+    // More white space may precede the object than the one space that belongs to the field.
     while (bytes[this.#seenBytes] === SPACE || bytes[this.#seenBytes] === TAB) this.#seenBytes++;
     const first = bytes[this.#seenBytes];
     if (first === undefined) return;
@@ -55,13 +59,13 @@ export class EventPrefix {
     else this.#state = this.#passesChoices ? 'object' : 'undecided';
   }
 
-  /** An object that goes on in another line is left for when the event is whole. */
+  /** An object that continues in another data line stays undecided until the event is complete. */
   #readObject(bytes: Buffer): void {
     const added = bytes.subarray(this.#seenBytes);
     this.#seenBytes = bytes.length;
     const line = firstLineOf(added);
-    this.#skimmer.push(line);
-    if (this.#skimmer.hasBegunChoice) this.#state = 'passes';
+    this.#scanner.push(line);
+    if (this.#scanner.hasBegunItem) this.#state = 'passes';
     else if (line.length < added.length) this.#state = 'undecided';
   }
 }

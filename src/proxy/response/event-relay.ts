@@ -2,51 +2,48 @@ import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { EventPattern } from './event-pattern.ts';
 import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
-import type { StreamTap } from './response-tap.ts';
-import { createEventData, readEventData, type SseSink, SseSplitter } from './sse.ts';
-import { readStreamChunk, type StreamChunk } from './stream-chunk.ts';
+import type { ResponseReading, StreamTap } from './response-tap.ts';
+import { readEventData, type SseSink, SseSplitter } from './sse.ts';
+import type { StreamChunk } from './stream-chunk.ts';
 import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from './undo-usage.ts';
 
-export interface EventRelayOptions {
-  readonly maxEventBytes: number;
-  /** Null when usage was not injected: then every read goes out as it comes. */
-  readonly undo: UndoRules | null;
-  /**
-   * What earlier streams of the same server process have shown. With n > 1 vLLM puts it on each finishing chunk
-   * (chat_completion/serving.py), and only the last of them is before the usage chunk: the others are completed from here.
-   */
-  readonly fingerprint: Fingerprint;
-  readonly tap: StreamTap;
-}
-
 /**
- * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap.
- * Bytes are held only where usage was injected, and only until an event's end or its prefix decides.
+ * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap. Where we did
+ * not ask for usage, every read goes out as it comes. Where we did, bytes are held until an event's end or its first
+ * bytes decide.
  */
 export class EventRelay implements SseSink {
   readonly #splitter: SseSplitter;
   readonly #undo: UndoRules | null;
   readonly #fingerprint: Fingerprint;
   readonly #tap: StreamTap;
-  readonly #data = createEventData();
-  readonly #pattern = new EventPattern();
+  readonly #reading: ResponseReading;
+  readonly #pattern: EventPattern;
   readonly #prefix: EventPrefix | null;
   #out: Buffer[] = [];
   #arrivedMs = 0;
-  /** Bytes of the unfinished event that went out already. */
+  /** How many bytes of the unfinished event have gone out. */
   #sentOfPending = 0;
   #held: HeldEvent | null = null;
   #heldCount = 0;
   #wasWithheld = false;
-  /** The replica sends usage whether asked or not: nothing is to be undone. */
+  /** The replica sends usage whether asked or not: nothing is undone. */
   #isForced = false;
 
-  constructor(options: EventRelayOptions) {
-    this.#splitter = new SseSplitter(options.maxEventBytes);
-    this.#undo = options.undo;
-    this.#prefix = options.undo && new EventPrefix(options.undo);
-    this.#fingerprint = options.fingerprint;
-    this.#tap = options.tap;
+  /**
+   * @param fingerprint what earlier streams of the same server process have shown; filled from this one. With n > 1 vLLM
+   *   puts it on each finishing chunk (chat_completion/serving.py), and only the last of them comes right before the
+   *   usage chunk: the others are completed from here.
+   */
+  constructor(reading: ResponseReading, fingerprint: Fingerprint, tap: StreamTap) {
+    const { undo, endpoint, scratch, maxEventBytes } = reading;
+    this.#splitter = new SseSplitter(maxEventBytes);
+    this.#pattern = new EventPattern(scratch);
+    this.#undo = undo;
+    this.#prefix = undo && new EventPrefix(undo, endpoint.wantedOfAnswer.list);
+    this.#reading = reading;
+    this.#fingerprint = fingerprint;
+    this.#tap = tap;
   }
 
   /** Whether a finishing event waits for the event after it. */
@@ -54,19 +51,19 @@ export class EventRelay implements SseSink {
     return this.#held !== null;
   }
 
-  /** How many finishing events were held so far. */
+  /** How many finishing events have been held so far. */
   get heldCount(): number {
     return this.#heldCount;
   }
 
-  /** Whether the client has got the first part of an event and not its end. */
+  /** Whether the client has received the first part of an event and not its end. */
   get isMidEvent(): boolean {
     return this.#undo === null
       ? this.#splitter.isMidEvent
       : this.#sentOfPending > 0 || this.#splitter.isSkipping;
   }
 
-  /** Takes one read and returns what goes out for it, in order; possibly nothing. */
+  /** Takes one read. Returns what goes out for it, in order; possibly nothing. */
   push(chunk: Buffer, arrivedMs: number): readonly Buffer[] {
     this.#arrivedMs = arrivedMs;
     this.#splitter.push(chunk, this);
@@ -75,21 +72,23 @@ export class EventRelay implements SseSink {
     return this.#takeOut();
   }
 
-  /** The replica ended the stream: what was still held goes out. */
+  /** The replica ended the stream: what is still held goes out. */
   end(): readonly Buffer[] {
     this.#splitter.end(this);
     return this.releaseHeld();
   }
 
-  /** Lets a held finishing event go as it is. A partial event after it stays held. */
+  /** Sends a held finishing event. A partial event after it stays held. */
   releaseHeld(): readonly Buffer[] {
     this.#release(null);
     return this.#takeOut();
   }
 
   onEvent(bytes: Buffer, start: number, end: number): void {
-    const chunk = readEventData(bytes, start, end, this.#data) ? readStreamChunk(this.#data) : null;
-    this.#tap.observe(chunk, this.#data.hasErrorLine, this.#arrivedMs);
+    const { endpoint, scratch } = this.#reading;
+    const { data } = scratch;
+    const chunk = readEventData(bytes, start, end, data) ? endpoint.readEvent(data, scratch.cursor) : null;
+    this.#tap.observe(chunk, data.hasErrorLine, this.#arrivedMs);
     if (this.#undo === null) {
       this.#learn(bytes, start, end, chunk);
       return;
@@ -107,9 +106,10 @@ export class EventRelay implements SseSink {
     return end;
   }
 
-  /** Remembers an event that passes as it is, if it tells nothing but that there is output: so do all like it. */
+  /** Remembers an event that passes unchanged, if it says nothing but that there is output. All like it say the same. */
   #learn(bytes: Buffer, start: number, end: number, chunk: StreamChunk | null): void {
-    if (chunk === null || chunk.text === null || !this.#data.isInPlace || this.#data.hasErrorLine) return;
+    const { isInPlace, hasErrorLine } = this.#reading.scratch.data;
+    if (chunk === null || chunk.text === null || !isInPlace || hasErrorLine) return;
     const isTelling =
       chunk.hasError || chunk.usage !== null || chunk.timings !== null || chunk.finished.length > 0;
     if (!isTelling) this.#pattern.remember(bytes, start, end, chunk.text);
@@ -128,7 +128,7 @@ export class EventRelay implements SseSink {
   }
 
   #passEvent(bytes: Buffer, start: number, end: number): void {
-    // A lone LF that ends a CRLF cut in two belongs to the event before it, sent or not.
+    // A lone LF is the second half of a CRLF: it belongs to the event before it, sent or not.
     if (this.#wasWithheld && end - start === 1) return;
     this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);
@@ -150,7 +150,7 @@ export class EventRelay implements SseSink {
       case 'cut_usage_and_hold':
         this.#heldCount++;
         this.#held = holdEvent(
-          { bytes, start, end, isInPlace: this.#data.isInPlace },
+          { bytes, start, end, isInPlace: this.#reading.scratch.data.isInPlace },
           chunk,
           rules,
           decision === 'cut_usage_and_hold',
@@ -162,19 +162,19 @@ export class EventRelay implements SseSink {
     }
   }
 
-  /** The member that a withheld usage chunk took from the finishing one; remembered where it never changes. */
+  /** The member that a withheld usage chunk took from the finishing chunk. A fingerprint is remembered. */
   #readMovedMember(chunk: StreamChunk, { movedMember }: UndoRules): Buffer | null {
     const span = movedMember === null ? null : chunk.members[movedMember];
     if (span === null) return null;
-    const text = this.#data.bytes.subarray(span.start, span.end);
+    const text = this.#reading.scratch.data.bytes.subarray(span.start, span.end);
     const isKept = movedMember === 'systemFingerprint' && text.length <= MAX_REMEMBERED_BYTES;
     if (isKept) this.#fingerprint.note(text);
     return text;
   }
 
   /**
-   * Sends the held event with the member that the usage chunk after it carried. Where another event came
-   * instead, or none in time, with the one that its server is known to use.
+   * Sends the held event with the member that the usage chunk after it carried. If another event came instead, or none
+   * in time, the event gets the member that its server is known to use.
    */
   #release(movedMember: Buffer | null): void {
     const held = this.#held;
@@ -186,7 +186,7 @@ export class EventRelay implements SseSink {
   }
 
   #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
-    const data = this.#data;
+    const { data } = this.#reading.scratch;
     const range = chunk.usageMember === null ? null : rangeOfMember(data.bytes, chunk.usageMember);
     if (range === null) {
       this.#emit(bytes, start, end);
@@ -197,7 +197,7 @@ export class EventRelay implements SseSink {
       this.#emit(bytes, range.end, end);
       return;
     }
-    // Data over several lines, which no engine is known to send: its lines are written anew.
+    // Data of several lines, which no known engine sends: its lines are rewritten.
     const text =
       data.bytes.toString('latin1', data.start, range.start) +
       data.bytes.toString('latin1', range.end, data.end);
@@ -213,7 +213,7 @@ export class EventRelay implements SseSink {
     this.#sentOfPending = pending.length;
   }
 
-  /** Adds bytes to what goes out, joined with what went before where they are neighbours in memory. */
+  /** Adds bytes to what goes out. Bytes that follow the last piece in memory become part of it. */
   #emit(bytes: Buffer, start: number, end: number): void {
     if (start >= end) return;
     const last = this.#out.at(-1);
@@ -235,5 +235,5 @@ export class EventRelay implements SseSink {
   }
 }
 
-/** A fingerprint is some tens of bytes; nothing larger is kept. */
+/** A fingerprint is some tens of bytes. Nothing larger is kept. */
 const MAX_REMEMBERED_BYTES = 256;

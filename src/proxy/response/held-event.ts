@@ -1,14 +1,14 @@
 import type { StreamChunk } from './stream-chunk.ts';
 import { rangeOfMember, type UndoRules } from './undo-usage.ts';
 
-/** A finishing event that waits for the member which its engine moved to the usage chunk. */
+/** A finishing event that waits for a member that its engine moved to the usage chunk. */
 export interface HeldEvent {
   readonly bytes: Buffer;
-  /** Where that goes in `bytes`; null if it needs no member. */
+  /** Where the member goes in `bytes`; null if none is missing. */
   readonly splice: SplicePlace | null;
 }
 
-/** Before another member, or as the last one. */
+/** A place before another member, or after the last one. */
 interface SplicePlace {
   readonly at: number;
   readonly isLast: boolean;
@@ -22,7 +22,7 @@ export interface WholeEvent {
   readonly isInPlace: boolean;
 }
 
-/** Holds an event, without its usage if that is to be cut. */
+/** Holds an event, without its usage if `cutsUsage`. */
 export function holdEvent(
   { bytes, start, end, isInPlace }: WholeEvent,
   chunk: StreamChunk,
@@ -30,7 +30,7 @@ export function holdEvent(
   cutsUsage: boolean,
 ): HeldEvent {
   const isMissing = movedMember !== null && chunk.members[movedMember] === null;
-  // Data over several lines, which no engine is known to send, is held as it is.
+  // Data of several lines is held unchanged. No known engine sends it.
   const splice = isMissing && isInPlace ? placeOf(movedMember, chunk, start) : null;
   if (!cutsUsage || chunk.usageMember === null || !isInPlace) {
     return { bytes: bytes.subarray(start, end), splice };
@@ -43,7 +43,7 @@ export function holdEvent(
   };
 }
 
-/** llama.cpp writes `timings` before what `verbose` adds; every other member was the last. */
+/** llama.cpp writes `timings` before `__verbose`. Every other moved member is the last one. */
 function placeOf(
   movedMember: UndoRules['movedMember'],
   { members, closingBrace }: StreamChunk,
@@ -54,7 +54,7 @@ function placeOf(
   return { at: closingBrace - eventStart, isLast: true };
 }
 
-/** The pieces of an event with a member put in. */
+/** The pieces of an event with a member inserted. */
 export function spliceMember(bytes: Buffer, { at, isLast }: SplicePlace, member: Buffer): readonly Buffer[] {
   const added = isLast ? [COMMA, member] : [member, COMMA];
   return [bytes.subarray(0, at), ...added, bytes.subarray(at)];

@@ -3,96 +3,92 @@ import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
-import { type FailureCode, toErrorEvent } from '../failure.ts';
+import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './event-relay.ts';
-import { JsonTap, type StreamTap } from './response-tap.ts';
-import type { UndoRules } from './undo-usage.ts';
+import { JsonTap, type ResponseReading, StreamTap } from './response-tap.ts';
+import { UsageTally } from './usage-tally.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
 
-/** Where a response comes from, as far as it can be held back. */
+/** Where a response comes from: it can be paused. */
 export interface ResponseSource {
   pause(): void;
   resume(): void;
 }
 
-/** Where and when a response came. */
+/** Where a response came from, and when. */
 export interface ResponseOrigin {
-  /** Null: it is all here. */
+  /** Null: the whole response is here. */
   readonly source: ResponseSource | null;
-  /** When its head came: what comes with it came then. Monotonic milliseconds. */
+  /** When its head came, and what came in the same read. Monotonic milliseconds. */
   readonly arrivedMs: number;
-  /** That of the server process that sends it. */
+  /** The fingerprint of the server process that sends it. */
   readonly fingerprint: Fingerprint;
-}
-
-export interface RelayOptions {
-  readonly maxEventBytes: number;
-  /** What has to be undone in the stream; null when usage was not injected. */
-  readonly undo: UndoRules | null;
-  /** Absent for responses that leave no record. */
-  readonly createStreamTap: (() => StreamTap) | null;
 }
 
 /** What is known of a response that goes to the client. */
 export interface RelayedResponse {
   readonly isEventStream: boolean;
-  /** What it told so far; null where nothing is read of it. */
+  /** What it has said so far; null if it is not read. */
   readonly facts: StreamTap | JsonTap | null;
 }
 
 /**
- * Copies one response to the client: one read, one write, however many chunks or events the read holds. The replica is
- * paused while the client does not read. Knows how each kind of response ends when the replica breaks off.
+ * Copies one response to the client. One read becomes one write, however many chunks or events the read holds. The
+ * replica is paused while the client does not read. Each kind of response has its way to end when the replica breaks
+ * off.
  */
 export class Relay implements RelayedResponse, Sendable {
   readonly isEventStream: boolean;
   readonly #exchange: Exchange;
   readonly #connectionOptions: ReadonlySet<string> | null;
   readonly #source: ResponseSource | null;
+  readonly #reading: ResponseReading | null;
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
-  /** When the present read came. */
+  /** When the current read came; 0 until its time is known. */
   #readMs: number;
   #holdTimer: NodeJS.Timeout | null = null;
-  /** What goes out at the end of the present read. */
+  /** What goes out at the end of the current read. */
   #out: Buffer[] = [];
   /** Null until the response is complete. */
   #last: { readonly trailers: Fields | null } | null = null;
 
-  constructor(exchange: Exchange, head: RelayedHead, options: RelayOptions, origin: ResponseOrigin) {
+  /** @param reading null for a response that leaves no record */
+  constructor(
+    exchange: Exchange,
+    head: RelayedHead,
+    reading: ResponseReading | null,
+    origin: ResponseOrigin,
+  ) {
     this.#exchange = exchange;
     this.#source = origin.source;
     this.#readMs = origin.arrivedMs;
     this.isEventStream = head.isEventStream;
     this.#connectionOptions = head.connectionOptions;
-    // Nothing is read of a response that leaves no record, or that is compressed.
-    const createTap = head.isEncoded ? null : options.createStreamTap;
-    if (this.isEventStream && createTap !== null) {
-      this.#streamTap = createTap();
-      this.#events = new EventRelay({
-        maxEventBytes: options.maxEventBytes,
-        undo: options.undo,
-        fingerprint: origin.fingerprint,
-        tap: this.#streamTap,
-      });
-    } else if (head.isJson && createTap !== null && head.status < 400) {
-      this.#jsonTap = new JsonTap();
+    this.#reading = reading;
+    // A compressed response cannot be read.
+    const isRead = reading !== null && !head.isEncoded;
+    if (isRead && this.isEventStream) {
+      this.#streamTap = new StreamTap(exchange.arrivedMs, new UsageTally(reading));
+      this.#events = new EventRelay(reading, origin.fingerprint, this.#streamTap);
+    } else if (isRead && head.isJson && head.status < 400) {
+      this.#jsonTap = new JsonTap(reading);
     }
     const { http, requestId } = exchange;
     const fieldLines = `${head.fieldLines}X-Request-Id: ${requestId}\r\n`;
     http.begin({ status: head.status, reason: head.reason, fieldLines, contentLength: head.contentLength });
   }
 
-  /** What the response told so far. */
+  /** What the response has said so far. */
   get facts(): StreamTap | JsonTap | null {
     return this.#streamTap ?? this.#jsonTap;
   }
 
-  /** Relays what a read holds, or a part of it. */
+  /** Relays the bytes of a read, or a part of them. */
   write(chunk: Buffer): void {
     if (this.#events !== null) {
       const { heldCount } = this.#events;
@@ -105,12 +101,12 @@ export class Relay implements RelayedResponse, Sendable {
     this.#jsonTap?.push(chunk);
   }
 
-  /** The read is over: what it held goes out in one write. */
+  /** The read is over: its bytes go out in one write. */
   flush(): void {
     this.#readMs = 0;
     const { http } = this.#exchange;
     const pieces = this.#takeOut();
-    // A head that came without any of the body goes by itself, at once.
+    // A head that came without any body bytes goes out at once.
     if (pieces.length === 0) http.flushHead();
     else if (!http.write(pieces) && !http.isOver) this.#pauseSource(http);
   }
@@ -124,14 +120,14 @@ export class Relay implements RelayedResponse, Sendable {
     this.#exchange.outbox.add(this);
   }
 
-  /** Sends the last of a complete response. */
+  /** Sends the rest of a complete response. */
   sendOut(): void {
     if (this.#last !== null) this.#exchange.http.end(this.#takeOut(), this.#last.trailers);
   }
 
   /**
-   * The replica broke off. An event stream ends with an error event; anything else by destroying the
-   * connection, so that nobody takes it for whole. After `[DONE]` a break is no error.
+   * The replica broke off. An event stream ends with an error event. Any other response ends by destroying the
+   * connection, so that it cannot be mistaken for complete. A break after the end mark is no error.
    */
   breakOff(code: FailureCode): void {
     this.#stopHolding();
@@ -141,23 +137,25 @@ export class Relay implements RelayedResponse, Sendable {
       return;
     }
     this.#exchange.note(this.#streamTap?.hasError ? 'upstream_error' : code, true);
-    if (!this.isEventStream || this.#events === null) {
-      // What had come is the client's: it goes out before the connection breaks.
+    if (this.#events === null || this.#reading === null) {
+      // The bytes that have come go out before the connection breaks.
       this.flush();
       http.destroy();
       return;
     }
-    const errorEvent = Buffer.from(`${this.#events.isMidEvent ? '\n\n' : ''}${toErrorEvent(code)}`);
+    const errorEvent = Buffer.from(
+      `${this.#events.isMidEvent ? '\n\n' : ''}${this.#reading.endpoint.toErrorEvent(code)}`,
+    );
     this.#out.push(...this.#events.releaseHeld(), errorEvent);
     http.end(this.#takeOut());
   }
 
-  /** Nothing more will be written: the client is gone or the exchange was cut. */
+  /** Nothing more will be written: the client left or the exchange was cut. */
   stop(): void {
     this.#stopHolding();
   }
 
-  /** Notes an error told in the stream; or, if it is silent, an end without `[DONE]` and finish reason. */
+  /** Notes an error that the stream reported, else an end without end mark and finish reason. */
   #noteEnd(): void {
     const tap = this.#streamTap;
     if (tap === null) return;
@@ -182,7 +180,7 @@ export class Relay implements RelayedResponse, Sendable {
     if (!events.isHolding) return;
     const { heldCount } = events;
     this.#holdTimer = setTimeout(() => {
-      // After a stall the awaited event may lie in the socket already: reads come before immediates.
+      // After a stall the awaited event may already be in the socket: reads come before immediates.
       setImmediate(() => {
         if (!events.isHolding || events.heldCount !== heldCount || this.#last !== null) return;
         this.#out.push(...events.releaseHeld());

@@ -1,12 +1,23 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { JsonCursor } from '../../json/cursor.ts';
-import { JsonSkimmer } from '../../json/skim.ts';
+import { MemberScanner } from '../../json/member-scanner.ts';
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { GapRecorder } from '../record/gaps.ts';
+import type { EventScratch } from './event-scratch.ts';
 import type { FinishedChoice, StreamChunk } from './stream-chunk.ts';
-import { readTimings } from './timings.ts';
-import { readUsage, type UsageFigures, type UsageTally } from './usage.ts';
+import type { UndoRules } from './undo-usage.ts';
+import type { UsageFigures, UsageTally, UsageTallySettings } from './usage-tally.ts';
 
-/** The members of a record that a response tells. */
+/** How the response to one attempt is read for the record. */
+export interface ResponseReading extends UsageTallySettings {
+  readonly endpoint: RecordedEndpoint;
+  readonly scratch: EventScratch;
+  /** Larger events are relayed unread. */
+  readonly maxEventBytes: number;
+  /** What has to be undone in a stream; null if the client's own request went upstream. */
+  readonly undo: UndoRules | null;
+}
+
+/** The members of a record that come from the response. */
 type ResponseFields = Pick<
   RequestRecord,
   | 'prompt_tokens'
@@ -23,7 +34,7 @@ type ResponseFields = Pick<
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
 const MAX_CHOICES = 128;
 
-/** Finish reasons by choice index. A reason that is no plain word is not taken over: it could be text. */
+/** Finish reasons by choice index. A reason that is not a plain word is ignored: it could be text. */
 class FinishReasons {
   readonly #reasons: string[] = [];
 
@@ -59,22 +70,22 @@ export class StreamTap {
     this.#usage = usage;
   }
 
-  /** Whether `[DONE]` came: nothing that breaks afterwards is an error. */
+  /** Whether the end mark came. A break after it is no error. */
   get isDone(): boolean {
     return this.#isDone;
   }
 
-  /** Whether the replica told of an error inside the stream. */
+  /** Whether the replica reported an error inside the stream. */
   get hasError(): boolean {
     return this.#hasError;
   }
 
-  /** Whether the stream said of itself that it was whole: `[DONE]`, or a finish reason. */
+  /** Whether the stream declared itself complete: by the end mark or a finish reason. */
   get isWhole(): boolean {
     return this.#isDone || !this.#finishReasons.isEmpty;
   }
 
-  /** Notes one event; `chunk` is null when the event has no data. */
+  /** Takes one event; `chunk` is null if the event has no data. */
   observe(chunk: StreamChunk | null, hasErrorLine: boolean, arrivedMs: number): void {
     if (hasErrorLine) this.#hasError = true;
     if (chunk === null) return;
@@ -86,13 +97,13 @@ export class StreamTap {
     if (chunk.hasOutput) this.observeOutput(arrivedMs);
   }
 
-  /** Notes one event that carries output and tells nothing else. */
+  /** Takes one event that carries output and says nothing else. */
   observeOutput(arrivedMs: number): void {
     this.#firstOutputMs ??= arrivedMs;
     this.#gaps.add(arrivedMs);
   }
 
-  /** Writes what was learnt into a record. */
+  /** Writes the facts into a record. */
   fill(fields: ResponseFields): void {
     fillUsage(fields, this.#usage.total());
     if (this.#firstOutputMs !== null) fields.ttft_ms = this.#firstOutputMs - this.#requestArrivedMs;
@@ -106,45 +117,36 @@ export class StreamTap {
   }
 }
 
-/** Reads a JSON response of any size as it passes: usage and finish reasons, in bounded memory. */
+/** Reads a JSON response of any size as it passes: usage, timings and finish reasons, in bounded memory. */
 export class JsonTap {
-  readonly #skimmer = new JsonSkimmer(['usage', 'timings', 'metrics']);
+  readonly #reading: Pick<ResponseReading, 'endpoint' | 'scratch'>;
+  readonly #scanner: MemberScanner;
 
-  push(chunk: Buffer): void {
-    this.#skimmer.push(chunk);
+  constructor(reading: Pick<ResponseReading, 'endpoint' | 'scratch'>) {
+    this.#reading = reading;
+    this.#scanner = new MemberScanner(reading.endpoint.wantedOfAnswer);
   }
 
-  /** Writes what was learnt into a record. */
+  /** Takes the next part of the response. Keeps no reference to it. */
+  push(chunk: Buffer): void {
+    this.#scanner.push(chunk);
+  }
+
+  /** Writes the facts into a record. */
   fill(fields: ResponseFields): void {
-    for (const [name, raw] of this.#skimmer.captured) {
-      const json = cursor.reset(raw, 0, raw.length);
-      if (name === 'usage') {
-        fillUsage(fields, readObject(json, readUsage) ?? {});
-        continue;
-      }
-      const timings = readObject(json, readTimings);
-      if (timings !== null) fields.timings = timings;
-    }
+    const { endpoint, scratch } = this.#reading;
+    const { usage, timings, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
+    if (usage !== null) fillUsage(fields, usage);
+    if (timings !== null) fields.timings = timings;
     const reasons = new FinishReasons();
-    for (const choice of this.#skimmer.finished) reasons.add(choice);
+    for (const choice of finished) reasons.add(choice);
     reasons.fill(fields);
   }
 }
-
-const cursor = new JsonCursor(Buffer.alloc(0));
 
 function fillUsage(fields: ResponseFields, figures: UsageFigures): void {
   if (figures.promptTokens !== undefined) fields.prompt_tokens = figures.promptTokens;
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
-}
-
-/** What stands at the cursor, if it is an object, and is one to its end. */
-function readObject<T>(json: JsonCursor, read: (json: JsonCursor) => T): T | null {
-  try {
-    return json.peek() === 'object' ? read(json) : null;
-  } catch {
-    return null;
-  }
 }

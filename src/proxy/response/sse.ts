@@ -6,52 +6,52 @@ const COLON = 58;
 const SPACE = 32;
 const NOTHING = Buffer.alloc(0);
 
-/** Receives what a splitter found, in stream order: `bytes[start, end)`. Nothing is written into these bytes later. */
+/** Receives what a splitter finds, in stream order: `bytes[start, end)`. The bytes stay good: they are never overwritten. */
 export interface SseSink {
   /** One complete event with its blank line. */
   onEvent(bytes: Buffer, start: number, end: number): void;
-  /** A part of an event that passed the limit, which is not looked at. */
+  /** A part of an event that exceeds the limit. Such an event is not read. */
   onOverlong(bytes: Buffer, start: number, end: number): void;
-  /** Takes the event that begins at `start`, if it can tell where that ends; returns its end, else `start`. */
+  /** Takes the event that begins at `start` if it knows where the event ends. Returns the end, else `start`. */
   takeKnown(bytes: Buffer, start: number): number;
 }
 
 /**
- * Splits a text/event-stream into events, in bytes (WHATWG HTML 9.2.6): lines end in LF, CRLF or CR, and
- * reads may be cut anywhere. Every byte of the stream goes to the sink once, or is `pending`.
+ * Splits a text/event-stream into events, in bytes (WHATWG HTML 9.2.6). Lines end in LF, CRLF or CR, and reads may be
+ * cut anywhere. Every byte of the stream goes to the sink once, or is `pending`.
  *
- * Each byte is looked at once, and copied at most a few times, however small the reads are.
+ * Each byte is read once and copied at most a few times, however small the reads are.
  */
 export class SseSplitter {
   readonly #maxEventBytes: number;
   readonly #pending = new GrowingBytes();
-  /** Whether the present line has no byte yet. */
+  /** Whether the current line has no byte yet. */
   #isAtLineStart = true;
   #endedInCr = false;
   #isSkipping = false;
-  /** Nothing is pending, and no LF may be owed. */
+  /** Nothing is pending, and the last byte was not a CR whose LF may follow. */
   #isBetweenEvents = true;
 
   constructor(maxEventBytes: number) {
     this.#maxEventBytes = maxEventBytes;
   }
 
-  /** What came of an event that has not ended yet. */
+  /** The bytes so far of an event that has not ended. */
   get pending(): Buffer {
     return this.#pending.bytes;
   }
 
-  /** How many bytes came of an event that has not ended yet. */
+  /** How many bytes of an event that has not ended have come. */
   get pendingBytes(): number {
     return this.#pending.length;
   }
 
-  /** Whether the stream stands in the middle of an event. */
+  /** Whether the stream is in the middle of an event. */
   get isMidEvent(): boolean {
     return this.#isSkipping || this.#pending.length > 0;
   }
 
-  /** Whether the present event passed the limit and goes to the sink in parts, unread. */
+  /** Whether the current event exceeds the limit and goes to the sink in parts, unread. */
   get isSkipping(): boolean {
     return this.#isSkipping;
   }
@@ -59,20 +59,20 @@ export class SseSplitter {
   /** Takes the bytes of one read. */
   push(bytes: Buffer, sink: SseSink): void {
     const known = this.#isBetweenEvents ? takeAllKnown(bytes, 0, sink) : 0;
-    // Most reads are this: all their events are like those before.
+    // In most reads all events are like those before.
     if (known < bytes.length) this.#split(bytes, known, sink);
   }
 
   #split(bytes: Buffer, from: number, sink: SseSink): void {
     let eventStart = from;
     let position = from;
-    // Negative: the line began in an earlier read, so that nothing at 0 looks like a blank line.
+    // Negative: the line began in an earlier read, so a line end at 0 is not a blank line.
     let lineStart = this.#isAtLineStart ? from : -1;
     if (this.#endedInCr) {
       this.#endedInCr = false;
       if (bytes[0] === LF) {
         position = lineStart = 1;
-        // The late half of a CRLF belongs to the line before it, and so to that line's event.
+        // The late half of a CRLF belongs to the line before it, and therefore to that line's event.
         if (!this.isMidEvent) {
           sink.onEvent(bytes, 0, 1);
           eventStart = 1;
@@ -125,7 +125,7 @@ export class SseSplitter {
   #keep(bytes: Buffer, eventStart: number, sink: SseSink): void {
     const isOverlong = this.#pending.length + bytes.length - eventStart > this.#maxEventBytes;
     if (!this.#isSkipping && !isOverlong) {
-      // The first part is kept where it is: most events are complete with the next read.
+      // The first part is not copied: most events are complete with the next read.
       if (this.#pending.length > 0) this.#pending.add(bytes, eventStart, bytes.length);
       else if (eventStart < bytes.length) this.#pending.hold(bytes.subarray(eventStart));
       return;
@@ -137,7 +137,7 @@ export class SseSplitter {
   }
 }
 
-/** Lets the sink take events as long as it knows them, and returns where they end. */
+/** Lets the sink take events as long as it knows them. Returns where the last one ends. */
 function takeAllKnown(bytes: Buffer, start: number, sink: SseSink): number {
   let at = start;
   while (at < bytes.length) {
@@ -148,24 +148,27 @@ function takeAllKnown(bytes: Buffer, start: number, sink: SseSink): number {
   return at;
 }
 
-/** The data of one event: `bytes[start, end)`, its data lines joined by LF where there are several. */
-export interface EventData {
+/**
+ * The data of the event that is being read: `bytes[start, end)`. Several data lines are joined by LF. It is good until
+ * the next event is read.
+ */
+export interface CurrentEventData {
   bytes: Buffer;
   start: number;
   end: number;
-  /** Whether `bytes` are the event's own, so that offsets can be used to edit it. */
+  /** Whether `bytes` are the event's own, so that the event can be edited by these offsets. */
   isInPlace: boolean;
   /** An `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104). */
   hasErrorLine: boolean;
 }
 
-/** Creates an empty view, to be filled again and again by `readEventData`. */
-export function createEventData(): EventData {
+/** Creates data for `readEventData` to fill, event after event. */
+export function createEventData(): CurrentEventData {
   return { bytes: NOTHING, start: 0, end: 0, isInPlace: true, hasErrorLine: false };
 }
 
-/** Finds the data of the event `bytes[start, end)` and fills `into`. Returns whether there is any. */
-export function readEventData(bytes: Buffer, start: number, end: number, into: EventData): boolean {
+/** Finds the data of the event `bytes[start, end)` and writes it to `into`. Returns whether there is any. */
+export function readEventData(bytes: Buffer, start: number, end: number, into: CurrentEventData): boolean {
   let lineCount = 0;
   let joined: Buffer | null = null;
   let joinedBytes = 0;
@@ -179,7 +182,7 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: E
         into.end = lineEnd;
       } else {
         if (joined === null) {
-          // What the lines hold has room where the lines themselves had: each lost at least the word `data`.
+          // The values fit where their lines did: each line loses at least the word `data`.
           joined = Buffer.allocUnsafe(end - start);
           joinedBytes = copyBytes(bytes, into.start, into.end, joined, 0);
         }

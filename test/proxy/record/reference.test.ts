@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
-import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
-import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
-import { describeRequestText } from '../../src/proxy/request/request-text.ts';
+import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
+import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
-const page = readFileSync(new URL('../../docs/record.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/record.md', import.meta.url), 'utf8');
 
 /** The first code block of this language on the page. */
 function blockOf(language: string): string {
@@ -18,7 +18,8 @@ function blockOf(language: string): string {
 
 interface Case {
   readonly body: string;
-  readonly endpoint: RecordedEndpoint;
+  /** Its path. */
+  readonly endpoint: string;
   readonly salt: string;
   readonly blockChars: number;
   readonly maxBlocks: number;
@@ -29,7 +30,8 @@ type Description = readonly [promptChars: number | null, prefixHashes: readonly 
 function byGateway({ body, endpoint, salt, blockChars, maxBlocks }: Case): Description {
   const bytes = Buffer.from(body);
   const hasher = createPrefixHasher({ salt: Buffer.from(salt), blockChars, maxBlocks });
-  const found = describeRequestText(bytes, readRequestFacts(bytes, endpoint), endpoint, hasher);
+  const at = endpointAt(endpoint);
+  const found = describeRequestText(bytes, readRequestFacts(bytes, at), at, hasher);
   return [found.promptChars ?? null, found.prefixHashes ?? null];
 }
 
@@ -58,7 +60,7 @@ const VECTOR: Case = {
   maxBlocks: 128,
 };
 
-function toCase(endpoint: RecordedEndpoint, body: object | string, settings: Partial<Case> = {}): Case {
+function toCase(endpoint: string, body: object | string, settings: Partial<Case> = {}): Case {
   const text = typeof body === 'string' ? body : JSON.stringify({ model: 'm', ...body });
   return { endpoint, body: text, salt: 'sält', blockChars: 8, maxBlocks: 128, ...settings };
 }

@@ -1,46 +1,51 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonSkimmer } from '../../src/json/skim.ts';
+import { MemberScanner, type WantedMembers } from '../../src/json/member-scanner.ts';
 
-const WANTED = ['usage', 'timings', 'error'];
+const WANTED: WantedMembers = {
+  members: ['usage', 'timings', 'error'],
+  list: 'choices',
+  itemMembers: ['index', 'finish_reason'],
+};
 
-/** Pushes the bytes in pieces of these sizes, over and over; each piece is overwritten once it was pushed. */
-function skim(bytes: Buffer, sizes: readonly number[] = [bytes.length]): JsonSkimmer {
-  const skimmer = new JsonSkimmer(WANTED);
+/** Pushes the bytes in pieces of these sizes, again and again. Overwrites each piece after the push. */
+function scan(bytes: Buffer, sizes: readonly number[] = [bytes.length]): MemberScanner {
+  const scanner = new MemberScanner(WANTED);
   let at = 0;
   for (let turn = 0; at < bytes.length; turn++) {
     const size = Math.max(1, sizes[turn % sizes.length] ?? 1);
     const piece = Buffer.from(bytes.subarray(at, at + size));
-    skimmer.push(piece);
+    scanner.push(piece);
     piece.fill('"');
     at += size;
   }
-  return skimmer;
+  return scanner;
 }
 
-function capturedOf(skimmer: JsonSkimmer): Record<string, string> {
-  return Object.fromEntries([...skimmer.captured].map(([key, raw]) => [key, raw.toString().trim()]));
+function capturedOf(scanner: MemberScanner): Record<string, string> {
+  return Object.fromEntries([...scanner.captured].map(([key, raw]) => [key, raw.toString().trim()]));
 }
 
-describe('a skimmer of responses', () => {
+describe('a scanner of answers', () => {
   it('captures wanted members and finish reasons of a chat completion', () => {
     const response = `{"id":"x","choices":[
       {"index":1,"message":{"content":"a \\"usage\\":{} \\\\","finish_reason":"no"},"finish_reason":"length"},
       {"finish_reason": "stop" ,"index": 0, "logprobs":{"content":[{"finish_reason":"no"}]}},
       {"index":2,"finish_reason":null} ],
       "usage" : {"prompt_tokens":3,"details":{"usage":[1,2]}} , "timings":null}`;
-    const skimmer = skim(Buffer.from(response));
-    expect(capturedOf(skimmer)).toEqual({
+    const scanner = scan(Buffer.from(response));
+    expect(capturedOf(scanner)).toEqual({
       usage: '{"prompt_tokens":3,"details":{"usage":[1,2]}}',
       timings: 'null',
     });
-    expect(skimmer.finished).toEqual([
-      { index: 1, reason: 'length' },
-      { index: 0, reason: 'stop' },
+    expect(scanner.items).toEqual([
+      { position: 0, values: [1, 'length'] },
+      { position: 1, values: [0, 'stop'] },
+      { position: 2, values: [2, undefined] },
     ]);
   });
 
-  it('finds the same however the response is split, as JSON.parse would', () => {
+  it('finds what JSON.parse finds, wherever the answer is split', () => {
     const choice = fc.record(
       {
         finish_reason: fc.oneof(fc.constantFrom('stop', 'length', 'é"\\'), fc.jsonValue({ maxDepth: 1 })),
@@ -64,59 +69,72 @@ describe('a skimmer of responses', () => {
       fc.property(response, sizes, fc.constantFrom('', ' ', '\n\t'), (generated, pieceSizes, indent) => {
         const text = JSON.stringify(generated, null, indent);
         const parsed = JSON.parse(text) as typeof generated;
-        const skimmer = skim(Buffer.from(text), pieceSizes);
+        const scanner = scan(Buffer.from(text), pieceSizes);
         const captured = Object.fromEntries(
-          [...skimmer.captured].map(([k, v]) => [k, JSON.parse(v.toString())]),
+          [...scanner.captured].map(([k, v]) => [k, JSON.parse(v.toString())]),
         );
         const { usage, error } = parsed;
         expect(captured).toStrictEqual({
           ...(usage === undefined ? {} : { usage }),
           ...(error === undefined ? {} : { error }),
         });
-        const reasons = (parsed.choices ?? []).map((each, index) => ({ index, reason: each.finish_reason }));
-        expect(skimmer.finished).toEqual(reasons.filter(({ reason }) => typeof reason === 'string'));
+        const items = (parsed.choices ?? []).flatMap(({ finish_reason: reason }, position) => {
+          const isScalar = typeof reason !== 'object';
+          return reason === undefined
+            ? []
+            : [{ position, values: [undefined, isScalar ? reason : undefined] }];
+        });
+        expect(scanner.items).toEqual(items);
       }),
       { numRuns: 500 },
     );
   });
 
+  it('finds members of any name, in a list of any name', () => {
+    const scanner = new MemberScanner({ members: ['söme', 'x y'], list: 'output', itemMembers: ['st"us'] });
+    const text = '{"söme":1,"x y":{},"output":[{"st\\"us":"a"}],"outputs":[{"st\\"us":"b"}]}';
+    for (const byte of Buffer.from(text)) scanner.push(Buffer.of(byte));
+    expect(capturedOf(scanner)).toEqual({ söme: '1', 'x y': '{}' });
+    expect(scanner.items).toEqual([{ position: 0, values: ['a'] }]);
+  });
+
   it('captures the last of duplicate members, and of duplicate choices', () => {
-    const skimmer = skim(
+    const scanner = scan(
       Buffer.from(
         `{"usage":1,"choices":[{"finish_reason":"no"},{"finish_reason":"no"}],"us\\u0061ge":2,
           "choices":[{"finish_reason":"a","finish_reason":"b"}]}`,
       ),
       [7],
     );
-    expect(capturedOf(skimmer)).toEqual({ usage: '2' });
-    expect(skimmer.finished).toEqual([{ index: 0, reason: 'b' }]);
+    expect(capturedOf(scanner)).toEqual({ usage: '2' });
+    expect(scanner.items).toEqual([{ position: 0, values: [undefined, 'b'] }]);
   });
 
   it('keeps nothing of a member that is too large', () => {
     const member = (bytes: number) => Buffer.from(`{"usage":"${'x'.repeat(bytes - 2)}"}`);
     for (const sizes of [undefined, [1000]]) {
-      expect(capturedOf(skim(member(64 * 1024), sizes)).usage).toHaveLength(64 * 1024);
-      expect(capturedOf(skim(member(64 * 1024 + 1), sizes))).toEqual({});
+      expect(capturedOf(scan(member(64 * 1024), sizes)).usage).toHaveLength(64 * 1024);
+      expect(capturedOf(scan(member(64 * 1024 + 1), sizes))).toEqual({});
     }
   });
 
-  it('captures nothing of a response that breaks off in the member', () => {
-    expect(capturedOf(skim(Buffer.from('{"timings":{},"usage":{"prompt_tokens":3}')))).toEqual({
+  it('captures nothing of a member that is incomplete', () => {
+    expect(capturedOf(scan(Buffer.from('{"timings":{},"usage":{"prompt_tokens":3}')))).toEqual({
       timings: '{}',
     });
-    expect(capturedOf(skim(Buffer.from('{"usage":12')))).toEqual({});
+    expect(capturedOf(scan(Buffer.from('{"usage":12')))).toEqual({});
   });
 
   it.each(['', '<html>{"usage":1}', '[{"usage":1}]', '"{\\"usage\\":1}"', 'null', 'data: {"usage":1}\n\n'])(
     'captures nothing of %j',
     (text) => {
-      const skimmer = skim(Buffer.from(text), [3]);
-      expect(capturedOf(skimmer)).toEqual({});
-      expect(skimmer.finished).toEqual([]);
+      const scanner = scan(Buffer.from(text), [3]);
+      expect(capturedOf(scanner)).toEqual({});
+      expect(scanner.items).toEqual([]);
     },
   );
 
-  it('never throws, whatever the bytes', () => {
+  it('never throws for any bytes', () => {
     const scrap = fc.constantFrom(
       ...[
         '{',
@@ -140,22 +158,22 @@ describe('a skimmer of responses', () => {
     );
     fc.assert(
       fc.property(bytes, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (input, sizes) => {
-        skim(input, sizes);
+        scan(input, sizes);
       }),
       { numRuns: 2000 },
     );
   });
 
-  it('takes no more choices than anybody asks for', () => {
+  it('keeps at most 1024 items', () => {
     const choices = Array.from({ length: 100_000 }, () => '{"finish_reason":"stop"}').join(',');
-    expect(skim(Buffer.from(`{"choices":[${choices}]}`)).finished).toHaveLength(1024);
+    expect(scan(Buffer.from(`{"choices":[${choices}]}`)).items).toHaveLength(1024);
   });
 
-  it('goes over megabytes of embeddings to the usage behind them', () => {
+  it('finds usage after megabytes of embeddings', () => {
     const embedding = Array.from({ length: 4096 }, (_, i) => Math.sin(i));
     const data = Array.from({ length: 50 }, (_, index) => ({ object: 'embedding', index, embedding }));
     const usage = { prompt_tokens: 7, total_tokens: 7 };
-    const skimmer = skim(Buffer.from(JSON.stringify({ data, usage })), [64 * 1024, 65_537]);
-    expect(capturedOf(skimmer)).toEqual({ usage: JSON.stringify(usage) });
+    const scanner = scan(Buffer.from(JSON.stringify({ data, usage })), [64 * 1024, 65_537]);
+    expect(capturedOf(scanner)).toEqual({ usage: JSON.stringify(usage) });
   });
 });

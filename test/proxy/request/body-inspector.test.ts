@@ -1,9 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
-import { type BodyInspector, createBodyInspector } from '../../src/proxy/request/body-inspector.ts';
-import { describeRequestText } from '../../src/proxy/request/request-text.ts';
+import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
+import { type BodyInspector, createBodyInspector } from '../../../src/proxy/request/body-inspector.ts';
+import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
-const CHAT = '/v1/chat/completions';
+const CHAT = endpointAt('/v1/chat/completions');
 const settings = { salt: Buffer.from('sält'), blockChars: 16, maxBlocks: 9 };
 
 function createInspector(): BodyInspector {
@@ -26,13 +27,13 @@ function inPieces(body: Buffer): Buffer[] {
 }
 
 describe('a body inspector', () => {
-  it('reads a small body at once', () => {
+  it('reads a small body directly', () => {
     const inspected = createInspector().inspect([SMALL], CHAT);
     expect(inspected).not.toBeInstanceOf(Promise);
     expect(inspected).toMatchObject({ bytes: SMALL, facts: { model: 'm', maxTokens: 7 } });
   });
 
-  it('reads one of 128 KiB at once, and one of many members in its thread', async () => {
+  it('reads a body of 128 KiB directly, and one of many members in its thread', async () => {
     const inspector = createInspector();
     const empty = bodyOf('').length;
     const inspect = (body: Buffer) => inspector.inspect(inPieces(body), CHAT);
@@ -52,7 +53,7 @@ describe('a body inspector', () => {
     expect(describeText()).toMatchObject({ promptChars: 19 });
   });
 
-  it('refuses one of many members that is no JSON further on', async () => {
+  it('refuses a body of many members that is not JSON at its end', async () => {
     const refused = createInspector().inspect(
       [Buffer.from(`{"model":"m","messages":[${'0,'.repeat(5000)}`)],
       CHAT,
@@ -60,7 +61,7 @@ describe('a body inspector', () => {
     await expect(refused).rejects.toMatchObject({ code: 'invalid_json' });
   });
 
-  it('lets the event loop turn while it reads a large one', async () => {
+  it('does not block the event loop while it reads a large body', async () => {
     let turnCount = 0;
     const countTurns = () => {
       turnCount++;
@@ -72,7 +73,7 @@ describe('a body inspector', () => {
     expect(turnCount).toBeGreaterThan(0);
   });
 
-  it('finds the same in a body whether it is small or large, in one piece or several', async () => {
+  it('finds the same in small and large bodies, in one piece or several', async () => {
     const inspector = createInspector();
     const hasher = createPrefixHasher(settings);
     for (const body of [SMALL, LARGE]) {
@@ -83,7 +84,7 @@ describe('a body inspector', () => {
     }
   });
 
-  it('answers each of several large bodies with its own', async () => {
+  it('gives each of several large bodies its own result', async () => {
     const inspector = createInspector();
     const contents = ['a', 'b', 'c'].map((letter) => letter.repeat(200_000));
     const inspected = await Promise.all(
@@ -94,7 +95,7 @@ describe('a body inspector', () => {
     );
   });
 
-  it('finishes small ones before large ones that came first, whatever is under way', async () => {
+  it('finishes small bodies before large ones that came first', async () => {
     const inspector = createInspector();
     const order: string[] = [];
     const inspect = async (name: string, body: Buffer) => {
@@ -108,7 +109,7 @@ describe('a body inspector', () => {
     const [first, second] = [['a', 'b', 'c'].map(toSmall), ['d', 'e'].map(toSmall)];
     const larges = ['L1', 'L2', 'L3'].map(toLarge).map((large) => inspect(...large));
     await Promise.all(first.map((small) => inspect(...small)));
-    // The thread is at the first of the large ones, or about to begin: these arrive meanwhile.
+    // The thread is at the first of the large ones, or about to begin: these arrive in the meantime.
     await Promise.all(second.map((small) => inspect(...small)));
     await Promise.all(larges);
 
@@ -118,7 +119,7 @@ describe('a body inspector', () => {
     expect(places(['L1', 'L2', 'L3'])).toEqual(places(['L1', 'L2', 'L3']).toSorted((a, b) => a - b));
   });
 
-  it('finds in a body that gave way to others what it finds in one that did not', async () => {
+  it('finds the same in a body that gave way to others as in one that did not', async () => {
     const inspector = createInspector();
     const hasher = createPrefixHasher(settings);
     const contents = Array.from({ length: 6 }, (_, i) => `${i} Grüße, `);
@@ -135,7 +136,7 @@ describe('a body inspector', () => {
     }
   });
 
-  it('refuses a body that is no JSON without telling what is in it', async () => {
+  it('refuses a body that is not JSON without quoting it', async () => {
     const inspector = createInspector();
     expect(() => inspector.inspect([Buffer.from('canary')], CHAT)).toThrow('invalid_json');
     const refused = inspector.inspect([Buffer.from('canary'.repeat(100_000))], CHAT);
@@ -144,7 +145,7 @@ describe('a body inspector', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  it('fails those that wait when it is closed, and can be closed without ever having had a large body', async () => {
+  it('fails waiting requests when it is closed, and can be closed without ever having had a large body', async () => {
     await createBodyInspector(settings).close();
     const inspector = createBodyInspector(settings);
     const waiting = expect(inspector.inspect(inPieces(LARGE), CHAT)).rejects.toThrow('ended');

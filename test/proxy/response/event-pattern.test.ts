@@ -1,18 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { EventPattern } from '../../src/proxy/response/event-pattern.ts';
-import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { StreamTap } from '../../src/proxy/response/response-tap.ts';
-import { undoRulesFor } from '../../src/proxy/response/undo-usage.ts';
-import { UsageTally } from '../../src/proxy/response/usage.ts';
-import { Fingerprint } from '../../src/replicas/data/replica.ts';
+import type { RequestRecord } from '../../../otel/encode/request-record.ts';
+import { EventPattern } from '../../../src/proxy/response/event-pattern.ts';
+import { EventScratch } from '../../../src/proxy/response/event-scratch.ts';
+import { createEventRelay, undoRulesOf } from '../../support/response-reading.ts';
 
 const EVENT = 'data: {"choices":[{"delta":{"content":"one"},"finish_reason":null}]}\n\n';
 
 /** A pattern of an event in which `one` is the text. */
 function patternOf(event: string): EventPattern {
-  const pattern = new EventPattern();
+  const pattern = new EventPattern(new EventScratch());
   const bytes = Buffer.from(event);
   const start = bytes.indexOf('one');
   pattern.remember(bytes, 0, bytes.length, { start, end: start + 3 });
@@ -47,13 +44,13 @@ describe('an event pattern', () => {
     expect(patternOf(EVENT).match(Buffer.from(event), 0)).toBe(-1);
   });
 
-  test('is none before the first event, and none of one whose end is seen by what follows', () => {
-    expect(new EventPattern().match(Buffer.from(EVENT), 0)).toBe(-1);
+  test('matches nothing before the first event, nor an event whose end shows only in the next', () => {
+    expect(new EventPattern(new EventScratch()).match(Buffer.from(EVENT), 0)).toBe(-1);
     const ofCr = EVENT.replaceAll('\n', '\r');
     expect(patternOf(ofCr).match(Buffer.from(ofCr), 0)).toBe(-1);
   });
 
-  test('is none of a very long event, but of one with a very long text', () => {
+  test('does not remember a very long event, unless only its text is long', () => {
     const long = EVENT.replace('null', `"${'x'.repeat(3000)}"`);
     expect(patternOf(long).match(Buffer.from(long), 0)).toBe(-1);
     const longText = Buffer.from(withText('x'.repeat(100_000)));
@@ -94,10 +91,7 @@ describe('a stream read by pattern', () => {
 
   /** What goes out and what is recorded; each read comes a millisecond after the one before. */
   function relay(reads: readonly Buffer[], engine: 'vllm' | 'llamacpp' | null) {
-    const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const endpoint = '/v1/chat/completions';
-    const undo = engine && undoRulesFor(engine, endpoint, { continuousUsageStats: false });
-    const relayed = new EventRelay({ maxEventBytes: 1024 ** 2, undo, fingerprint: new Fingerprint(), tap });
+    const { tap, events: relayed } = createEventRelay({ undo: engine && undoRulesOf(engine) });
     const out: Buffer[] = [];
     for (const read of reads) out.push(...relayed.push(read, 1));
     out.push(...relayed.end());
@@ -107,7 +101,7 @@ describe('a stream read by pattern', () => {
     return { text: Buffer.concat(out).toString('latin1'), record, hasError, isDone, isWhole };
   }
 
-  test('is what it is when no event can be matched, because each byte comes by itself', () => {
+  test('gives the same as one read byte by byte, where no event can be matched', () => {
     fc.assert(
       fc.property(
         events,

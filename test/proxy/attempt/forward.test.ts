@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decideNext } from '../../src/proxy/attempt/forward.ts';
+import { decideNext } from '../../../src/proxy/attempt/forward.ts';
 
 const FIRST = { onFreshConnection: false, withUsage: true };
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { PendingRecords } from '../../src/proxy/record/pending-records.ts';
-import { LEAST_RECORD } from '../otel/records.ts';
+import { PendingRecords } from '../../../src/proxy/record/pending-records.ts';
+import { LEAST_RECORD } from '../../otel/records.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -39,7 +39,7 @@ test('a request is closed at once, and its record made with those of others, in 
   expect(made).toEqual([200, 404, 500]);
 });
 
-test('sixteen do not wait', () => {
+test('sixteen requests do not wait', () => {
   const { end, made } = createPending();
   for (let status = 1; status <= 17; status++) end(status);
   expect(made).toHaveLength(16);
@@ -59,7 +59,7 @@ test('large bodies are not kept', () => {
   expect(made).toEqual([200, 201, 202, 203]);
 });
 
-test('those that wait can be had at once, and are not made twice', () => {
+test('waiting records can be made at once, and are not made twice', () => {
   const { pending, end, made } = createPending();
   end(200);
   pending.flush();

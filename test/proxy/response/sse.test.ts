@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createEventData, readEventData, SseSplitter } from '../../src/proxy/response/sse.ts';
+import { createEventData, readEventData, SseSplitter } from '../../../src/proxy/response/sse.ts';
 
 interface Seen {
   readonly events: string[];
@@ -83,7 +83,7 @@ describe('SSE', () => {
     );
   });
 
-  test('an event past the limit goes by unread in parts, and the next one is found', () => {
+  test('an event past the limit passes unread in parts, and the next event is found', () => {
     const text = `data: ${'x'.repeat(100)}\n\ndata: b\n\n`;
     for (let cut = 0; cut <= text.length; cut++) {
       const seen = split([Buffer.from(text.slice(0, cut)), Buffer.from(text.slice(cut))], 50);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InspectionQueue } from '../../src/proxy/request/inspection-queue.ts';
+import { InspectionQueue } from '../../../src/proxy/request/inspection-queue.ts';
 
 interface Job {
   readonly name: string;
@@ -38,13 +38,13 @@ function run([first, ...others]: readonly [Job, ...Job[]]): {
 const small = (name: string): Job => ({ name, sizeBytes: 200_000 });
 
 describe('the queue of inspections', () => {
-  test('does the smallest first, and those of one size in their order', () => {
+  test('runs the smallest job first, and jobs of one size in order of arrival', () => {
     const sizes = { a: 30, b: 5, c: 10, d: 5 };
     const [first, ...others] = Object.entries(sizes).map(([name, sizeBytes]) => ({ name, sizeBytes }));
     expect(run([first as Job, ...others]).done).toEqual(['b', 'd', 'c', 'a']);
   });
 
-  test('lets a large one give way to small ones that arrive while it is under way', () => {
+  test('lets a large job give way to small ones that arrive while it runs', () => {
     const large: Job = {
       name: 'L',
       sizeBytes: 30_000_000,
@@ -53,24 +53,24 @@ describe('the queue of inspections', () => {
     expect(run([large])).toMatchObject({ begun: ['L', 'a', 'b', 'c'], done: ['a', 'b', 'c', 'L'] });
   });
 
-  test('does not let one give way to another of about its size', () => {
+  test('does not let a job give way to one of about its size', () => {
     const other: Job = { name: 'M', sizeBytes: 20_000_000 };
     const large: Job = { name: 'L', sizeBytes: 30_000_000, arrivals: [[other, small('a')]] };
     expect(run([large]).done).toEqual(['a', 'L', 'M']);
   });
 
-  test('tells how many are under way, so that each has its own tools', () => {
+  test('tells how many jobs have given way, so that each has its own hasher', () => {
     const middle: Job = { name: 'M', sizeBytes: 2_000_000, arrivals: [[small('a')]] };
     const large: Job = { name: 'L', sizeBytes: 30_000_000, arrivals: [[middle], [small('b')]] };
     expect(run([large])).toMatchObject({ begun: ['L', 'M', 'a', 'b'], depths: [0, 1, 2, 1] });
   });
 
-  test('comes to the end of a large one however many small ones arrive', () => {
+  test('finishes a large job however many small ones arrive', () => {
     const arrivals = Array.from({ length: 100 }, (_, i) => [small(`${i}`)]);
     expect(run([{ name: 'L', sizeBytes: 30_000_000, arrivals }]).done.at(-1)).toBe('L');
   });
 
-  test('does each once, and none that is much smaller after one that was begun later', () => {
+  test('runs each job once, and a much smaller one before a larger one that began later', () => {
     const { job } = fc.letrec<{ job: Job }>((tie) => ({
       job: fc.record({
         name: fc.uuid(),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ReplicaLog } from '../../src/proxy/attempt/replica-log.ts';
-import type { Replica } from '../../src/replicas/data/replica.ts';
-import { createPools, toReplicaConfig } from '../support/pool.ts';
+import { ReplicaLog } from '../../../src/proxy/attempt/replica-log.ts';
+import type { Replica } from '../../../src/replicas/data/replica.ts';
+import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 const REFUSED = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:8000'), { code: 'ECONNREFUSED' });
 const NOT_CONNECTED = { code: 'not_connected', cause: REFUSED, traceId: 't1' } as const;
@@ -22,7 +22,7 @@ function createLog() {
     advance(ms: number) {
       nowMs += ms;
     },
-    /** All but those of single tries. */
+    /** All but those of single attempts. */
     changes: () => lines.filter(({ level }) => level !== 'debug'),
   };
 }
@@ -34,11 +34,11 @@ function createReplica(name: string): Replica {
 }
 
 describe('a replica that cannot be reached', () => {
-  test('is one line when that begins, and one with the number of tries when it answers', () => {
+  test('is logged once when it becomes unreachable, and once with the number of attempts when it answers', () => {
     const { log, changes } = createLog();
     const replica = createReplica('a');
     log.answered(replica, 't0');
-    for (let index = 0; index < 5; index += 1) log.failedTry(replica, NOT_CONNECTED);
+    for (let index = 0; index < 5; index += 1) log.attemptFailed(replica, NOT_CONNECTED);
     log.answered(replica, 't2');
     log.answered(replica, 't3');
     expect(changes()).toEqual([
@@ -51,11 +51,11 @@ describe('a replica that cannot be reached', () => {
     ]);
   });
 
-  test('has lines of its own, whatever others do', () => {
+  test('is logged independently of other replicas', () => {
     const { log, changes } = createLog();
     const [a, b] = [createReplica('a'), createReplica('b')];
-    log.failedTry(a, NOT_CONNECTED);
-    log.failedTry(b, NOT_CONNECTED);
+    log.attemptFailed(a, NOT_CONNECTED);
+    log.attemptFailed(b, NOT_CONNECTED);
     log.answered(b, 't2');
     expect(changes().map(({ fields }) => fields)).toMatchObject([
       { replica: 'a' },
@@ -64,11 +64,11 @@ describe('a replica that cannot be reached', () => {
     ]);
   });
 
-  test('now and then makes no more than one warning in ten seconds, and no try goes untold', () => {
+  test('now and then is warned about at most once in ten seconds, and every attempt is logged', () => {
     const { log, changes, advance } = createLog();
     const replica = createReplica('a');
     for (let second = 0; second < 30; second += 1) {
-      log.failedTry(replica, NOT_CONNECTED);
+      log.attemptFailed(replica, NOT_CONNECTED);
       log.answered(replica, 't2');
       advance(1000);
     }
@@ -77,9 +77,9 @@ describe('a replica that cannot be reached', () => {
   });
 });
 
-test('every other failed try is a line at level debug, with codes and the trace alone', () => {
+test('every other failed attempt is a line at level debug, with codes and the trace only', () => {
   const { log, lines } = createLog();
-  log.failedTry(createReplica('a'), { code: 'upstream_failed', cause: REFUSED, traceId: 't1' });
+  log.attemptFailed(createReplica('a'), { code: 'upstream_failed', cause: REFUSED, traceId: 't1' });
   expect(lines).toEqual([
     {
       level: 'debug',

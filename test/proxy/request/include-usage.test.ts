@@ -1,16 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
 import {
   isUsageToBeAsked,
   readUsageWish,
   spliceIncludeUsage,
-} from '../../src/proxy/request/include-usage.ts';
-import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
+} from '../../../src/proxy/request/include-usage.ts';
+import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { endpointAt } from '../../support/response-reading.ts';
+
+const CHAT = endpointAt('/v1/chat/completions');
 
 function splice(text: string): string {
   const body = Buffer.from(text);
-  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, '/v1/chat/completions'))).toString();
+  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, CHAT))).toString();
 }
 
 /** What the client wrote, and what the replica must get for it. */
@@ -139,7 +141,7 @@ describe('the include_usage splice', () => {
 
   it('copies nothing of a large body', () => {
     const large = Buffer.from(`{"model":"m","messages":"${'x'.repeat(1 << 20)}"}`);
-    const pieces = spliceIncludeUsage(large, readRequestFacts(large, '/v1/chat/completions'));
+    const pieces = spliceIncludeUsage(large, readRequestFacts(large, CHAT));
     expect(pieces[0]?.buffer).toBe(large.buffer);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).toBe(
       large.length + ',"stream_options":{"include_usage":true}'.length,
@@ -153,7 +155,7 @@ const PYDANTIC: readonly Named[] = ['vllm', 'sglang'];
 
 function wishOf(streamOptions: string, engine: Named, engineVersion: string | null = null) {
   const text = `{"model":"m"${streamOptions === '' ? '' : `,"stream_options":${streamOptions}`}}`;
-  const facts = readRequestFacts(Buffer.from(text), '/v1/chat/completions');
+  const facts = readRequestFacts(Buffer.from(text), CHAT);
   return readUsageWish(facts.streamOptions, { engine, engineVersion });
 }
 
@@ -188,7 +190,7 @@ describe('what the client says about usage', () => {
     '"on"',
     '"yes"',
     '"\\u006fn"',
-  ])('is a yes to pydantic and to nobody else: %s', (value) => {
+  ])('is true to pydantic only: %s', (value) => {
     for (const engine of ENGINES) {
       const expected = PYDANTIC.includes(engine) ? 'asked' : 'refused';
       expect(wishOf(`{"include_usage":${value}}`, engine)).toBe(expected);
@@ -196,7 +198,7 @@ describe('what the client says about usage', () => {
   });
 
   it.each(['0', '-0', '0.0', '"0"', '"false"', '"FALSE"', '"f"', '"n"', '"no"', '"off"'])(
-    'is a no to pydantic and to nobody else: %s',
+    'is false to pydantic only: %s',
     (value) => {
       for (const engine of ENGINES) {
         const expected = PYDANTIC.includes(engine) ? 'not_asked' : 'refused';
@@ -222,7 +224,7 @@ describe('what the client says about usage', () => {
     for (const engine of ENGINES) expect(wishOf(`{"include_usage":${value}}`, engine)).toBe('refused');
   });
 
-  it.each(['7', '"x"', '[]', 'true'])('is refused where the options are no object: %s', (options) => {
+  it.each(['7', '"x"', '[]', 'true'])('is refused if the options are not an object: %s', (options) => {
     for (const engine of ENGINES) expect(wishOf(options, engine)).toBe('refused');
   });
 
@@ -249,17 +251,14 @@ describe('what the client says about usage', () => {
   });
 });
 
-describe('whether usage is to be asked for', () => {
-  const isToBeAsked = (
-    members: string,
-    engine: Named,
-    endpoint: RecordedEndpoint = '/v1/chat/completions',
-  ) => {
+describe('whether to ask for usage', () => {
+  const isToBeAsked = (members: string, engine: Named, path = '/v1/chat/completions') => {
+    const endpoint = endpointAt(path);
     const facts = readRequestFacts(Buffer.from(`{"model":"m"${members}}`), endpoint);
     return isUsageToBeAsked(facts, endpoint, { engine, engineVersion: null });
   };
 
-  it('is so for a stream of chat or completions whose client did not ask', () => {
+  it('is true for a stream of chat or completions whose client did not ask', () => {
     for (const engine of ENGINES) {
       expect(isToBeAsked(',"stream":true', engine)).toBe(true);
       expect(isToBeAsked(',"stream":true', engine, '/v1/completions')).toBe(true);
@@ -271,7 +270,7 @@ describe('whether usage is to be asked for', () => {
     }
   });
 
-  it.each(['1', '"on"', '"true"', '1.0'])('depends on who takes it for a stream: %s', (stream) => {
+  it.each(['1', '"on"', '"true"', '1.0'])('depends on whether the engine reads it as true: %s', (stream) => {
     for (const engine of ENGINES) {
       expect(isToBeAsked(`,"stream":${stream}`, engine)).toBe(PYDANTIC.includes(engine));
     }

@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import type { Engine } from '../../src/config/config.ts';
-import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { StreamTap } from '../../src/proxy/response/response-tap.ts';
-import { undoRulesFor } from '../../src/proxy/response/undo-usage.ts';
-import { UsageTally } from '../../src/proxy/response/usage.ts';
-import { Fingerprint } from '../../src/replicas/data/replica.ts';
-import { readCapture } from '../support/captures.ts';
+import type { RequestRecord } from '../../../otel/encode/request-record.ts';
+import type { Engine } from '../../../src/config/config.ts';
+import { readCapture } from '../../support/captures.ts';
+import { createEventRelay, undoRulesOf } from '../../support/response-reading.ts';
 
 interface Relayed {
   readonly text: string;
@@ -24,10 +20,10 @@ interface Case {
 
 function relay(reads: readonly Buffer[], what: Case, maxEventBytes = 1024 * 1024): Relayed {
   const { engine, endpoint = '/v1/chat/completions', continuousUsageStats = false, n = 1 } = what;
-  const usage = new UsageTally({ choicesPerPrompt: n, isTotalPerChoice: engine === 'llamacpp' });
-  const tap = new StreamTap(0, usage);
-  const undo = what.isInjected === false ? null : undoRulesFor(engine, endpoint, { continuousUsageStats });
-  const events = new EventRelay({ maxEventBytes, undo, fingerprint: new Fingerprint(), tap });
+  const undo =
+    what.isInjected === false ? null : undoRulesOf(engine, { path: endpoint, continuousUsageStats });
+  const isTotalPerChoice = engine === 'llamacpp';
+  const { tap, events } = createEventRelay({ maxEventBytes, undo, choicesPerPrompt: n, isTotalPerChoice });
   const out: Buffer[] = [];
   reads.forEach((read, i) => {
     out.push(...events.push(read, i));
@@ -188,8 +184,7 @@ describe('undoing our include_usage', () => {
 
 describe('without injection', () => {
   test('every read goes out as it came, at once', () => {
-    const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const events = new EventRelay({ maxEventBytes: 1024, undo: null, fingerprint: new Fingerprint(), tap });
+    const { events } = createEventRelay({ maxEventBytes: 1024 });
     for (const read of cutAt(readCapture('vllm/chat-stream-usage').body, [3, 500, 501, 900])) {
       expect(events.push(read, 0)).toEqual([read]);
     }
@@ -198,11 +193,8 @@ describe('without injection', () => {
 });
 
 describe('what is held', () => {
-  const create = (engine: Engine) => {
-    const tap = new StreamTap(0, new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false }));
-    const undo = undoRulesFor(engine, '/v1/chat/completions', { continuousUsageStats: false });
-    return new EventRelay({ maxEventBytes: 1024, undo, fingerprint: new Fingerprint(), tap });
-  };
+  const create = (engine: Engine) =>
+    createEventRelay({ maxEventBytes: 1024, undo: undoRulesOf(engine) }).events;
   const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString('utf8');
 
   test('a partial event with a choice goes out at once where only the usage chunk matters', () => {
@@ -253,7 +245,7 @@ describe('what is held', () => {
     expect(sent(create('vllm').push(Buffer.from('data: [DO'), 0))).toBe('data: [DO');
   });
 
-  test('a finishing event waits for the event after it, and can be let go', () => {
+  test('a finishing event waits for the next event, and can be released', () => {
     const events = create('vllm');
     const finishing = event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
     expect(sent(events.push(Buffer.from(finishing), 0))).toBe('');

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
-import { createPrefixHasher, type PrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
-import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
-import { describeRequestText } from '../../src/proxy/request/request-text.ts';
+import type { RecordedEndpoint } from '../../../src/proxy/endpoints/recorded-endpoint.ts';
+import { createPrefixHasher, type PrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
+import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
-const CHAT = '/v1/chat/completions';
+const CHAT = endpointAt('/v1/chat/completions');
+const COMPLETIONS = endpointAt('/v1/completions');
+const EMBEDDINGS = endpointAt('/v1/embeddings');
 const hasher = createPrefixHasher({ salt: Buffer.from('salt'), blockChars: 4, maxBlocks: 128 });
 
 /** A hasher that writes down what would be hashed, with `<payload>` for the mark of a medium. */
@@ -84,14 +87,14 @@ describe('the hashed text of completions and embeddings', () => {
     ['["a","","b"]', 'a\u001e\u001eb'],
     ['[]', ''],
   ])('of %s', (value, expected) => {
-    expect(hashedText(`{"model":"m","prompt":${value}}`, '/v1/completions')).toBe(expected);
-    expect(hashedText(`{"model":"m","input":${value}}`, '/v1/embeddings')).toBe(expected);
+    expect(hashedText(`{"model":"m","prompt":${value}}`, COMPLETIONS)).toBe(expected);
+    expect(hashedText(`{"model":"m","input":${value}}`, EMBEDDINGS)).toBe(expected);
   });
 
   it.each(['[1,2]', '[[1],[2]]', '["a",7]', '["a",["b"]]', 'null', '{"text":"a"}', '[null]'])(
     'is none for %s',
     (value) => {
-      expect(describeText(`{"model":"m","prompt":${value}}`, '/v1/completions')).toEqual({});
+      expect(describeText(`{"model":"m","prompt":${value}}`, COMPLETIONS)).toEqual({});
     },
   );
 });
@@ -109,7 +112,7 @@ describe('prompt_chars', () => {
   });
 
   it('leave out the separators of an array', () => {
-    expect(describeText('{"model":"m","input":["ab","é"]}', '/v1/embeddings').promptChars).toBe(3);
+    expect(describeText('{"model":"m","input":["ab","é"]}', EMBEDDINGS).promptChars).toBe(3);
   });
 
   it('are counted to the end of a text, of which only the beginning is hashed', () => {
@@ -130,8 +133,8 @@ describe('prompt_chars', () => {
 
 describe('prefix_hashes', () => {
   it('are absent when no block is complete', () => {
-    expect(describeText('{"model":"m","prompt":"abc"}', '/v1/completions')).toEqual({ promptChars: 3 });
-    expect(describeText('{"model":"m","prompt":"abcd"}', '/v1/completions').prefixHashes).toHaveLength(1);
+    expect(describeText('{"model":"m","prompt":"abc"}', COMPLETIONS)).toEqual({ promptChars: 3 });
+    expect(describeText('{"model":"m","prompt":"abcd"}', COMPLETIONS).prefixHashes).toHaveLength(1);
   });
 
   it('do not depend on how the client writes its JSON', () => {

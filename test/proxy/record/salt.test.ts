@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadSalt } from '../../src/proxy/record/salt.ts';
+import { loadSalt } from '../../../src/proxy/record/salt.ts';
 
 let parent: string;
 let stateDir: string;
@@ -25,7 +25,7 @@ async function modeOf(path: string): Promise<number> {
 
 async function loadInAnotherProcess(): Promise<string> {
   const script = `
-    import { loadSalt } from ${JSON.stringify(new URL('../../src/proxy/record/salt.ts', import.meta.url).href)};
+    import { loadSalt } from ${JSON.stringify(new URL('../../../src/proxy/record/salt.ts', import.meta.url).href)};
     console.log((await loadSalt(${JSON.stringify(stateDir)})).toString());`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -35,7 +35,7 @@ async function loadInAnotherProcess(): Promise<string> {
 }
 
 describe('the salt', () => {
-  it('is made on first start, for the owner only, and found again', async () => {
+  it('is created on first start, readable by the owner only, and read again', async () => {
     const salt = (await loadSalt(stateDir)).toString();
     expect(salt).toMatch(/^[0-9a-f]{64}$/);
     expect(await readFile(join(stateDir, 'salt'), 'utf8')).toBe(`${salt}\n`);
@@ -45,7 +45,7 @@ describe('the salt', () => {
     expect((await loadSalt(stateDir)).toString()).toBe(salt);
   });
 
-  it('is another one in another directory', async () => {
+  it('differs in another directory', async () => {
     expect(await loadSalt(stateDir)).not.toEqual(await loadSalt(join(parent, 'other')));
   });
 
@@ -63,7 +63,7 @@ describe('the salt', () => {
     expect((await loadSalt(stateDir, configured)).toString()).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('is one for all that start at the same time', async () => {
+  it('is the same for all processes that start at the same time', async () => {
     const inThisProcess = Array.from({ length: 20 }, async () => (await loadSalt(stateDir)).toString());
     const inOthers = Array.from({ length: 3 }, loadInAnotherProcess);
     const salts = new Set(await Promise.all([...inThisProcess, ...inOthers]));
@@ -91,7 +91,7 @@ describe('the salt', () => {
     expect(await modeOf(join(stateDir, 'salt'))).toBe(0o600);
   });
 
-  it('is made anew, not taken from the half-written draft of a process that died', async () => {
+  it('is created again, not read from the half-written draft of a process that died', async () => {
     await mkdir(stateDir);
     await writeFile(join(stateDir, 'salt.dead.tmp'), 'abc');
     expect((await loadSalt(stateDir)).toString()).toMatch(/^[0-9a-f]{64}$/);
@@ -106,12 +106,12 @@ describe('the salt', () => {
     expect(await modeOf(path)).toBe(0o640);
   });
 
-  it('cannot be read from what is no file', async () => {
+  it('cannot be read from what is not a regular file', async () => {
     await mkdir(join(stateDir, 'salt'), { recursive: true });
     await expect(loadSalt(stateDir)).rejects.toMatchObject({ code: 'not_a_file' });
   });
 
-  it('cannot be made where the directory cannot', async () => {
+  it('cannot be created if the directory cannot', async () => {
     await writeFile(join(parent, 'file'), '');
     await expect(loadSalt(join(parent, 'file', 'state'))).rejects.toMatchObject({ code: 'ENOTDIR' });
   });

@@ -11,67 +11,77 @@ import {
 } from './bytes.ts';
 import { TokenReader } from './token-reader.ts';
 
-/** What is wanted of a response is small: usage, timings. */
+/** Larger members are not captured: usage and timings are small. */
 const MAX_MEMBER_BYTES = 64 * 1024;
-/** `finish_reason` and `index` of a choice; what is longer is neither. */
-const MAX_CHOICE_MEMBER_BYTES = 256;
-/** More choices than any engine takes in `n`: a response cannot make us keep more. */
-const MAX_CHOICES = 1024;
+/** Larger values of an item are not captured: they are numbers and single words. */
+const MAX_ITEM_VALUE_BYTES = 256;
+/** More items than any engine sends choices: an answer cannot make the scanner keep more. */
+const MAX_ITEMS = 1024;
 
-/** Depths at which members or elements are read: of the response, of its `choices`, of one of these. */
-const RESPONSE = 1;
-const CHOICES = 2;
-const CHOICE = 3;
+/** Depths at which members or elements are read: of the answer, of its list, of an item of the list. */
+const ANSWER = 1;
+const LIST = 2;
+const ITEM = 3;
 
-/** A choice that has a `finish_reason`. Without an `index` that is a number, its place in the list counts. */
-export interface SkimmedChoice {
-  readonly index: number;
-  readonly reason: string;
+/** What a scanner looks for. */
+export interface WantedMembers {
+  /** Top-level members whose bytes are captured. */
+  readonly members: readonly string[];
+  /** The top-level member that is a list of objects; null: none is wanted. */
+  readonly list: string | null;
+  /** Members of the list's items whose scalar values are captured. */
+  readonly itemMembers: readonly string[];
+}
+
+/** One object of the wanted list. */
+export interface ScannedItem {
+  /** Its position in the list, other elements included. */
+  readonly position: number;
+  /** Its wanted values, in the order of `itemMembers`; undefined: absent, too large, or not a scalar. */
+  readonly values: readonly unknown[];
 }
 
 /**
- * Finds a few members of a JSON response of any size while it passes in chunks, and keeps nothing else: the raw
- * bytes of wanted top-level members, and the `finish_reason` of every choice. What it finds does not depend on where
- * the chunks are cut. Lenient: of what is not JSON it captures nothing, or what looked like a member; it never throws.
- * Whoever uses a capture must parse it. Of duplicate members the last counts.
+ * Finds a few members of a JSON object of any size as it passes in chunks. Keeps nothing else. The result does not
+ * depend on where the chunks are cut. Of duplicate members the last one counts.
+ *
+ * The scanner is lenient and never throws: it captures nothing from input that is not JSON, or what looked like a
+ * member. Parse each captured member before use.
  */
-export class JsonSkimmer {
-  /** The raw bytes of each wanted member that is complete and at most 64 KiB, in the order in which they were found. */
+export class MemberScanner {
+  /** A copy of each wanted member's value that is complete and at most 64 KiB, in the order of their last occurrences. */
   readonly captured = new Map<string, Buffer>();
 
-  readonly #wanted: readonly string[];
+  readonly #wanted: WantedMembers;
   readonly #token = new TokenReader();
-  #finished: SkimmedChoice[] = [];
+  #items: ScannedItem[] = [];
   #state: 'before' | 'inside' | 'done' = 'before';
-  /** Open containers. Which kind of bracket closes is not checked: that is the client's business. */
+  /** How many containers are open. Kinds of closing brackets are not checked. */
   #depth = 0;
-  /** How many of them are the response, its choices, a choice. */
+  /** How many of them are the answer, its list, an item. */
   #followedDepth = 0;
   #isInString = false;
-  /** The last chunk ended, in a string, with a backslash that escapes the first byte of the next. */
+  /** The last chunk ended inside a string, with a backslash that escapes the first byte of the next chunk. */
   #isEscaped = false;
-  #hasBegunChoice = false;
-  /** The place of the present choice in the list, its `index` if that is a number, and its finish reason. */
-  #choicePlace = 0;
-  #choiceIndex: number | undefined;
-  #finishReason: string | undefined;
+  #hasBegunItem = false;
+  #itemPosition = 0;
+  #itemValues: unknown[] = [];
 
-  /** @param wanted names of top-level members, all of them in `KNOWN_NAMES` */
-  constructor(wanted: readonly string[]) {
+  constructor(wanted: WantedMembers) {
     this.#wanted = wanted;
   }
 
-  /** Whether `choices` has an element that is an object, be it complete or not. */
-  get hasBegunChoice(): boolean {
-    return this.#hasBegunChoice;
+  /** Whether the list has an element that is an object, complete or not. */
+  get hasBegunItem(): boolean {
+    return this.#hasBegunItem;
   }
 
-  /** Every complete choice that has a `finish_reason`, in the order of the response. */
-  get finished(): readonly SkimmedChoice[] {
-    return this.#finished;
+  /** Every complete item that has a wanted value, in the order of the list; at most 1024. */
+  get items(): readonly ScannedItem[] {
+    return this.#items;
   }
 
-  /** Takes the next chunk of the response, of which nothing but captures is kept. */
+  /** Takes the next chunk. Keeps no reference to it: a chunk is needed for the duration of the call only. */
   push(chunk: Buffer): void {
     let at = this.#state === 'before' ? this.#findStart(chunk) : 0;
     while (at < chunk.length && this.#state === 'inside') {
@@ -85,7 +95,7 @@ export class JsonSkimmer {
     if (this.#state === 'inside') this.#token.carry(chunk);
   }
 
-  /** Goes to the opening brace of the response; what begins otherwise is no JSON object. */
+  /** Finds the opening brace. Input that begins in another way is not a JSON object. */
   #findStart(chunk: Buffer): number {
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at] as number;
@@ -120,8 +130,8 @@ export class JsonSkimmer {
         this.#close(chunk, at);
         break;
       case COMMA:
-        if (this.#depth === CHOICES) {
-          this.#choicePlace++;
+        if (this.#depth === LIST) {
+          this.#itemPosition++;
         } else {
           this.#endMember(chunk, at);
           this.#token.beginKey(at + 1);
@@ -136,9 +146,10 @@ export class JsonSkimmer {
   #beginValue(at: number): void {
     const { key } = this.#token;
     if (key === undefined) return;
-    if (this.#depth === CHOICE) {
-      if (key === 'finish_reason' || key === 'index') this.#token.beginValue(at, MAX_CHOICE_MEMBER_BYTES);
-    } else if (this.#wanted.includes(key)) {
+    const { members, itemMembers } = this.#wanted;
+    if (this.#depth === ITEM) {
+      if (itemMembers.includes(key)) this.#token.beginValue(at, MAX_ITEM_VALUE_BYTES);
+    } else if (members.includes(key)) {
       this.#token.beginValue(at, MAX_MEMBER_BYTES);
     }
   }
@@ -149,13 +160,12 @@ export class JsonSkimmer {
     if (!isFollowed) return;
     this.#followedDepth++;
     if (isObject) this.#token.beginKey(at + 1);
-    if (this.#depth === CHOICES) {
-      this.#choicePlace = 0;
-      this.#finished = [];
-    } else if (this.#depth === CHOICE) {
-      this.#hasBegunChoice = true;
-      this.#choiceIndex = undefined;
-      this.#finishReason = undefined;
+    if (this.#depth === LIST) {
+      this.#itemPosition = 0;
+      this.#items = [];
+    } else if (this.#depth === ITEM) {
+      this.#hasBegunItem = true;
+      this.#itemValues = [];
     }
   }
 
@@ -163,9 +173,9 @@ export class JsonSkimmer {
     switch (this.#depth) {
       case 0:
         return true;
-      case RESPONSE:
-        return !isObject && this.#token.key === 'choices';
-      case CHOICES:
+      case ANSWER:
+        return !isObject && this.#token.key !== undefined && this.#token.key === this.#wanted.list;
+      case LIST:
         return isObject;
       default:
         return false;
@@ -174,37 +184,38 @@ export class JsonSkimmer {
 
   #close(chunk: Buffer, at: number): void {
     if (this.#depth === this.#followedDepth) {
-      if (this.#depth !== CHOICES) this.#endMember(chunk, at);
-      if (this.#depth === CHOICE) this.#endChoice();
+      if (this.#depth !== LIST) this.#endMember(chunk, at);
+      if (this.#depth === ITEM) this.#endItem();
       this.#token.forget();
       this.#followedDepth--;
     }
     if (--this.#depth === 0) this.#state = 'done';
   }
 
-  #endChoice(): void {
-    const reason = this.#finishReason;
-    if (reason === undefined || this.#finished.length >= MAX_CHOICES) return;
-    this.#finished.push({ index: this.#choiceIndex ?? this.#choicePlace, reason });
+  #endItem(): void {
+    if (this.#itemValues.length === 0 || this.#items.length >= MAX_ITEMS) return;
+    this.#items.push({ position: this.#itemPosition, values: this.#itemValues });
   }
 
-  /** A comma or closing brace stands at `at`. */
+  /** Ends a member at the comma or closing brace at `at`. */
   #endMember(chunk: Buffer, at: number): void {
     const { key } = this.#token;
     if (!this.#token.isInValue || key === undefined) return;
-    if (this.#depth === RESPONSE) {
+    if (this.#depth === ANSWER) {
       const raw = this.#token.end(chunk, at);
-      // What was there under this name goes first, so that the order is that of what was found last.
+      // Deleting the earlier value first keeps the map in the order of last occurrences.
       this.captured.delete(key);
       if (raw !== undefined) this.captured.set(key, raw);
       return;
     }
-    const value = this.#token.endScalar(chunk, at);
-    if (key === 'index') this.#choiceIndex = typeof value === 'number' ? value : undefined;
-    else this.#finishReason = typeof value === 'string' ? value : undefined;
+    const { itemMembers } = this.#wanted;
+    // The whole row is filled at once: an array with holes costs more.
+    if (this.#itemValues.length === 0)
+      for (let i = 0; i < itemMembers.length; i++) this.#itemValues.push(undefined);
+    this.#itemValues[itemMembers.indexOf(key)] = this.#token.endScalar(chunk, at);
   }
 
-  /** Goes to the end of a string: a quote is its end unless an odd number of backslashes stands before it. */
+  /** Finds the end of a string: the first quote with an even number of backslashes before it. */
   #skipString(chunk: Buffer, from: number): number {
     let at = this.#isEscaped ? from + 1 : from;
     this.#isEscaped = false;
@@ -229,17 +240,17 @@ export class JsonSkimmer {
   }
 }
 
-/** Whether the byte at `end` is escaped by what stands between `start` and it, in a string. */
+/** Whether backslashes between `start` and `end` escape the byte at `end`. */
 function endsEscaped(chunk: Buffer, start: number, end: number): boolean {
   let at = end;
   while (at > start && chunk[at - 1] === BACKSLASH) at--;
   return (end - at) % 2 === 1;
 }
 
-/** Runs shorter than this are gone over bytewise: for them a DataView, or a native search, costs more than it saves. */
+/** Shorter runs are read byte by byte: for them a DataView or a native search costs more than it saves. */
 const SHORT_RUN_BYTES = 32;
 
-/** Bytes that have a meaning outside strings, and those of them that matter where no member is read. */
+/** Bytes that have a meaning outside strings. Only the second set matters where no member is read. */
 const IS_MARK = tableOf([QUOTE, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET, COMMA, COLON]);
 const IS_CONTAINER = tableOf([QUOTE, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET]);
 
@@ -249,7 +260,7 @@ function tableOf(bytes: readonly number[]): Uint8Array {
   return table;
 }
 
-/** Offset of the next byte that has a meaning, or the chunk's length. */
+/** The offset of the next byte that has a meaning; the chunk's length if there is none. */
 function findMark(chunk: Buffer, from: number): number {
   let at = from;
   while (at < chunk.length && IS_MARK[chunk[at] as number] === 0) at++;
@@ -257,8 +268,8 @@ function findMark(chunk: Buffer, from: number): number {
 }
 
 /**
- * Offset of the next quote, bracket or brace, or the chunk's length. Four bytes at a time, for embeddings:
- * megabytes of digits and commas.
+ * The offset of the next quote, bracket or brace; the chunk's length if there is none. Reads four bytes at a time:
+ * an answer of embeddings is megabytes of digits and commas.
  */
 function findContainer(chunk: Buffer, from: number): number {
   const wordsFrom = Math.min(from + SHORT_RUN_BYTES, chunk.length);
@@ -269,8 +280,8 @@ function findContainer(chunk: Buffer, from: number): number {
   for (; at + 4 <= chunk.length; at += 4) {
     const word = view.getInt32(at, true);
     const quote = word ^ 0x22222222;
-    // Setting the bits 26 makes 7F of the brackets and braces (5B, 5D, 7B, 7D), and of 59, 5F, 79 and 7F,
-    // which are not found in numbers: for them the search is only slower.
+    // Setting the bits 26 turns brackets and braces (5B, 5D, 7B, 7D) into 7F. It also does so for 59, 5F, 79 and
+    // 7F, which do not occur in numbers and only make the search slower.
     const bracket = (word | 0x26262626) ^ 0x7f7f7f7f;
     const found = ((quote - 0x01010101) & ~quote) | ((bracket - 0x01010101) & ~bracket);
     if ((found & 0x80808080) === 0) continue;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { countCodePoints, createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
+import { countCodePoints, createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 
 const salt = Buffer.from('salt');
 
@@ -48,7 +48,7 @@ function expectedHashes({
 }
 
 describe('prefix hashes', () => {
-  it('are those of the definition, however the text comes in pieces', () => {
+  it('follow the definition, however the text is split', () => {
     const hashed = fc.record({
       pieces: fc.array(fc.string({ unit: 'binary', maxLength: 20 })),
       model: fc.string({ unit: 'binary' }),
@@ -128,7 +128,7 @@ describe('a media mark', () => {
     ['x'.repeat(4096), 'x'.repeat(4096), 'x'.repeat(4096)],
     [`a${'x'.repeat(4096)}`, `a${'x'.repeat(4095)}`, 'x'.repeat(4096)],
     [`${'a'.repeat(4096)}middle${'b'.repeat(4096)}`, 'a'.repeat(4096), 'b'.repeat(4096)],
-  ])('tells the size and a salted hash of both ends (case %#)', (payload, first, last) => {
+  ])('holds the size and a salted hash of both ends (case %#)', (payload, first, last) => {
     expect(hasher.mediaMark(Buffer.from(payload)).toString()).toBe(
       `\ufffc${payload.length}:${sample(first, last)}`,
     );

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEndpoint } from '../../otel/encode/recorded-endpoint.ts';
-import { createPrefixHasher, type PrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
-import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
-import { describeRequestText } from '../../src/proxy/request/request-text.ts';
+import { createPrefixHasher, type PrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
+import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
 /** Two requests, and how many code points a block has. */
 interface Pair {
-  readonly endpoint: RecordedEndpoint;
+  /** Its path. */
+  readonly endpoint: string;
   readonly bodies: readonly [object, object];
   readonly blockChars: number;
 }
@@ -16,7 +17,7 @@ const MAX_BLOCKS = 20;
 const salt = Buffer.from('salt');
 
 /** The hashed text of a request, in code points: what its hasher is given. */
-function hashedTextOf(body: object, endpoint: RecordedEndpoint): readonly string[] {
+function hashedTextOf(body: object, path: string): readonly string[] {
   const { mediaMark } = createPrefixHasher({ salt, blockChars: 1, maxBlocks: 1 });
   let text = '';
   const transcriber: PrefixHasher = {
@@ -29,12 +30,13 @@ function hashedTextOf(body: object, endpoint: RecordedEndpoint): readonly string
       finish: () => [],
     }),
   };
-  describeBody(body, endpoint, transcriber);
+  describeBody(body, path, transcriber);
   return [...text];
 }
 
-function describeBody(body: object, endpoint: RecordedEndpoint, hasher: PrefixHasher) {
+function describeBody(body: object, path: string, hasher: PrefixHasher) {
   const bytes = Buffer.from(JSON.stringify(body));
+  const endpoint = endpointAt(path);
   return describeRequestText(bytes, readRequestFacts(bytes, endpoint), endpoint, hasher);
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GapRecorder, percentile } from '../../src/proxy/record/gaps.ts';
+import { GapRecorder, percentile } from '../../../src/proxy/record/gaps.ts';
 
 function recorderOf(arrivalsMs: readonly number[]): GapRecorder {
   const recorder = new GapRecorder();
@@ -34,7 +34,7 @@ describe('the gaps of a stream', () => {
     expect(recorder.percentiles()?.p95).toBeCloseTo(35.5, 12);
   });
 
-  it('are counted on after a percentile was asked for', () => {
+  it('are still counted after a percentile was computed', () => {
     const recorder = recorderOf([0, 10, 11]);
     expect(recorder.percentiles()?.p50).toBe(5.5);
     recorder.add(14);
@@ -53,7 +53,7 @@ describe('the gaps of a stream', () => {
     );
   });
 
-  it('take no more memory for a stream without end', () => {
+  it('take bounded memory for an endless stream', () => {
     const recorder = new GapRecorder();
     for (let arrivalMs = 0; arrivalMs < 262_145; arrivalMs++) recorder.add(arrivalMs);
     for (let arrivalMs = 1e6; arrivalMs < 1e9; arrivalMs += 1e3) recorder.add(arrivalMs);

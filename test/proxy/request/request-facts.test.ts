@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Span } from '../../src/json/cursor.ts';
-import { type RequestFacts, readRequestFacts } from '../../src/proxy/request/request-facts.ts';
+import type { Span } from '../../../src/json/cursor.ts';
+import { type RequestFacts, readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { endpointAt } from '../../support/response-reading.ts';
 
-const CHAT = '/v1/chat/completions';
+const CHAT = endpointAt('/v1/chat/completions');
 
 function factsOf(text: string): RequestFacts {
   return readRequestFacts(Buffer.from(text), CHAT);
@@ -25,7 +26,7 @@ describe('the facts of a request', () => {
       maxTokens: 5,
       streamOptions: { kind: 'object', includeUsage: false, continuousUsageStats: true },
     });
-    expect(textAt(text, facts.text)).toBe('[ {"role":"user"} ]');
+    expect(textAt(text, facts.texts[0])).toBe('[ {"role":"user"} ]');
     expect(textAt(text, facts.tools)).toBe('[{"type":"function"}]');
     expect(text.slice(facts.closingBrace)).toBe('}\n');
   });
@@ -36,7 +37,7 @@ describe('the facts of a request', () => {
     ['/v1/embeddings', '"I"'],
   ] as const)('know the request text of %s', (endpoint, expected) => {
     const text = '{"model":"m","messages":"M","prompt":"P","input":"I"}';
-    expect(textAt(text, readRequestFacts(Buffer.from(text), endpoint).text)).toBe(expected);
+    expect(textAt(text, readRequestFacts(Buffer.from(text), endpointAt(endpoint)).texts[0])).toBe(expected);
   });
 
   it('are those of the last of duplicate members, whatever their kind', () => {
@@ -45,14 +46,14 @@ describe('the facts of a request', () => {
     const facts = factsOf(text);
     expect(facts).toMatchObject({ model: 'last', stream: 1, maxTokens: undefined });
     expect(facts.streamOptions.includeUsage).toBe(null);
-    expect(textAt(text, facts.text)).toBe('[2]');
+    expect(textAt(text, facts.texts[0])).toBe('[2]');
     expect(facts.streamOptions.spans.map((span) => textAt(text, span))).toEqual([
       '{"include_usage":true}',
       '{"include_usage":null}',
     ]);
   });
 
-  it('are found under keys and in values that are written with escapes', () => {
+  it('are found in keys and values that are written with escapes', () => {
     expect(factsOf('{"\\u006dodel":"\\u00e9\\n","str\\u0065am":true}')).toMatchObject({
       model: 'é\n',
       stream: true,
@@ -92,7 +93,7 @@ describe('the facts of a request', () => {
   });
 
   it.each(['[]', '{"a":1}', '"falsey"', '"secret prompt"', `"${'\\u0074'.repeat(6)}"`])(
-    'keep nothing of a stream that nobody takes for a boolean: %s',
+    'keep nothing of a `stream` that no engine reads as a boolean: %s',
     (value) => {
       expect(factsOf(`{"model":"m","stream":${value}}`).stream).toBe('?');
     },
@@ -138,7 +139,7 @@ describe('the facts of a request', () => {
     }
   });
 
-  it('are those that JSON.parse would tell', () => {
+  it('are those that JSON.parse finds', () => {
     const member = fc.tuple(
       fc.constantFrom('model', 'stream', 'max_tokens', 'n', 'messages', 'tools', 'stream_options', 'other'),
       fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom('m', true, 3)),
@@ -150,7 +151,7 @@ describe('the facts of a request', () => {
         const facts = factsOf(text);
         if (typeof parsed.stream === 'boolean') expect(facts.stream).toBe(parsed.stream);
         for (const [span, key] of [
-          [facts.text, 'messages'],
+          [facts.texts[0], 'messages'],
           [facts.tools, 'tools'],
         ] as const) {
           const found = textAt(text, span);

@@ -2,11 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { JsonTap, StreamTap } from '../../src/proxy/response/response-tap.ts';
-import { UsageTally } from '../../src/proxy/response/usage.ts';
-import { Fingerprint } from '../../src/replicas/data/replica.ts';
+import type { RequestRecord } from '../../../otel/encode/request-record.ts';
+import { JsonTap } from '../../../src/proxy/response/response-tap.ts';
+import { createEventRelay, toReading } from '../../support/response-reading.ts';
 
 const ARRIVED_MS = 1000;
 
@@ -15,14 +13,7 @@ function tapped(
   events: readonly (readonly [atMs: number, text: string])[],
   tally: { choicesPerPrompt?: number; isTotalPerChoice?: boolean } = {},
 ): Partial<RequestRecord> {
-  const usage = new UsageTally({ choicesPerPrompt: 1, isTotalPerChoice: false, ...tally });
-  const tap = new StreamTap(ARRIVED_MS, usage);
-  const relay = new EventRelay({
-    maxEventBytes: 1024 * 1024,
-    undo: null,
-    fingerprint: new Fingerprint(),
-    tap,
-  });
+  const { tap, events: relay } = createEventRelay(tally, ARRIVED_MS);
   for (const [atMs, text] of events) relay.push(Buffer.from(text), atMs);
   relay.end();
   const record: Partial<RequestRecord> = {};
@@ -32,7 +23,7 @@ function tapped(
 
 /** What the record says of a JSON response that comes in these reads. */
 function tappedReads(reads: readonly Buffer[]): Partial<RequestRecord> {
-  const tap = new JsonTap();
+  const tap = new JsonTap(toReading());
   for (const read of reads) tap.push(read);
   const record: Partial<RequestRecord> = {};
   tap.fill(record);
@@ -101,11 +92,11 @@ const NO_OUTPUT: readonly (readonly [string, string])[] = [
 ];
 
 describe('the first token', () => {
-  test.for(OUTPUT)('is told by %s', ([, event]) => {
+  test.for(OUTPUT)('comes with %s', ([, event]) => {
     expect(tapped([[1010, event]]).ttft_ms).toBe(10);
   });
 
-  test.for(NO_OUTPUT)('is not told by %s', ([, event]) => {
+  test.for(NO_OUTPUT)('does not come with %s', ([, event]) => {
     const record = tapped([
       [1010, event],
       [1030, delta({ content: 'x' })],
@@ -139,7 +130,7 @@ describe('the gaps', () => {
     expect(record).toMatchObject({ ttft_ms: 100, gap_p50_ms: 20, gap_p95_ms: 29 });
   });
 
-  test('of events that came in one read are nothing', () => {
+  test('between events of one read are zero', () => {
     const record = tapped([[1010, delta({ content: 'x' }) + delta({ content: 'y' })]]);
     expect(record).toMatchObject({ ttft_ms: 10, gap_p50_ms: 0, gap_p95_ms: 0 });
   });
@@ -147,7 +138,7 @@ describe('the gaps', () => {
 
 const SPELLINGS: readonly (readonly [string, object, object])[] = [
   ['OpenAI, vLLM, llama.cpp', { prompt_tokens_details: { cached_tokens: 5 } }, { cached_tokens: 5 }],
-  ['a zero that is told', { prompt_tokens_details: { cached_tokens: 0 } }, { cached_tokens: 0 }],
+  ['an explicit zero', { prompt_tokens_details: { cached_tokens: 0 } }, { cached_tokens: 0 }],
   ['DeepSeek', { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 4 }, { cached_tokens: 5 }],
   ['Moonshot', { cached_tokens: 5 }, { cached_tokens: 5 }],
   ['the Responses API', { input_tokens_details: { cached_tokens: 5 } }, { cached_tokens: 5 }],
@@ -204,7 +195,7 @@ describe('usage', () => {
     });
   });
 
-  test('of a cut stream that heard nothing of a choice still counts the prompt once', () => {
+  test('of a cut stream without chunks of one choice still counts the prompt once', () => {
     expect(tapped([[1010, running(1, 2)]], { choicesPerPrompt: 2 })).toMatchObject({
       prompt_tokens: 9,
       completion_tokens: 2,
@@ -250,7 +241,7 @@ describe('finish reasons and timings', () => {
     expect(tappedJson(JSON.stringify({ choices })).finish_reasons).toEqual(['stop', 'tool_calls']);
   });
 
-  test('that are no plain word are not taken over: they could be text', () => {
+  test('that are not plain words are ignored: they could be text', () => {
     const choices = [{ index: 0, delta: {}, finish_reason: 'my secret prompt' }];
     expect(tapped([[1010, data({ choices })]])).not.toHaveProperty('finish_reasons');
   });
@@ -298,12 +289,12 @@ describe('a JSON answer', () => {
     ['no usage that is no JSON', '{"usage":{"prompt_tokens":NaN}}', {}],
     ['no usage that is not over', '{"usage":{"prompt_tokens":1', {}],
     ['usage before what is no JSON', '{"usage":{"prompt_tokens":1},"x":tru}', { prompt_tokens: 1 }],
-    ['usage in front of a second text', '{"usage":{"prompt_tokens":1}}{"usage":null}', { prompt_tokens: 1 }],
-  ] as const)('tells %s', ([, text, expected]) => {
+    ['usage before a second text', '{"usage":{"prompt_tokens":1}}{"usage":null}', { prompt_tokens: 1 }],
+  ] as const)('says %s', ([, text, expected]) => {
     expect(tappedJson(text)).toEqual(expected);
   });
 
-  test('tells the same wherever its reads are cut, be it JSON or not', () => {
+  test('says the same wherever its reads are cut, whether it is JSON or not', () => {
     const scalar = fc.constantFrom(
       ...['null', 'true', '0', '1', '-0', '7.0', '1e2', '1e999', 'NaN', '"stop"', '"a\\"b"', '"st\\u006fp"'],
     );
@@ -372,10 +363,10 @@ describe('an answer of 30 MB of embeddings', () => {
   test.for([
     ['before the data', `{"object":"list",${usage},"data":[`, '{}]}'],
     ['after the data', '{"object":"list","data":[', `{}],"model":"m",${usage}}`],
-  ] as const)('tells its usage %s, and nothing of it is kept', ([, head, tail]) => {
+  ] as const)('says its usage %s, and none of its bytes are kept', ([, head, tail]) => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
-    const tap = new JsonTap();
+    const tap = new JsonTap(toReading());
     const passed: WeakRef<Buffer>[] = [];
     tap.push(Buffer.from(head));
     for (let sentBytes = 0; sentBytes < 30_000_000; sentBytes += vector.length) {

@@ -1,0 +1,140 @@
+import type { Replica } from '../../replicas/data/replica.ts';
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+import type { Exchange } from '../exchange.ts';
+import { Failure } from '../failure.ts';
+import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
+import type { Recording } from '../record/recording.ts';
+import type { InspectedBody } from '../request/body-inspector.ts';
+import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.ts';
+import type { HeldBody } from '../request/read-body.ts';
+import type { RequestFacts } from '../request/request-facts.ts';
+import type { RelayedResponse } from '../response/relay.ts';
+import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
+import type { AttemptObserver, AttemptRequest } from './send.ts';
+
+/** One request that leaves a record. */
+export interface RecordedRequest {
+  readonly exchange: Exchange;
+  readonly endpoint: RecordedEndpoint;
+  readonly recording: Recording;
+}
+
+/** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
+const KEPT_BYTES = 16 * 1024;
+/** Larger bodies go out on connections that cannot turn out dead, so that they need not be kept for a repeat. */
+const FRESH_CONNECTION_BYTES = 1024 * 1024;
+
+/** The attempts of a request that leaves a record. Keeps the request's body as long as an attempt may need it. */
+export class RecordedAttempts implements Attempts, AttemptObserver {
+  readonly #request: RecordedRequest;
+  readonly #facts: RequestFacts;
+  readonly #model: string;
+  readonly #prefixKey: number | null;
+  readonly #held: HeldBody;
+  readonly #isLarge: boolean;
+  readonly #settings: ProxySettings;
+  readonly #tools: ProxyTools;
+  /** Null once no attempt needs it any more. */
+  #body: Buffer | null;
+
+  /** @throws {Failure} `missing_model` */
+  constructor(
+    request: RecordedRequest,
+    held: HeldBody,
+    inspected: InspectedBody,
+    settings: ProxySettings,
+    tools: ProxyTools,
+  ) {
+    const { facts, bytes } = inspected;
+    const { pool } = tools;
+    const text = pool.choosesByPrefix ? inspected.describeText() : null;
+    request.recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
+    if (facts.model === null) throw new Failure('missing_model');
+    this.#request = request;
+    this.#facts = facts;
+    this.#model = facts.model;
+    this.#prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
+    this.#held = held;
+    this.#body = bytes;
+    this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
+    this.#settings = settings;
+    this.#tools = tools;
+  }
+
+  acquire(tried: ReadonlySet<Replica>): Acquired {
+    const { pool } = this.#tools;
+    const { recording } = this.#request;
+    const prefixKey = this.#prefixKey;
+    const lease = pool.acquire(this.#model, tried, prefixKey);
+    if (lease !== 'busy') return lease;
+    const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
+    if (wait !== 'overloaded') recording.noteWait(wait.result);
+    return wait;
+  }
+
+  begin(replica: Replica, { withUsage, onFreshConnection }: AttemptVariant): AttemptRequest {
+    const { exchange, endpoint, recording } = this.#request;
+    const body = this.#body;
+    if (body === null) throw new Error('the body was released before the last attempt');
+    recording.startAttempt(replica.config);
+    const facts = this.#facts;
+    const asksUsage = withUsage && isUsageToBeAsked(facts, endpoint, replica);
+    const { engine } = replica;
+    return {
+      replica,
+      exchange,
+      traceparent: recording.traceparent,
+      body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
+      onFreshConnection: onFreshConnection || this.#isLarge,
+      // A replica may refuse usage, and llama.cpp may answer that it is loading its model.
+      mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp',
+      reading: {
+        endpoint,
+        scratch: this.#tools.scratch,
+        maxEventBytes: this.#settings.maxEventBytes,
+        undo: asksUsage
+          ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
+          : null,
+        choicesPerPrompt: facts.n ?? 1,
+        isTotalPerChoice: engine === 'llamacpp',
+      },
+      observer: this,
+    };
+  }
+
+  onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {
+    if (!isReused && !mayRepeat) this.#releaseBody();
+  }
+
+  onResponse({ replica, reading }: AttemptRequest, response: RelayedResponse): void {
+    const { recording } = this.#request;
+    this.#releaseBody();
+    if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
+    recording.noteResponse(replica.name, response);
+    this.#tools.replicaLog.answered(replica, recording.span.traceId);
+  }
+
+  withdraw(): void {
+    this.#request.recording.withdrawAttempt();
+  }
+
+  fail(replica: Replica, code: FailedAttemptCode, cause: unknown, statusCode?: number): void {
+    const { recording } = this.#request;
+    recording.failAttempt(replica.name, code, statusCode);
+    this.#tools.replicaLog.attemptFailed(replica, { code, cause, traceId: recording.span.traceId });
+  }
+
+  finish(): void {
+    this.#request.recording.finishAttempt();
+  }
+
+  /** Releases a large body: no attempt needs it any more. It is hashed first, when the event loop is idle. */
+  #releaseBody(): void {
+    if (this.#body === null || this.#body.length <= KEPT_BYTES) return;
+    this.#body = null;
+    setImmediate(() => {
+      this.#request.recording.describeBody();
+      this.#held.release();
+    });
+  }
+}

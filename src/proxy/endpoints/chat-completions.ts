@@ -1,0 +1,112 @@
+import type { JsonCursor, Span } from '../../json/cursor.ts';
+import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
+import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
+import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { LEAVE_ALL, undoRulesFor } from './undo-rules.ts';
+
+const UNDO_RULES = { llamacpp: { cutUsage: 'never', movedMember: 'timings' }, ollama: LEAVE_ALL } as const;
+
+/** Chat completions: `messages` is a list of roles with text, media and tool calls. */
+export const CHAT_COMPLETIONS: RecordedEndpoint = {
+  path: '/v1/chat/completions',
+  textMembers: ['messages'],
+  readText: (reader, [messages]) => readMessages(reader, messages),
+  maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
+  undoRules: (engine, continuousUsageStats) => undoRulesFor(engine, continuousUsageStats, UNDO_RULES),
+  readEvent: readChoicesEvent,
+  wantedOfAnswer: CHOICES_ANSWER,
+  readAnswer: readChoicesAnswer,
+  toErrorEvent: toChoicesErrorEvent,
+};
+
+const RECORD_SEPARATOR = Buffer.from('\u001e');
+const LINE_FEED = Buffer.from('\n');
+const NOTHING = Buffer.alloc(0);
+
+/** Where a part that is not text may hold its payload. The first of these that is a string counts. */
+const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[] = [
+  ['image_url', 'url'],
+  ['image_url', undefined],
+  ['video_url', 'url'],
+  ['audio_url', 'url'],
+  ['input_audio', 'data'],
+  ['file', 'file_data'],
+  ['file', 'file_id'],
+];
+const PART_MEMBERS: ReadonlySet<string> = new Set(['text', ...PAYLOADS.map(([member]) => member)]);
+
+/** Levels of nesting, each of which has a cursor of its own. */
+const MESSAGES = 0;
+const PARTS = 1;
+const PART = 2;
+
+function readMessages(reader: TextReader, messages: Span | undefined): boolean {
+  if (messages === undefined) return false;
+  const cursor = reader.cursorAt(MESSAGES, messages);
+  if (cursor.peek() !== 'array') return false;
+  cursor.beginArray();
+  while (cursor.nextElement()) readMessage(reader, cursor);
+  return true;
+}
+
+/** Reads a message. A value that is not an object counts as a message without members. */
+function readMessage(reader: TextReader, cursor: JsonCursor): void {
+  let role: Span | undefined;
+  let content: Span | undefined;
+  let toolCalls: Span | undefined;
+  if (cursor.peek() === 'object') {
+    cursor.beginObject();
+    while (cursor.nextKey()) {
+      const key = cursor.key();
+      cursor.skip();
+      if (key === 'role') role = { start: cursor.valueStart, end: cursor.valueEnd };
+      else if (key === 'content') content = { start: cursor.valueStart, end: cursor.valueEnd };
+      else if (key === 'tool_calls') toolCalls = { start: cursor.valueStart, end: cursor.valueEnd };
+    }
+  } else {
+    cursor.skip();
+  }
+  reader.hash(RECORD_SEPARATOR);
+  reader.hash(reader.stringAt(role) ?? NOTHING);
+  reader.hash(LINE_FEED);
+  readContent(reader, content);
+  if (toolCalls !== undefined) reader.hash(reader.bytesAt(toolCalls));
+  reader.hash(LINE_FEED);
+}
+
+function readContent(reader: TextReader, content: Span | undefined): void {
+  if (content === undefined) return;
+  const text = reader.stringAt(content);
+  if (text !== undefined) {
+    reader.addText(text);
+    return;
+  }
+  const cursor = reader.cursorAt(PARTS, content);
+  if (cursor.peek() !== 'array') return;
+  cursor.beginArray();
+  while (cursor.nextElement()) {
+    if (cursor.peek() === 'string') reader.addString(cursor);
+    else readPart(reader, readMembers(cursor, PART_MEMBERS));
+  }
+}
+
+/** A part with a `text` that is a string is text. Any other part is a medium. */
+function readPart(reader: TextReader, members: Members): void {
+  const text = reader.stringAt(members.get('text'));
+  if (text !== undefined) reader.addText(text);
+  else if (!reader.isFull) reader.hashMedium(payloadOf(reader, members));
+}
+
+function payloadOf(reader: TextReader, members: Members): Buffer {
+  for (const [member, inner] of PAYLOADS) {
+    const span = members.get(member);
+    if (span === undefined) continue;
+    const payload = reader.stringAt(inner === undefined ? span : memberAt(reader, span, inner));
+    if (payload !== undefined) return payload;
+  }
+  return NOTHING;
+}
+
+function memberAt(reader: TextReader, object: Span, key: string): Span | undefined {
+  return readMembers(reader.cursorAt(PART, object), new Set([key])).get(key);
+}

@@ -1,0 +1,320 @@
+import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
+import type { JsonCursor } from '../../json/cursor.ts';
+import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
+import { type FailureCode, toFailureJson } from '../failure.ts';
+import type { CurrentEventData } from '../response/sse.ts';
+import {
+  type AnswerFacts,
+  type FinishedChoice,
+  NO_CHUNK,
+  type StreamChunk,
+} from '../response/stream-chunk.ts';
+import type { UsageFigures } from '../response/usage-tally.ts';
+
+/*
+ * Answers in the style of OpenAI's completions: an object with `choices` and `usage`, whole or in the events of a
+ * stream. Both forms are read by the same rules: of duplicate members the last one counts.
+ */
+
+const DONE: StreamChunk = { ...NO_CHUNK, kind: 'done' };
+const DONE_TEXT = '[DONE]';
+
+/** Members of a usage chunk that mean nothing to a client that did not ask for usage. */
+const USAGE_CHUNK_MEMBERS: ReadonlySet<string> = new Set([
+  'id',
+  'object',
+  'created',
+  'model',
+  'choices',
+  'usage',
+  'system_fingerprint',
+  'service_tier',
+  'obfuscation',
+  'timings',
+  'metrics',
+]);
+
+/** What is wanted of a whole answer. */
+export const CHOICES_ANSWER: WantedMembers = {
+  members: ['usage', 'timings', 'metrics'],
+  list: 'choices',
+  itemMembers: ['index', 'finish_reason'],
+};
+
+type AnswerDraft = { -readonly [K in keyof AnswerFacts]: AnswerFacts[K] };
+type Draft = { -readonly [K in keyof StreamChunk]: StreamChunk[K] };
+
+/** Reads what a scanner has found of a whole answer. The input need not be JSON. */
+export function readChoicesAnswer({ captured, items }: MemberScanner, json: JsonCursor): AnswerFacts {
+  const finished: FinishedChoice[] = [];
+  for (const { position, values } of items) {
+    const [index, reason] = values;
+    if (typeof reason === 'string')
+      finished.push({ index: typeof index === 'number' ? index : position, reason });
+  }
+  const facts: AnswerDraft = { usage: null, timings: null, finished };
+  for (const [key, raw] of captured) {
+    try {
+      readFigures(json.reset(raw, 0, raw.length), key, facts);
+    } catch {
+      // The member is not JSON: it says nothing.
+    }
+  }
+  return facts;
+}
+
+/**
+ * Reads the JSON of one event. Only top-level keys count: `usage` inside content or tool arguments is text. Data that
+ * is not a JSON object is `other`, never an error: the replica's bytes are relayed whatever they are.
+ */
+export function readChoicesEvent({ bytes, start, end }: CurrentEventData, json: JsonCursor): StreamChunk {
+  if (end - start === DONE_TEXT.length && bytes.toString('latin1', start, end) === DONE_TEXT) return DONE;
+  try {
+    return readObject(json.reset(bytes, start, end));
+  } catch {
+    return NO_CHUNK;
+  }
+}
+
+/** The event that ends a stream which broke off. */
+export function toChoicesErrorEvent(code: FailureCode): string {
+  return `data: ${toFailureJson(code)}\n\n`;
+}
+
+function readObject(json: JsonCursor): StreamChunk {
+  if (json.peek() !== 'object') return NO_CHUNK;
+  const chunk: Draft = { ...NO_CHUNK, kind: 'object' };
+  json.beginObject();
+  while (json.nextKey()) {
+    const memberStart = json.keyStart;
+    const key = json.key();
+    const isNull = json.peek() === 'null';
+    readMember(json, key, chunk);
+    const span = { start: memberStart, end: json.position };
+    if (key === 'usage') chunk.usageMember = span;
+    else if (key === 'timings') chunk.members = { ...chunk.members, timings: span };
+    else if (key === 'system_fingerprint') chunk.members = { ...chunk.members, systemFingerprint: span };
+    else if (!isNull && !USAGE_CHUNK_MEMBERS.has(key)) {
+      chunk.hasForeignMember = true;
+      if (key === '__verbose') chunk.members = { ...chunk.members, verbose: span };
+    }
+  }
+  chunk.closingBrace = json.position - 1;
+  json.end();
+  return chunk;
+}
+
+function readMember(json: JsonCursor, key: string, chunk: Draft): void {
+  switch (key) {
+    case 'choices':
+      if (json.peek() === 'array') {
+        readChoices(json, chunk);
+        return;
+      }
+      break;
+    case 'usage':
+    case 'timings':
+    case 'metrics':
+      readFigures(json, key, chunk);
+      return;
+    case 'error':
+      if (json.peek() !== 'null') chunk.hasError = true;
+      break;
+    case 'object':
+      // The flat errors of SGLang and older vLLM: {"object":"error","message":…}.
+      if (json.peek() === 'string') {
+        if (json.readString() === 'error') chunk.hasError = true;
+        return;
+      }
+      break;
+  }
+  json.skip();
+}
+
+/** Reads the value of `usage`, `timings` or `metrics`. A value that is not an object replaces earlier figures too. */
+function readFigures(json: JsonCursor, key: string, facts: AnswerDraft): void {
+  const isObject = json.peek() === 'object';
+  if (key === 'usage') facts.usage = null;
+  else facts.timings = null;
+  if (!isObject) json.skip();
+  else if (key === 'usage') facts.usage = readUsage(json);
+  else facts.timings = readTimings(json);
+}
+
+function readChoices(json: JsonCursor, chunk: Draft): void {
+  let count = 0;
+  const finished: FinishedChoice[] = [];
+  json.beginArray();
+  while (json.nextElement()) {
+    count++;
+    if (json.peek() === 'object') readChoice(json, chunk, finished, count);
+    else json.skip();
+  }
+  chunk.hasEmptyChoices = count === 0;
+  if (count !== 1) chunk.choiceIndex = null;
+  chunk.finished = finished;
+}
+
+/** A choice whose `index` is not a number has the index of its position in the list. */
+function readChoice(json: JsonCursor, chunk: Draft, finished: FinishedChoice[], count: number): void {
+  const position = count - 1;
+  let index = position;
+  let reason: string | null = null;
+  json.beginObject();
+  while (json.nextKey()) {
+    const key = json.key();
+    if (key === 'index') index = readIndex(json) ?? position;
+    else if (key === 'finish_reason') reason = readReason(json);
+    else if ((key === 'delta' || key === 'message') && json.peek() === 'object') readDelta(json, chunk);
+    else if (key === 'text') readOutput(json, chunk);
+    else json.skip();
+  }
+  chunk.choiceIndex = index;
+  if (reason !== null) finished.push({ index, reason });
+}
+
+function readIndex(json: JsonCursor): number | null {
+  if (json.peek() === 'number') return json.readNumber();
+  json.skip();
+  return null;
+}
+
+function readReason(json: JsonCursor): string | null {
+  if (json.peek() === 'string') return json.readString();
+  json.skip();
+  return null;
+}
+
+function readDelta(json: JsonCursor, chunk: Draft): void {
+  json.beginObject();
+  while (json.nextKey()) {
+    switch (json.key()) {
+      case 'content':
+      case 'reasoning':
+      case 'reasoning_content':
+      case 'refusal':
+      case 'tool_calls':
+      case 'function_call':
+      case 'audio':
+        readOutput(json, chunk);
+        break;
+      default:
+        json.skip();
+    }
+  }
+}
+
+/** Output is a string, list or object that is not empty. */
+function readOutput(json: JsonCursor, chunk: Draft): void {
+  switch (json.peek()) {
+    case 'string':
+      json.readStringSpan();
+      noteText(json.valueStart, json.valueEnd, chunk);
+      return;
+    case 'array':
+      json.beginArray();
+      while (json.nextElement()) {
+        noteOutput(chunk);
+        json.skip();
+      }
+      return;
+    case 'object':
+      json.beginObject();
+      while (json.nextKey()) {
+        noteOutput(chunk);
+        json.skip();
+      }
+      return;
+    default:
+      json.skip();
+  }
+}
+
+function noteText(start: number, end: number, chunk: Draft): void {
+  const isEmpty = start === end;
+  if (!chunk.hasOutput && (chunk.text === null || !isEmpty)) chunk.text = { start, end };
+  else if (!isEmpty) chunk.text = null;
+  if (!isEmpty) chunk.hasOutput = true;
+}
+
+function noteOutput(chunk: Draft): void {
+  chunk.hasOutput = true;
+  chunk.text = null;
+}
+
+/** Reads a usage object in every spelling that engines are known to use. Figures are non-negative integers. */
+function readUsage(cursor: JsonCursor): UsageFigures {
+  const figures: UsageFigures = {};
+  cursor.beginObject();
+  while (cursor.nextKey()) {
+    switch (cursor.key()) {
+      case 'prompt_tokens':
+        setCount(figures, 'promptTokens', cursor);
+        break;
+      case 'completion_tokens':
+        setCount(figures, 'completionTokens', cursor);
+        break;
+      case 'reasoning_tokens':
+        setCount(figures, 'reasoningTokens', cursor);
+        break;
+      // DeepSeek's spelling, Moonshot's, and the one that proxies copy from Anthropic's API.
+      case 'prompt_cache_hit_tokens':
+      case 'cached_tokens':
+      case 'cache_read_input_tokens':
+        setCount(figures, 'cachedTokens', cursor);
+        break;
+      case 'prompt_tokens_details':
+      case 'input_tokens_details':
+        readDetail(cursor, 'cached_tokens', 'cachedTokens', figures);
+        break;
+      case 'completion_tokens_details':
+      case 'output_tokens_details':
+        readDetail(cursor, 'reasoning_tokens', 'reasoningTokens', figures);
+        break;
+      default:
+        cursor.skip();
+    }
+  }
+  return figures;
+}
+
+function readDetail(cursor: JsonCursor, key: string, into: keyof UsageFigures, figures: UsageFigures): void {
+  if (cursor.peek() !== 'object') {
+    cursor.skip();
+    return;
+  }
+  cursor.beginObject();
+  while (cursor.nextKey()) {
+    if (cursor.key() === key) setCount(figures, into, cursor);
+    else cursor.skip();
+  }
+}
+
+function setCount(figures: UsageFigures, name: keyof UsageFigures, cursor: JsonCursor): void {
+  if (cursor.peek() !== 'number') {
+    cursor.skip();
+    return;
+  }
+  const value = cursor.readNumber();
+  if (Number.isSafeInteger(value) && value >= 0) figures[name] = value;
+}
+
+const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
+
+/** Reads the numbers of an engine's own object. Names are checked, since they reach the record. */
+function readTimings(json: JsonCursor): Record<string, number> {
+  const timings = new Map<string, number>();
+  json.beginObject();
+  while (json.nextKey()) {
+    const name = json.key();
+    if (json.peek() !== 'number') {
+      json.skip();
+      continue;
+    }
+    const value = json.readNumber();
+    const isKept = timings.has(name) || timings.size < MAX_TIMINGS;
+    if (Number.isFinite(value) && TIMING_NAME.test(name) && isKept) timings.set(name, value);
+  }
+  // Unlike an assignment, this turns a key `__proto__` into a plain member.
+  return Object.fromEntries(timings);
+}

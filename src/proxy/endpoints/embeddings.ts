@@ -1,0 +1,15 @@
+import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
+import type { RecordedEndpoint } from './recorded-endpoint.ts';
+
+/** Embeddings: `input` is a string, a list of strings, or token ids. Engines do not stream them. */
+export const EMBEDDINGS: RecordedEndpoint = {
+  path: '/v1/embeddings',
+  textMembers: ['input'],
+  readText: (reader, [input]) => reader.addStrings(input),
+  maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
+  undoRules: null,
+  readEvent: readChoicesEvent,
+  wantedOfAnswer: CHOICES_ANSWER,
+  readAnswer: readChoicesAnswer,
+  toErrorEvent: toChoicesErrorEvent,
+};

@@ -1,0 +1,43 @@
+import type { Engine } from '../../config/config.ts';
+import type { JsonCursor, Span } from '../../json/cursor.ts';
+import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
+import type { FailureCode } from '../failure.ts';
+import type { Flag } from '../request/engine-flags.ts';
+import type { TextReader } from '../request/text-reader.ts';
+import type { CurrentEventData } from '../response/sse.ts';
+import type { AnswerFacts, StreamChunk } from '../response/stream-chunk.ts';
+import type { UndoRules } from '../response/undo-usage.ts';
+
+/**
+ * What distinguishes one recorded endpoint from another. Each has a file in this directory and a row in `table.ts`.
+ * Its operation name is in the telemetry's own list, since `otel/` does not import `src/`.
+ */
+export interface RecordedEndpoint {
+  /** The path without query: how requests are matched, and the record's `endpoint`. */
+  readonly path: string;
+
+  /** The top-level members of a request that hold its text, in the order in which they are hashed. */
+  readonly textMembers: readonly string[];
+  /**
+   * Gives the text of a request to the reader. `values`: the value of each of `textMembers`; undefined if absent.
+   * Returns false if not all of it is text: then nothing is recorded of it.
+   */
+  readonly readText: (reader: TextReader, values: readonly (Span | undefined)[]) => boolean;
+  /** The top-level members that limit the tokens of an answer. The first one that holds a count applies. */
+  readonly maxTokensMembers: readonly string[];
+
+  /**
+   * How to undo what `stream_options.include_usage` changes in a stream of this engine. Null: the endpoint does not
+   * take `stream_options`, so usage is not asked for in the client's place.
+   */
+  readonly undoRules: ((engine: Engine, continuousUsageStats: Flag) => UndoRules) | null;
+
+  /** Reads one event of a stream: usage, output, finish reasons, the end mark, errors. */
+  readonly readEvent: (data: CurrentEventData, cursor: JsonCursor) => StreamChunk;
+  /** What to look for in a whole answer. */
+  readonly wantedOfAnswer: WantedMembers;
+  /** Reads what was found in a whole answer. */
+  readonly readAnswer: (scanner: MemberScanner, cursor: JsonCursor) => AnswerFacts;
+  /** The event that tells clients that their stream broke off. */
+  readonly toErrorEvent: (code: FailureCode) => string;
+}

@@ -1,0 +1,85 @@
+/** An engine's usage figures. An absent figure is unknown. */
+export interface UsageFigures {
+  promptTokens?: number;
+  completionTokens?: number;
+  cachedTokens?: number;
+  reasoningTokens?: number;
+}
+
+/** Whether these are the zeros that some engines (Ollama) put on every chunk before the last. */
+export function isPlaceholder(figures: UsageFigures): boolean {
+  return !figures.promptTokens && !figures.completionTokens;
+}
+
+/** How an engine reports the usage of one request. */
+export interface UsageTallySettings {
+  /** The `n` of the request. */
+  readonly choicesPerPrompt: number;
+  /** Whether the engine sends a final usage chunk per choice instead of one in all. */
+  readonly isTotalPerChoice: boolean;
+}
+
+/**
+ * Adds up the usage of a stream: the last real figures, or the sum over choices where the engine reports usage per
+ * choice. llama.cpp with n > 1 sends one usage chunk per choice. A stream with continuous usage that breaks off leaves
+ * running figures per choice.
+ */
+export class UsageTally {
+  readonly #choicesPerPrompt: number;
+  readonly #isTotalPerChoice: boolean;
+  /** Figures without a choice: one total; with llama.cpp one per choice. */
+  readonly #totals: UsageFigures[] = [];
+  readonly #byChoice = new Map<number, UsageFigures>();
+
+  constructor(settings: UsageTallySettings) {
+    this.#choicesPerPrompt = Math.max(1, settings.choicesPerPrompt);
+    this.#isTotalPerChoice = settings.isTotalPerChoice;
+  }
+
+  /** Takes the usage of a chunk that carries choice `index`, or no choice (null). */
+  add(figures: UsageFigures, index: number | null): void {
+    if (isPlaceholder(figures)) return;
+    if (index !== null) {
+      if (index < MAX_CHOICES) this.#byChoice.set(index, figures);
+    } else if (this.#isTotalPerChoice && this.#totals.length < MAX_CHOICES) {
+      this.#totals.push(figures);
+    } else {
+      this.#totals[0] = figures;
+    }
+  }
+
+  /** The figures of the stream so far. */
+  total(): UsageFigures {
+    const perChoice = this.#totals.length > 0 ? this.#totals.entries() : this.#byChoice.entries();
+    return sumOverChoices(perChoice, this.#choicesPerPrompt);
+  }
+}
+
+const MAX_CHOICES = 1024;
+
+/**
+ * Completion and reasoning tokens of every choice; prompt and cached tokens once per prompt. The choices of the
+ * k-th prompt have the indexes from k·n (OpenAI API reference, completions, `n` and `best_of`).
+ */
+function sumOverChoices(
+  choices: Iterable<readonly [number, UsageFigures]>,
+  choicesPerPrompt: number,
+): UsageFigures {
+  const sum: UsageFigures = {};
+  const countedPrompts = new Set<number>();
+  for (const [index, figures] of choices) {
+    addTo(sum, 'completionTokens', figures);
+    addTo(sum, 'reasoningTokens', figures);
+    const prompt = Math.floor(index / choicesPerPrompt);
+    if (countedPrompts.has(prompt)) continue;
+    countedPrompts.add(prompt);
+    addTo(sum, 'promptTokens', figures);
+    addTo(sum, 'cachedTokens', figures);
+  }
+  return sum;
+}
+
+function addTo(sum: UsageFigures, name: keyof UsageFigures, figures: UsageFigures): void {
+  const value = figures[name];
+  if (value !== undefined) sum[name] = (sum[name] ?? 0) + value;
+}
