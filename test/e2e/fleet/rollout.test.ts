@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { rollThroughOutage } from '../../../lab/fleet/roll-through-outage.ts';
 
-test('four replicas are rolled behind two gateways while Redis is lost, and nobody is told a lie', async () => {
+test('four replicas are rolled behind two gateways while Redis is lost, and no answer is false', async () => {
   const { requests, saidSafe, ...report } = await rollThroughOutage();
   expect(report).toEqual({
     exitCode: 0,
     restarted: ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'],
     failures: [],
-    lies: [],
+    falseAnswers: [],
     reachedWhileDrained: 0,
     cut: 0,
   });
