@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Dialect } from './dialect.ts';
-import { llamacppDialect } from './dialect-llamacpp.ts';
-import { openaiDialect } from './dialect-openai.ts';
-import { vllmDialect } from './dialect-vllm.ts';
+import type { Dialect } from './dialects/dialect.ts';
+import { llamacppDialect } from './dialects/llamacpp.ts';
+import { openaiDialect } from './dialects/openai.ts';
+import { vllmDialect } from './dialects/vllm.ts';
 import { sendJson } from './exchange.ts';
 import type { Failure } from './failure.ts';
 import { PrefixCache } from './prefix-cache.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
-import { type Dialect, type Stopwatch, stepCount } from './dialect.ts';
+import { type Dialect, type Stopwatch, stepCount } from './dialects/dialect.ts';
 import { Refusal } from './failure.ts';
 import type { Pace } from './pace.ts';
 import type { Answer } from './plan-answer.ts';

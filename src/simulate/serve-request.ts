@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Dialect, stepCount } from './dialect.ts';
+import { type Dialect, stepCount } from './dialects/dialect.ts';
 import { embed, toBase64 } from './embed.ts';
 import { type Delivery, type PlannedFault, readBody, sendJson, sendStream, sendWhole } from './exchange.ts';
 import { Refusal } from './failure.ts';

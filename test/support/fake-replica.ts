@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { DONE, event } from '../../src/simulate/dialects/dialect.ts';
 import { EventLog } from './event-log.ts';
 import { valuesOf } from './raw-http.ts';
 
@@ -283,13 +284,7 @@ export const COMPLETION = {
   usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
 } as const;
 
-/** The last event of an event stream. */
-export const DONE = 'data: [DONE]\n\n';
-
-/** One event with an object as its data. */
-export function event(data: object): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
-}
+export { DONE, event };
 
 /** One event of a chat stream that carries text, or finishes the choice. */
 export function chatChunk(content: string, finishReason: string | null = null): string {

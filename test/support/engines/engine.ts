@@ -53,13 +53,6 @@ export interface ScriptedEngine {
   readonly cases: readonly EngineCase[];
 }
 
-/** One event with an object as its data, as every engine but TGI writes it. */
-export function toEvent(data: object): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
-}
-
-export const DONE_EVENT = 'data: [DONE]\n\n';
-
 /** Members by a condition, to be spread in the order in which the engine writes them. */
 export function when<T extends object>(condition: boolean, members: T): T | Record<never, never> {
   return condition ? members : {};

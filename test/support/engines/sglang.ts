@@ -1,22 +1,22 @@
+import { DONE, event } from '../../../src/simulate/dialects/dialect.ts';
 import {
   type ClientStreamOptions,
-  DONE_EVENT,
   type EngineCase,
   readLaxly,
   type ScriptedEngine,
-  toEvent,
   type UsageAsked,
   when,
 } from './engine.ts';
 import {
+  type Chunk,
+  chunksOf,
   type Plan,
   recordOf,
-  type Step,
   TEXT,
+  THINKING,
   TOOL_CALL,
   TWO_CHOICES,
   textOf,
-  thinking,
   totalOf,
   withOwnFinish,
 } from './plans.ts';
@@ -43,7 +43,7 @@ function running(plan: Plan, continuous: boolean): object {
 
 /** Without what is None: `model_dump_json(exclude_none=True)`. */
 function usageChunk(head: object, plan: Plan): string {
-  return toEvent({
+  return event({
     ...head,
     choices: [],
     usage: {
@@ -60,54 +60,55 @@ const NO_DELTA = { role: null, content: null, reasoning_content: null, tool_call
 
 /** Every field, set or not: `model_dump_json()`. */
 function toChat(plan: Plan, { usage, continuous }: UsageAsked, before: readonly string[] = []): string[] {
-  const chunk = ({ index, delta, finish }: Step) =>
-    toEvent({
+  const chunk = ({ index, delta, finish }: Chunk) =>
+    event({
       ...chat,
       choices: [
         {
           index,
           delta: { ...NO_DELTA, ...delta },
           logprobs: null,
-          finish_reason: finish ?? null,
+          finish_reason: finish,
           matched_stop: null,
         },
       ],
-      ...running(plan, continuous && finish === undefined),
+      ...running(plan, continuous && finish === null),
     });
   const roles = plan.completionTokens.map((_, index) => ({
     index,
     delta: { role: 'assistant', content: '' },
+    finish: null,
   }));
-  const steps = [...roles, ...withOwnFinish(plan.steps)].map(chunk);
-  return [...steps, ...before, ...(usage ? [usageChunk(chat, plan)] : []), DONE_EVENT];
+  const steps = [...roles, ...withOwnFinish(chunksOf(plan))].map(chunk);
+  return [...steps, ...before, ...(usage ? [usageChunk(chat, plan)] : []), DONE];
 }
 
 function toCompletion(plan: Plan, { usage, continuous }: UsageAsked): string[] {
-  const steps = plan.steps.map((step) =>
-    toEvent({
+  const steps = chunksOf(plan).map((step) =>
+    event({
       ...completion,
       choices: [
         {
           index: step.index,
           text: textOf(step),
           logprobs: null,
-          finish_reason: step.finish ?? null,
+          finish_reason: step.finish,
           matched_stop: null,
         },
       ],
       ...running(plan, continuous),
     }),
   );
-  return [...steps, ...(usage ? [usageChunk(completion, plan)] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [usageChunk(completion, plan)] : []), DONE];
 }
 
-const SGLEXT = toEvent({
+const SGLEXT = event({
   ...chat,
   choices: [],
   usage: null,
   sglext: { cached_tokens_details: { device: 4, host: 0 } },
 });
-const ERROR = toEvent({
+const ERROR = event({
   error: { object: 'error', message: 'abort', type: 'INTERNAL', param: null, code: 500 },
 });
 
@@ -139,14 +140,14 @@ export const sglang: ScriptedEngine = {
     chatCase('chat', TEXT),
     chatCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 } }),
     chatCase('chat, tool call', TOOL_CALL),
-    chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, reasoning', THINKING),
     chatCase('chat, metadata chunks', TEXT, {
       source: `${CHAT}: a chunk with sglext, without choices and usage`,
       request: { return_cached_tokens_details: true },
       toEvents: (asked) => toChat(TEXT, asked, [SGLEXT]),
     }),
     chatCase('error in the stream', TEXT, {
-      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
+      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE],
       record: { error_type: 'upstream_error', status: 200 },
     }),
     completionCase('completions', TEXT),

@@ -1,3 +1,7 @@
+import { type Failure, STATUS_OF } from '../failure.ts';
+import type { JsonObject } from '../json-members.ts';
+import type { Answer, Choice } from '../plan-answer.ts';
+import type { Usage } from '../settings.ts';
 import {
   choiceText,
   type Dialect,
@@ -8,10 +12,6 @@ import {
   stepCount,
   toDelta,
 } from './dialect.ts';
-import { type Failure, STATUS_OF } from './failure.ts';
-import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice } from './plan-answer.ts';
-import type { Usage } from './settings.ts';
 
 const SYSTEM_FINGERPRINT = 'fp_simulated';
 
