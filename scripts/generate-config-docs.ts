@@ -5,7 +5,7 @@ import { RELOADED_KEYS } from '../src/config/reload.ts';
 
 /**
  * Generates docs/configuration.md and docs/config.schema.json from the schema in src/config/schema.ts:
- * `node scripts/generate-config-docs.ts`. A test says when they are out of date.
+ * `node scripts/generate-config-docs.ts`. A test fails when they are out of date.
  */
 
 type JsonSchema = Exclude<NonNullable<ReturnType<typeof toConfigJsonSchema>['not']>, boolean>;
@@ -54,7 +54,7 @@ function renderKeys(keys: readonly string[]): string {
 /** The text of docs/config.schema.json. */
 export function renderJsonSchema(): string {
   const json = JSON.stringify(toConfigJsonSchema(), null, 2);
-  // Lists of words on one line, as the formatter has them.
+  // Lists of words are on one line, as the formatter writes them.
   const compact = json.replace(/\[\s+((?:"[^"]*",?\s+)+)\]/g, (_, words: string) => {
     return `[${words.trim().replace(/\s+/g, ' ')}]`;
   });

@@ -24,7 +24,7 @@ export interface ReplicaParts {
   readonly cache: PrefixCache;
 }
 
-/** What a request has come to so far: `client_gone` until it has ended otherwise. */
+/** The outcome of a request so far; `client_gone` until it has ended otherwise. */
 export interface Outcome {
   ending: ServedRequest['ending'];
   stream: boolean;
@@ -40,7 +40,7 @@ export interface Exchange {
   readonly outcome: Outcome;
 }
 
-/** Answers the request and fills its outcome; rejects only where the connection failed. */
+/** Answers the request and fills in its outcome. Rejects only if the connection fails. */
 export async function serveRequest(exchange: Exchange, parts: ReplicaParts): Promise<void> {
   const { request, response, outcome } = exchange;
   const requestId = request.headers['x-request-id'];
@@ -135,7 +135,7 @@ async function answerEmbeddings(
   return 'complete';
 }
 
-/** The model that answers. Throws Refusal `unknown_model` where the engine minds. */
+/** The model that answers. Throws Refusal `unknown_model` if the engine checks it. */
 function servedModel(asked: string, models: readonly string[], dialect: Dialect): string {
   const loaded = models[0] ?? '';
   if (dialect.servesAnyModel || asked === '') return loaded;
@@ -169,7 +169,7 @@ function planFault(
     : { kind: fault, afterSteps: 1 + Math.floor(random() * (stepCount(answer) - 1)) };
 }
 
-/** vLLM names the answer by the request id it was given. */
+/** vLLM derives the id of the answer from the request id. */
 function answerId(response: ServerResponse, random: () => number): string {
   const given = response.getHeader('x-request-id');
   return typeof given === 'string' ? given : hexDigits(16, random);

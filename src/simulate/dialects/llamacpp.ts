@@ -14,10 +14,10 @@ import {
 } from './dialect.ts';
 
 /**
- * llama.cpp's server, from captures of a real one: the role chunk shares a write with the first token, the
- * finishing chunk with the usage chunk; one usage chunk a choice; `timings` on the usage chunk if there is
- * one and else on the finishing chunk; legacy completions always report usage, on the finishing chunk; a
- * connection lasts 5 s idle or 100 requests; any model name is served.
+ * llama.cpp's server, from captures of a real one. The role chunk shares a write with the first token, the finishing
+ * chunk with the usage chunk. Each choice has a usage chunk. `timings` are on the usage chunk if there is one, and else
+ * on the finishing chunk. Legacy completions always report usage, on the finishing chunk. A connection lasts 5 s idle or
+ * 100 requests. Any model name is served.
  */
 export const llamacppDialect: Dialect = {
   engine: 'llamacpp',

@@ -16,8 +16,8 @@ import {
 const SYSTEM_FINGERPRINT = 'fp_simulated';
 
 /**
- * The API as its reference documents it, for servers that follow it to the letter: a role chunk, deltas, a
- * finishing chunk of its own; with include_usage a usage chunk at the end, and `usage: null` on all others.
+ * The API as its reference documents it: a role chunk, deltas, a separate finishing chunk. With include_usage a usage
+ * chunk comes at the end, and all other chunks have `usage: null`.
  */
 export const openaiDialect: Dialect = {
   engine: 'openai',

@@ -37,7 +37,7 @@ const chatCase = (name: string, more: Partial<EngineCase>): EngineCase => ({
   ...more,
 });
 
-/** LM Studio, of which nobody has captured a stream: role and content together, usage or never any. */
+/** LM Studio, of which no stream has been captured: role and content together, with or without usage. */
 export const lmstudio: ScriptedEngine = {
   name: 'lmstudio (unverified)',
   engine: 'openai',

@@ -26,7 +26,7 @@ const COMPLETION = 'sgl-project/sglang, python/sglang/srt/entrypoints/openai/ser
 const chat = { id: 'a1b2', object: 'chat.completion.chunk', created: 1_795_000_000, model: 'm' };
 const completion = { id: 'a1b2', object: 'text_completion', created: 1_795_000_000, model: 'm' };
 
-/** Running figures are a switch of their own (utils.py, should_include_usage). */
+/** Running figures have a separate switch (utils.py, should_include_usage). */
 function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked | null {
   const usage = readLaxly(options?.include_usage);
   return usage === null ? null : { usage, continuous: options?.continuous_usage_stats === true };
@@ -41,7 +41,7 @@ function running(plan: Plan, continuous: boolean): object {
   return { usage: continuous ? { ...figures, prompt_tokens_details: null, reasoning_tokens: 0 } : null };
 }
 
-/** Without what is None: `model_dump_json(exclude_none=True)`. */
+/** Without members that are None: `model_dump_json(exclude_none=True)`. */
 function usageChunk(head: object, plan: Plan): string {
   return event({
     ...head,
@@ -130,7 +130,7 @@ const completionCase = (name: string, plan: Plan, request: EngineCase['request']
   toEvents: (asked) => toCompletion(plan, asked),
 });
 
-/** SGLang with `--enable-cache-report`: it does not tell zero from unknown. */
+/** SGLang with `--enable-cache-report`, which does not distinguish zero from unknown. */
 export const sglang: ScriptedEngine = {
   name: 'sglang',
   engine: 'sglang',
