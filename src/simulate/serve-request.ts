@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Dialect, stepCount } from './dialects/dialect.ts';
-import { embed, toBase64 } from './embed.ts';
 import { type Delivery, type PlannedFault, readBody, sendJson, sendStream, sendWhole } from './exchange.ts';
 import { Refusal } from './failure.ts';
 import { type JsonObject, parseJsonObject } from './json-members.ts';
@@ -8,12 +7,13 @@ import { createPace } from './pace.ts';
 import { type Answer, hexDigits, planAnswer } from './plan-answer.ts';
 import type { PrefixCache, Prompt } from './prefix-cache.ts';
 import { readChatRequest, readCompletionRequest, readEmbeddingsRequest } from './read-request.ts';
-import type {
-  Fault,
-  ServedRequest,
-  SimulatedReplicaCollaborators,
-  SimulatedReplicaSettings,
-  Usage,
+import {
+  createRandom,
+  type Fault,
+  type ServedRequest,
+  type SimulatedReplicaCollaborators,
+  type SimulatedReplicaSettings,
+  type Usage,
 } from './settings.ts';
 
 /** The lasting parts of a replica. */
@@ -177,4 +177,22 @@ function answerId(response: ServerResponse, random: () => number): string {
 
 function cachedShareOf({ cachedTokens, promptTokens }: Usage): number {
   return promptTokens === 0 ? 0 : cachedTokens / promptTokens;
+}
+
+/** A unit vector that depends on the text alone, so that equal inputs have equal embeddings. */
+function embed(text: string, dimensions: number): readonly number[] {
+  let seed = 0;
+  for (let index = 0; index < text.length; index += 1)
+    seed = Math.imul(seed ^ text.charCodeAt(index), 0x01000193);
+  const random = createRandom(seed);
+  const vector = Array.from({ length: dimensions }, () => random() * 2 - 1);
+  const length = Math.hypot(...vector);
+  return vector.map((value) => Math.fround(value / length));
+}
+
+/** The vector as little-endian float32 in base64, as `encoding_format: base64` asks for. */
+function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * 4);
+  for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);
+  return bytes.toString('base64');
 }
