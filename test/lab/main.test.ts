@@ -14,9 +14,18 @@ describe('the lab', () => {
     expect(Object.keys(PROGRAMS).map(toFile).sort()).toEqual(files.sort());
   });
 
-  test.for(Object.keys(PROGRAMS))('%s starts, and --help prints its usage', async (name) => {
-    const { stdout } = await run(process.execPath, [join(LAB, 'main.ts'), name, '--help']);
+  test.for(Object.keys(PROGRAMS))('%s prints its usage with --help', async (name) => {
+    const { stdout } = await run(process.execPath, [join(LAB, toFile(name)), '--help']);
     expect(stdout).toMatch(/^npm run .+\n {2}\S/);
+  });
+
+  test('starts a program with its options, and prints the list without a name', async () => {
+    const [help, list] = await Promise.all([
+      run(process.execPath, [join(LAB, 'main.ts'), 'fuzz-http', '--help']),
+      run(process.execPath, [join(LAB, 'main.ts')]),
+    ]);
+    expect(help.stdout).toMatch(/^npm run fuzz:http/);
+    expect(list.stdout).toContain('measure/guard');
   });
 
   test('a program that does not exist is an error', async () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type FakeReplica, type Script, startFakeReplica } from '../fake-replica.ts';
-import { exchangeRaw, postBytes } from '../raw-http.ts';
+import { postBytes, RawConnection, type RawResponse } from '../raw-http.ts';
 import { type StartedGateway, startGateway } from '../start-gateway.ts';
 import { answerOf, type ClientStreamOptions, type EngineCase, type ScriptedEngine } from './engine.ts';
 import { llamacpp } from './llamacpp.ts';
@@ -54,6 +54,7 @@ export class Cell implements AsyncDisposable {
   readonly #exchange: EngineCase;
   readonly #replica: FakeReplica;
   readonly #gateway: StartedGateway;
+  #client: RawConnection | null = null;
   #cuts: readonly number[] = [];
   #longestPauseMs = 0;
 
@@ -116,14 +117,26 @@ export class Cell implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#client?.[Symbol.dispose]();
     await this.#gateway.close();
     await this.#replica.close();
   }
 
   async #ask(exchange: EngineCase, ask: ClientStreamOptions | null | undefined) {
     const request = postBytes(exchange.endpoint, toBody(exchange, ask), ['Content-Type: application/json']);
-    const { status, body } = await exchangeRaw(this.#gateway.url, request);
+    const { status, body } = await this.#send(request);
     return { status, body, record: (await this.#gateway.nextRecord()) as object as Record<string, unknown> };
+  }
+
+  /** Sends the request on the connection of the previous one, unless the gateway closes that. */
+  async #send(request: Buffer): Promise<RawResponse> {
+    const client = this.#client ?? (await RawConnection.open(this.#gateway.url));
+    client.write(request);
+    const response = await client.readResponse();
+    const isKept = response.isComplete && !client.isClosed && response.header('connection').length === 0;
+    if (!isKept) client[Symbol.dispose]();
+    this.#client = isKept ? client : null;
+    return response;
   }
 
   #play(exchange: EngineCase): Script {
