@@ -8,7 +8,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/e2e/**'],
-          // Only what hangs takes so long: a test that passes takes what it takes on a busy machine.
+          // Only a test that hangs takes so long, even on a busy machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

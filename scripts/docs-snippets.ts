@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * The code blocks of a language in a Markdown page, by the heading above them: what the docs tell people to use is
- * what tests and scripts use. The first one below each heading counts.
+ * The code blocks of a language in a Markdown page, by the heading above them, so that tests and scripts use what the
+ * docs show. Only the first block below each heading counts.
  */
 export async function readSnippets(path: string, language: string): Promise<ReadonlyMap<string, string>> {
   const snippets = new Map<string, string>();

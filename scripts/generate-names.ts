@@ -224,7 +224,7 @@ function renderMetric(metric: ReturnType<typeof metricsOf>[number]): string {
   return `  ${toConstant(name)}: {\n${members.map((member) => `    ${member},\n`).join('')}  },\n`;
 }
 
-/** As the formatter writes it. */
+/** The text as the formatter writes it. */
 const toLiteral = (text: string): string => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 
 function semconvNames(registry: Registry): readonly string[] {
@@ -233,7 +233,7 @@ function semconvNames(registry: Registry): readonly string[] {
   return [...new Set(names)].filter((name) => !name.startsWith(RECORD_PREFIX));
 }
 
-/** A later version may have moved names that an earlier one has: all of them are in the earliest. */
+/** A later version may have moved names of an earlier one: the earliest has all of them. */
 function oldestSchemaUrl(registry: Registry): string {
   const urls = [...registry.groups.values()].flatMap(({ schemaUrl }) => schemaUrl ?? []);
   const toVersion = (url: string) => url.split('/').at(-1) ?? '';
@@ -242,7 +242,7 @@ function oldestSchemaUrl(registry: Registry): string {
   return oldest;
 }
 
-/** docs/record.md with its tables made anew; the text between them stays. Throws if it lacks a place for one. */
+/** docs/record.md with new tables and the same text between them. Throws if the place of a table is missing. */
 export function renderRecordDocs(current: string, registry: Registry): string {
   return fillTables(current, 'docs/record.md', [
     ['fields', renderTable('field', fieldsOf(registry, 'registry.gateway.record'))],
@@ -254,7 +254,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
   ]);
 }
 
-/** docs/metrics.md with its tables made anew, in the same way. */
+/** docs/metrics.md with new tables, likewise. */
 export function renderMetricDocs(current: string, registry: Registry): string {
   return fillTables(current, 'docs/metrics.md', [
     ['metrics', renderMetricTable(registry)],
@@ -294,7 +294,7 @@ function renderBucketTable(registry: Registry): string {
 
 const ownAttributes = (registry: Registry, id: string) => registry.groups.get(id)?.attributes ?? [];
 
-/** The record's fields are called by their names without the prefix. */
+/** Names of the record's fields are without the prefix. */
 function fieldsOf(registry: Registry, id: string): readonly RegistryAttribute[] {
   return ownAttributes(registry, id).map((attribute) => ({
     ...attribute,

@@ -5,7 +5,7 @@ import { toOpenApiDocument } from '../src/admin/openapi.ts';
 import { createRoutes } from '../src/admin/route-table.ts';
 
 /**
- * Generates docs/openapi.yaml from the admin API's table of routes: `node scripts/generate-openapi.ts`. A test says
+ * Generates docs/openapi.yaml from the admin API's table of routes: `node scripts/generate-openapi.ts`. A test fails
  * when it is out of date.
  */
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/** How a value goes over the wire, by its type in the registry; an enumeration is one of its texts. */
+/** The wire type of a value, by its type in the registry; an enumeration is one of its texts. */
 const WIRE_TYPES = {
   string: 'string',
   int: 'int',
@@ -15,7 +15,7 @@ const WIRE_TYPES = {
 /** The wire types of otel/encode/attribute-names.ts. */
 export type WireType = (typeof WIRE_TYPES)[keyof typeof WIRE_TYPES];
 
-/** An attribute where it is defined, or where a span or event refers to it and says more. */
+/** An attribute at its definition, or where a span or event refers to it with more details. */
 export interface RegistryAttribute {
   readonly name: string;
   readonly type: WireType;
@@ -34,7 +34,7 @@ export interface RegistryAttribute {
 /** How a metric counts. */
 export type Instrument = 'counter' | 'updowncounter' | 'histogram';
 
-/** What a metric is called on the wire, its unit (UCUM), and of a histogram the upper bounds of its buckets. */
+/** The name of a metric on the wire, its unit (UCUM), and for a histogram the upper bounds of its buckets. */
 export interface RegistryMetric {
   readonly name: string;
   readonly instrument: Instrument;
@@ -42,19 +42,19 @@ export interface RegistryMetric {
   readonly buckets: readonly number[] | undefined;
 }
 
-/** A group of the registry; `attributes` are those that it lists itself, with what they refer to filled in. */
+/** A group of the registry; `attributes` are those that it lists itself, with their references resolved. */
 export interface RegistryGroup {
   readonly id: string;
   readonly type: string;
   readonly title: string;
   readonly brief: string;
-  /** The group whose attributes it has as well. */
+  /** The group whose attributes this one inherits. */
   readonly extends: string | undefined;
   /** The name of an event on the wire. */
   readonly eventName: string | undefined;
   /** Of a metric only. */
   readonly metric: RegistryMetric | undefined;
-  /** The version of the semantic conventions that its definitions are taken from. */
+  /** The version of the semantic conventions from which the definitions are taken. */
   readonly schemaUrl: string | undefined;
   readonly attributes: readonly RegistryAttribute[];
 }
@@ -65,7 +65,7 @@ export interface Registry {
   readonly groups: ReadonlyMap<string, RegistryGroup>;
 }
 
-/** What the files hold, as far as it is read here (Weaver, schemas/semconv-syntax.md). */
+/** The content of the files, as far as it is used (Weaver, schemas/semconv-syntax.md). */
 interface YamlAttribute {
   readonly id?: string;
   readonly ref?: string;
@@ -92,7 +92,7 @@ interface YamlGroup {
   readonly attributes: readonly YamlAttribute[];
 }
 
-/** Reads the registry in a directory. Throws on a type, a reference or an omission that Weaver would refuse. */
+/** Reads the registry of a directory. Throws on a type, a reference or an omission that Weaver would refuse. */
 export function readRegistry(directory = join(import.meta.dirname, '../otel/registry')): Registry {
   const read = (file: string): unknown => parse(readFileSync(join(directory, file), 'utf8'));
   const { name } = read('manifest.yaml') as { readonly name: string };
@@ -108,7 +108,7 @@ export function readRegistry(directory = join(import.meta.dirname, '../otel/regi
   return { name, groups: new Map(groups.map((group) => [group.id, group])) };
 }
 
-/** The attributes of a group with those it inherits first; an unknown id is an error. */
+/** The attributes of a group, inherited ones first; an unknown id is an error. */
 export function attributesOf(registry: Registry, id: string): readonly RegistryAttribute[] {
   const group = registry.groups.get(id);
   if (group === undefined) throw new Error(`the registry has no group ${id}`);
@@ -154,7 +154,7 @@ function toAttribute(
   const { type, stability, brief = '', note = '', examples, annotations } = { ...definition, ...attribute };
   if (brief === '' || stability === undefined) throw new Error(`${name} has no brief, or no stability`);
   const wireType = toWireType(name, type);
-  // Weaver wants examples of texts and lists; enumerations are their own.
+  // Weaver requires examples of texts and lists; enumerations are their own examples.
   if ((type === 'string' || type === 'string[]') && examples === undefined)
     throw new Error(`${name} has no examples`);
   const level = attribute.requirement_level;

@@ -1,38 +1,38 @@
 import type { Aim } from './driver.ts';
 
-/** One figure of a case. The first of a case is the one that is compared with the reference. */
+/** One figure of a case. The first figure of a case is compared with the reference. */
 export interface Figure {
   readonly key: string;
   readonly title: string;
   readonly digits: number;
 }
 
-/** What one measurement of one target found, by the keys of the figures. */
+/** One measurement of one target, by the keys of the figures. */
 export type Sample = Readonly<Record<string, number>>;
 
-/** What a case is given to measure one target once. */
+/** The parameters of one measurement of one target. */
 export interface Measurement extends Aim {
   readonly headers: readonly string[];
   readonly warmMs: number;
   readonly runMs: number;
-  /** Where the mock replica listens itself, for what no gateway adds. */
+  /** The port of the mock replica itself, to measure without a target. */
   readonly replicaPort: number;
   /** Holds the request bodies. */
   readonly folder: string;
 }
 
-/** One kind of load, and what it shows of a target. */
+/** One kind of load, and the figures it gives of a target. */
 export interface Case {
   readonly name: string;
   readonly title: string;
   readonly figures: readonly Figure[];
-  /** The target that the others are compared with. */
+  /** The target with which the others are compared. */
   readonly reference: string;
-  /** Without it, all targets. */
+  /** Absent: all targets. */
   readonly targets?: readonly string[];
   readonly replicaCount?: number;
   readonly isQuick?: boolean;
-  /** How often it is measured; without it, as the command line says. */
+  /** Rounds of measurement; absent: those of the command line. */
   readonly rounds?: number;
   readonly measure: (measurement: Measurement) => Promise<Sample>;
 }

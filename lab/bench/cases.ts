@@ -1,3 +1,4 @@
+import { readRssBytes } from '../support/process-tree.ts';
 import type { Case, Figure, Measurement, Sample } from './case.ts';
 import { type Load, type Outcome, runLoad, startLoad } from './driver.ts';
 import {
@@ -11,18 +12,17 @@ import {
   writeBody,
 } from './loads.ts';
 import { MEMORY_CASES } from './memory-cases.ts';
-import { readRssBytes } from './process-tree.ts';
 
 const LARGE_BODY_BYTES = 20_000_000;
 const LARGE_ALONE_MS = 500;
-/** Longer than anything: they end when the streams have been measured. */
+/** Longer than any case: this load ends when the streams have been measured. */
 const LARGE_BESIDE_MS = 3_600_000;
 /** An open loop begins with a rush of new connections. */
 const OPEN_WARM_MS = 700;
-/** The 99th percentile of a second is that of its worst ten milliseconds: an open loop is measured so many times as long. */
+/** An open loop is measured this many times as long: the p99 of one second is decided by its worst ten milliseconds. */
 const OPEN_RUNS = 3;
 
-/** What the mock replica's embeddings weigh. */
+/** Size of the mock replica's embeddings. */
 export const EMBEDDINGS_BYTES = 30_000_000;
 
 const DELAY_FIGURES: readonly Figure[] = [
@@ -49,11 +49,11 @@ export const CASES: readonly Case[] = [
   }),
   {
     name: 'half-load',
-    title: 'an open loop at half of what the target can do: what it adds to the latency without it',
+    title: 'an open loop at half the throughput of the target: the latency that the target adds',
     figures: [
       { key: 'addedP50Us', title: 'added p50, µs', digits: 0 },
       { key: 'addedP99Us', title: 'added p99, µs', digits: 0 },
-      { key: 'cpuUs', title: 'CPU a request, µs', digits: 0 },
+      { key: 'cpuUs', title: 'CPU per request, µs', digits: 0 },
       { key: 'ratePerSecond', title: 'requests/s', digits: 0 },
     ],
     reference: 'node-pipe',
@@ -67,7 +67,7 @@ export const CASES: readonly Case[] = [
     figures: [
       { key: 'maxMs', title: 'worst event delay, ms', digits: 1 },
       { key: 'p99Ms', title: 'p99, ms', digits: 2 },
-      { key: 'largeCpuMs', title: 'CPU a large request, ms', digits: 1 },
+      { key: 'largeCpuMs', title: 'CPU per large request, ms', digits: 1 },
     ],
     reference: 'node-pipe',
     isQuick: true,
@@ -77,7 +77,7 @@ export const CASES: readonly Case[] = [
     name: 'embeddings-30m',
     title: 'two clients in a closed loop, embeddings of 30 MB',
     figures: [
-      { key: 'cpuMs', title: 'CPU a request, ms', digits: 1 },
+      { key: 'cpuMs', title: 'CPU per request, ms', digits: 1 },
       { key: 'perSecond', title: 'requests/s', digits: 1 },
     ],
     reference: 'node-pipe',
@@ -101,7 +101,7 @@ export const CASES: readonly Case[] = [
     targets: ['gateway', 'node-pipe'],
   }),
   ...MEMORY_CASES,
-  closedCase('collector-down', 'as plain, with the collector there and not', {
+  closedCase('collector-down', 'as plain, with the collector up and down', {
     reference: 'gateway',
     targets: ['gateway', 'gateway-collector-down'],
   }),
@@ -110,7 +110,7 @@ export const CASES: readonly Case[] = [
     targets: ['gateway', 'gateway-2-workers'],
     clients: 64,
   }),
-  // A request takes long enough for what load and replica take of the same cores to be little beside it.
+  // Beside such a request, the CPU that load and replica take from the same cores is small.
   closedCase('workers-100k', 'as prompt-100k with 32 clients, one worker and two', {
     reference: 'gateway',
     targets: ['gateway', 'gateway-2-workers'],
@@ -152,14 +152,14 @@ function closedCase(name: string, title: string, options: ClosedOptions): Case {
   };
 }
 
-/** The sum of events a second is the same for every number of streams, so that µs per event show what a stream costs. */
+/** The total of events per second is the same for every number of streams, so that µs per event show the cost of streams. */
 function pacedCase(streams: number, isQuick: boolean): Case {
   const perStream = toEventsPerSecond(streams);
   return {
     name: `paced-${streams}`,
-    title: `${streams.toLocaleString('en')} streams, ${perStream} events a second each`,
+    title: `${streams.toLocaleString('en')} streams, ${perStream} events per second each`,
     figures: [
-      { key: 'cpuUs', title: 'CPU an event, µs', digits: 1 },
+      { key: 'cpuUs', title: 'CPU per event, µs', digits: 1 },
       ...DELAY_FIGURES,
       { key: 'rssMb', title: 'memory, MB', digits: 0 },
     ],
@@ -181,11 +181,11 @@ async function measureHalfLoad(measurement: Measurement): Promise<Sample> {
   const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
   const full = await runLoad(measurement, { ...load, runMs: Math.min(load.runMs, 500) });
   const ratePerSecond = full.requests / full.seconds / 2;
-  // Whoever finds all of them taken waits, and is counted from when it was due: fewer would hide nothing.
+  // A request that finds no free connection waits, and its time counts from when it was due.
   const open: Load = { ...load, mode: 'open', connections: 64, warmMs: OPEN_WARM_MS, ratePerSecond };
   const through = await runLoad(measurement, {
     ...open,
-    // V8 compiles anew where requests come one by one: other branches are taken.
+    // V8 compiles again when requests come one by one: they take other branches.
     warmMs: Math.max(load.warmMs, OPEN_WARM_MS),
     runMs: load.runMs * OPEN_RUNS,
   });
@@ -201,7 +201,7 @@ async function measureHalfLoad(measurement: Measurement): Promise<Sample> {
 async function measureLargeBody(measurement: Measurement): Promise<Sample> {
   const bodyFile = writeBody(measurement.folder, '', LARGE_BODY_BYTES);
   const large: Load = { ...toLoad(measurement, bodyFile), connections: 1 };
-  // Alone first: it tells what they cost, and that they are not simply refused.
+  // Alone first: this shows their cost, and that they are not refused.
   const alone = await runLoad(measurement, { ...large, runMs: LARGE_ALONE_MS });
   await using _bodies = startLoad(measurement, { ...large, runMs: LARGE_BESIDE_MS });
   const outcome = await runLoad(measurement, toPacedLoad(measurement, 200));

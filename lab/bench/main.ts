@@ -1,15 +1,15 @@
+import { startProgram } from '../support/program.ts';
 import { CASES } from './cases.ts';
 import { installRivals } from './install.ts';
-import { parseOptions, USAGE } from './options.ts';
+import { OPTIONS, type Options, toOptions, USAGE } from './options.ts';
 import { toTable } from './report.ts';
 import { runCase } from './run-case.ts';
 import { TARGETS } from './targets/all.ts';
 import { buildNative } from './workspace.ts';
 import { toCircumstances, writeDocs } from './write-docs.ts';
 
-const options = parseOptions(process.argv.slice(2));
-if (options === 'help') console.log(USAGE);
-else if (options === 'list') list();
+const options = toOptions(startProgram(USAGE, OPTIONS));
+if (options.isList) list();
 else if (options.isInstall) await installRivals();
 else await bench(options);
 
@@ -18,12 +18,12 @@ function list(): void {
   console.log(`cases: ${CASES.map(({ name }) => name).join(' ')}`);
 }
 
-async function bench(options: Exclude<ReturnType<typeof parseOptions>, string>): Promise<void> {
+async function bench(options: Options): Promise<void> {
   const programs = buildNative();
   const targets = choose(TARGETS, options.only, 'target').filter(({ name, findObstacle }) => {
     const obstacle = findObstacle(options.baseline);
     if (obstacle !== null && (name !== 'baseline' || options.only !== null))
-      console.log(`${name} is left out: ${obstacle}`);
+      console.log(`${name} is omitted: ${obstacle}`);
     return obstacle === null;
   });
   const cases = choose(CASES, options.cases, 'case').filter(

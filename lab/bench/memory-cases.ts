@@ -1,20 +1,20 @@
+import { readRssBytes } from '../support/process-tree.ts';
 import type { Case, Measurement, Sample } from './case.ts';
-import { readLine, runLoad, startLoad } from './driver.ts';
+import { runLoad, startLoad } from './driver.ts';
 import { CPU_FIGURES, PROMPT_CHARS, toCpuSample, toLoad, writeBody } from './loads.ts';
-import { readRssBytes } from './process-tree.ts';
 
 const IDLE_CONNECTIONS = 10_000;
-/** More than the queue of records takes by default. */
+/** More than the default capacity of the queue of records. */
 const FILLING_REQUESTS = 20_000;
 const FILLING_ROUND_MS = 1000;
 const FILLING_ROUNDS = 30;
 
-/** What is held while nothing comes of it: idle connections, records that no collector takes. */
+/** Memory of idle connections, and of records that no collector takes. */
 export const MEMORY_CASES: readonly Case[] = [
   {
     name: 'idle-10000',
     title: `as plain, beside ${IDLE_CONNECTIONS.toLocaleString('en')} connections that have sent one request and are idle`,
-    figures: [...CPU_FIGURES, { key: 'idleKb', title: 'memory a connection, KB', digits: 1 }],
+    figures: [...CPU_FIGURES, { key: 'idleKb', title: 'memory per connection, KB', digits: 1 }],
     reference: 'node-pipe',
     measure: measureIdle,
   },
@@ -35,10 +35,10 @@ export const MEMORY_CASES: readonly Case[] = [
 
 async function measureIdle(measurement: Measurement): Promise<Sample> {
   const load = toLoad(measurement, writeBody(measurement.folder, '', PROMPT_CHARS));
-  await runLoad(measurement, { ...load, runMs: 200 }); // what it takes without them
+  await runLoad(measurement, { ...load, runMs: 200 }); // memory without them
   const rssBefore = readRssBytes(measurement.pid);
   await using idle = startLoad(measurement, { ...load, mode: 'idle', connections: IDLE_CONNECTIONS });
-  await readLine(idle);
+  await idle.nextLine();
   const idleKb = (readRssBytes(measurement.pid) - rssBefore) / IDLE_CONNECTIONS / 1000;
   const sample = toCpuSample(await runLoad(measurement, { ...load, warmMs: 300 }));
   return { ...sample, idleKb };

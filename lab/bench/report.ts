@@ -1,8 +1,8 @@
+import { toSpread } from '../support/statistics.ts';
 import type { Case, Figure } from './case.ts';
 import type { Row } from './run-case.ts';
-import { toSpread } from './statistics.ts';
 
-/** The results of one case as a Markdown table: medians, and in brackets the least and the greatest. */
+/** The results of one case as a Markdown table: medians, with minimum and maximum in brackets. */
 export function toTable(benchCase: Case, rows: readonly Row[]): string {
   const [first] = benchCase.figures;
   const reference = rows.find(({ target }) => target === benchCase.reference);
@@ -37,7 +37,7 @@ function toCell(row: Row, { key, digits }: Figure): string {
   );
 }
 
-/** Paired: each round's value by the reference's of the same round. */
+/** The ratio to the reference in the same round. */
 function toRatioCell(row: Row, reference: Row | undefined, { key }: Figure): string {
   if (reference === undefined || reference === row) return '';
   const ratios = row.samples.map(

@@ -1,19 +1,19 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePort } from '../../test/support/free-port.ts';
+import { type Child, startChild, untilListening } from '../support/child.ts';
 import type { Case, Sample } from './case.ts';
 import { EMBEDDINGS_BYTES } from './cases.ts';
-import { type Child, startChild, waitForPort } from './child.ts';
-import { readLine } from './driver.ts';
 import type { Options } from './options.ts';
 import type { Surroundings, Target } from './targets/target.ts';
-import { findFreePort, type NativePrograms } from './workspace.ts';
+import type { NativePrograms } from './workspace.ts';
 
 const WARM_MS = 300;
 const START_TIMEOUT_MS = 20_000;
 const PORT_TRIES = 20;
 
-/** What became of one target in one case: its samples, one a round, or why there are none. */
+/** The result of one target in one case: one sample per round, or the reason why there are none. */
 export interface Row {
   readonly target: string;
   readonly samples: readonly Sample[];
@@ -34,8 +34,8 @@ interface MockReplica {
 }
 
 /**
- * Measures the targets in one case. All run at once and are loaded in turns, A B C A B C …, so that what happens on
- * the machine meanwhile happens to all; the first turn has a longer warm-up. A target that fails is a row that says so.
+ * Measures the targets in one case. All run at once and are loaded in turn, A B C A B C …, so that other work on the
+ * machine affects all of them; the first round has a longer warm-up. The row of a target that fails has the reason.
  */
 export async function runCase(
   benchCase: Case,
@@ -43,7 +43,8 @@ export async function runCase(
   programs: NativePrograms,
   options: Options,
 ): Promise<readonly Row[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'spangate-bench-'));
+  using temporary = mkdtempDisposableSync(join(tmpdir(), 'spangate-bench-'));
+  const folder = temporary.path;
   const rounds = benchCase.rounds ?? options.rounds;
   const contenders: Contender[] = [];
   const replica = await startReplica(programs.replica, benchCase.replicaCount ?? 1, folder);
@@ -75,7 +76,6 @@ export async function runCase(
   } finally {
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
     await Promise.all([replica, ...contenders].map(({ child }) => child[Symbol.asyncDispose]()));
-    rmSync(folder, { recursive: true, force: true });
   }
   return contenders.map(({ target, samples, failure }) => ({ target: target.name, samples, failure }));
 }
@@ -106,22 +106,28 @@ async function startContender(
     baseline,
     nodeFlags,
   };
-  const child = startChild(target.prepare(surroundings), join(folder, 'output.log'));
+  const child = startChild(target.prepare(surroundings), { logPath: join(folder, 'output.log') });
   const contender: Contender = { target, surroundings, child, samples: [], failure: null };
   await attempt(contender, () =>
-    waitForPort(child, surroundings.port, target.startTimeoutMs ?? START_TIMEOUT_MS),
+    untilListening(child, surroundings.port, target.startTimeoutMs ?? START_TIMEOUT_MS),
   );
   return contender;
 }
 
-/** The mock replica wants its ports in a row: where one is taken, somewhere else is tried. */
+/** The mock replica needs consecutive ports: if one is taken, another range is tried. */
 async function startReplica(program: string, portCount: number, folder: string): Promise<MockReplica> {
   for (let tries = 0; tries < PORT_TRIES; tries++) {
-    const firstPort = 16_000 + Math.floor(Math.random() * 12_000); // below what Linux gives to clients
+    const firstPort = 16_000 + Math.floor(Math.random() * 12_000); // below Linux's range for clients
     const args = [firstPort, portCount, EMBEDDINGS_BYTES].map(String);
-    const child = startChild({ file: program, args }, join(folder, 'replica.log'), true);
+    const child = startChild(
+      { file: program, args },
+      {
+        logPath: join(folder, 'replica.log'),
+        stdout: 'lines',
+      },
+    );
     try {
-      await readLine(child);
+      await child.nextLine();
       return { child, ports: Array.from({ length: portCount }, (_, index) => firstPort + index) };
     } catch {
       await child[Symbol.asyncDispose]();

@@ -1,15 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { USER_CACHE } from '../support/user-cache.ts';
 
-/** The checkout. */
-export const ROOT = join(import.meta.dirname, '../..');
-
-/** Where rivals and the compiled programs are kept: outside the checkout, under XDG_CACHE_HOME or ~/.cache. */
-export const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'spangate/bench');
+/** The rivals and the compiled programs: outside the checkout. */
+export const CACHE = join(USER_CACHE, 'bench');
 
 /** The compiled load driver and mock replica. */
 export interface NativePrograms {
@@ -17,7 +13,7 @@ export interface NativePrograms {
   readonly replica: string;
 }
 
-/** Compiles lab/bench/native with gcc unless these sources have been compiled before; throws without gcc. */
+/** Compiles lab/bench/native with gcc unless these sources are compiled already; throws without gcc. */
 export function buildNative(): NativePrograms {
   const sources = join(import.meta.dirname, 'native');
   const hash = createHash('sha256');
@@ -31,14 +27,4 @@ export function buildNative(): NativePrograms {
     return program;
   };
   return { driver: compile('load-driver'), replica: compile('mock-replica') };
-}
-
-/** A port of 127.0.0.1 that nothing listened on a moment ago. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve, reject) => server.once('listening', resolve).once('error', reject));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port was given');
-  return address.port;
 }

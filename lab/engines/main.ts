@@ -1,25 +1,26 @@
-/**
- * Prints the matrix of engines and cases: through a gateway, over sockets, does the client get what the engine
- * sends to its own request? A cell counts the comparisons, each with other `stream_options` and other cuts of
- * the reads. Exits 1 if any differed.
- *
- * Usage: node lab/engines/main.ts [--cuts N] [--sources]
- */
-import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import type { EngineCase, ScriptedEngine } from '../../test/support/engines/engine.ts';
 import { asksOf, Cell, type Difference, ENGINES } from '../../test/support/engines/matrix.ts';
+import { startProgram, toCount } from '../support/program.ts';
+
+const USAGE = `npm run engines -- [options]
+  Prints the matrix of engines and cases: does a client get through the gateway what the engine sends for its own
+  request? A cell counts the comparisons, each with other stream_options and other cuts of the reads. Exits with 1 if
+  any differed.
+  --cuts N   cuts of the reads per cell (8)
+  --sources  also prints where the bytes of each case are known from`;
 
 /** Fixed, so that two runs of one commit do the same. */
 const SEED = 1;
 
-const { values } = parseArgs({
-  options: { cuts: { type: 'string', default: '8' }, sources: { type: 'boolean', default: false } },
+const values = startProgram(USAGE, {
+  cuts: { type: 'string', default: '8' },
+  sources: { type: 'boolean', default: false },
 });
 const cuts = [
   [],
   ...fc.sample(fc.array(fc.nat(20_000), { minLength: 1, maxLength: 6 }), {
-    numRuns: Number(values.cuts),
+    numRuns: toCount(values.cuts),
     seed: SEED,
   }),
 ];

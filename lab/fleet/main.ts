@@ -1,53 +1,48 @@
-import { contradict } from './contradict.ts';
-import { AWAY_MS, FOREIGN_MS, rollThroughOutage } from './roll-through-outage.ts';
-import { LINK_MS, REQUESTS_PER_SECOND } from './stand.ts';
+import { startProgram } from '../support/program.ts';
+import { printFailures, printFigures } from '../support/results.ts';
+import { crossDrains } from './crossing-drains.ts';
+import { FOREIGN_MS, OUTAGE_MS, rollThroughOutage } from './roll-through-outage.ts';
+import { LINK_MS, REQUESTS_PER_SECOND } from './testbed.ts';
 
-/**
- * Four simulated replicas behind two gateways that share a Redis server, to which one of them has a long link: `npm
- * run fleet`. First a rollout, during which Redis is killed and comes back empty, and a foreign field is put into it;
- * then drains and undrains that cross each other. Exits with 1 if a request failed, a replica was called safe to stop
- * that was not, a drained replica got a request, or a drain did not spread.
- */
+const USAGE = `npm run fleet
+  Puts four simulated replicas behind two gateways that share a Redis server, one over a slow link. First a rollout,
+  during which Redis is killed, comes back empty and gets a foreign field; then drains and undrains that cross each
+  other. Exits with 1 if a request failed, a replica was wrongly called safe to stop, a drained replica got a request,
+  or a drain did not reach both gateways. Needs redis-server. Takes about two minutes.`;
 
-type Row = readonly [name: string, value: number];
-
+startProgram(USAGE, {});
 const rate = 2 * REQUESTS_PER_SECOND;
 const rolled = await rollThroughOutage();
-print(
+printFigures(
   `Four replicas behind two gateways at ${rate} requests/s, one with a link of ${LINK_MS} ms to Redis; Redis killed in ` +
-    `the middle, back empty after ${AWAY_MS / 1_000} s; a foreign field in it for ${FOREIGN_MS / 1_000} s`,
+    `the middle, back empty after ${OUTAGE_MS / 1_000} s; a foreign field in it for ${FOREIGN_MS / 1_000} s`,
   [
     ['replicas restarted', rolled.restarted.length],
     ['requests', rolled.requests],
     ['requests failed', rolled.failures.length],
     ['answers "safe to stop"', rolled.saidSafe],
-    ['of these false', rolled.lies.length],
+    ['of these false', rolled.falseAnswers.length],
     ['requests to a drained replica', rolled.reachedWhileDrained],
     ['requests cut by stopping a replica', rolled.cut],
   ],
 );
-const crossed = await contradict();
-print('Drains and undrains that cross each other over that link, with foreign fields in Redis', [
+const crossed = await crossDrains();
+printFigures('Drains and undrains that cross each other over that link, with foreign fields in Redis', [
   ['requests', crossed.requests],
   ['requests failed', crossed.failures.length],
   ['answers "safe to stop"', crossed.saidSafe],
-  ['of these false', crossed.lies.length],
-  ['drains that spread to both gateways', crossed.spread],
-  ['drains that did not', crossed.notSpread.length],
-  ['drains just after an undrain elsewhere', crossed.last],
+  ['of these false', crossed.falseAnswers.length],
+  ['drains confirmed by both gateways', crossed.confirmed],
+  ['drains not confirmed', crossed.unconfirmed.length],
+  ['drains just after an undrain elsewhere', crossed.later],
   ['of these lost', crossed.lost.length],
   ['overtaken drains that did not say so', crossed.hidden.length],
 ]);
 
-const problems = [
-  ...[rolled.failures, rolled.lies, crossed.failures, crossed.lies],
-  ...[crossed.notSpread, crossed.lost, crossed.hidden],
+const failures = [
+  ...[rolled.failures, rolled.falseAnswers, crossed.failures, crossed.falseAnswers],
+  ...[crossed.unconfirmed, crossed.lost, crossed.hidden],
 ].flat();
-for (const line of problems.slice(0, 10)) console.log(`  FAILED ${line}`);
-const wrong = problems.length + rolled.reachedWhileDrained + rolled.cut;
-process.exitCode = rolled.exitCode === 0 && wrong === 0 ? 0 : 1;
-
-function print(title: string, rows: readonly Row[]): void {
-  console.log(`\n${title}`);
-  for (const [name, value] of rows) console.log(`  ${name.padEnd(40)}${value}`);
-}
+printFailures(failures);
+const problemCount = failures.length + rolled.reachedWhileDrained + rolled.cut;
+process.exitCode = rolled.exitCode === 0 && problemCount === 0 ? 0 : 1;

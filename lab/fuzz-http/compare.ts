@@ -3,15 +3,15 @@ import { readWithLlhttp } from './read-llhttp.ts';
 import type { Input, Reading, ReadMessage } from './read-message.ts';
 import { readWithOurs } from './read-ours.ts';
 
-/** What both parsers made of one input. `difference` says in words what must not be; null: all is well. */
+/** The results of both parsers for one input. `difference` says what is wrong; null: nothing. */
 export interface Comparison {
   readonly verdict: 'accepted' | 'refused_by_us' | 'refused_by_both' | 'incomplete';
   readonly difference: string | null;
 }
 
 /**
- * Has both parsers read the same bytes. Whatever ours accepts, llhttp has to accept, and both have to read the same
- * messages with the same ends; ours has to read the same however the bytes were cut.
+ * Reads the same bytes with both parsers. llhttp must accept what ours accepts, and both must read the same messages with
+ * the same ends. Ours must read the same wherever the reads are cut.
  */
 export function compare(input: Input): Comparison {
   const ours = readWithOurs(input);
@@ -73,7 +73,7 @@ function differenceOf(input: Input, ours: Reading, theirs: LlhttpReading): strin
   return last === undefined ? null : differenceOfEnd(input, last, ours.messages.length);
 }
 
-/** `isRefused`: one of the parsers has refused what came in the end, so that this message may lack its end. */
+/** `isRefused`: one of the parsers has refused the rest of the bytes, so that this message may lack its end. */
 function differenceOfMessage(message: ReadMessage, other: ReadMessage, isRefused: boolean): string | null {
   if (message.keepsAlive && !other.keepsAlive && !isLast(other))
     return 'llhttp closes the connection because';
@@ -87,8 +87,8 @@ function differenceOfMessage(message: ReadMessage, other: ReadMessage, isRefused
 }
 
 /**
- * Whether llhttp may read nothing behind a message that leaves the connection open: what follows an upgrade is another
- * protocol for it, and it takes Proxy-Connection, which no RFC knows, for Connection.
+ * Whether llhttp may stop after a message that leaves the connection open: it takes what follows an upgrade for another
+ * protocol, and Proxy-Connection, which is in no RFC, for Connection.
  */
 function isLast({ isUpgrade, fields, trailers }: ReadMessage): boolean {
   return isUpgrade || hasProxyConnection(fields) || hasProxyConnection(trailers);
@@ -98,7 +98,7 @@ function hasProxyConnection(flatFields: readonly string[]): boolean {
   return flatFields.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'proxy-connection');
 }
 
-/** Whether the last of so many messages that we accept ends for llhttp where it ends for us. */
+/** Null if llhttp finds the end of the last accepted message where we find it. */
 function differenceOfEnd(input: Input, last: ReadMessage, messageCount: number): string | null {
   if (!last.isWhole) return null;
   const prefix = readWithLlhttp({ ...input, bytes: input.bytes.subarray(0, last.endOffset) });

@@ -2,7 +2,7 @@ import { type Comparison, compare } from './compare.ts';
 import { generateInput } from './generate.ts';
 import type { Input } from './read-message.ts';
 
-/** An input that the two parsers read in two ways. */
+/** An input that the two parsers read differently. */
 export interface Finding {
   readonly seed: number;
   readonly index: number;
@@ -10,7 +10,7 @@ export interface Finding {
   readonly difference: string;
 }
 
-/** How many inputs came to which verdict, up to the first finding. */
+/** The number of inputs by verdict, up to the first finding. */
 export interface FuzzResult {
   readonly counts: Readonly<Record<Comparison['verdict'], number>>;
   readonly finding: Finding | null;
@@ -28,7 +28,7 @@ export function fuzz({ seed, first, inputs }: { seed: number; first: number; inp
   return { counts, finding: null };
 }
 
-/** An exception other than a refusal is a finding, too. */
+/** Reports an exception other than a refusal as a finding. */
 function compareSafely(input: Input): Comparison {
   try {
     return compare(input);
@@ -40,7 +40,7 @@ function compareSafely(input: Input): Comparison {
   }
 }
 
-/** A finding in words, with the bytes escaped so that they can be pasted into a test. */
+/** The text of a finding, with the bytes escaped for a test. */
 export function toReport({ seed, index, input, difference }: Finding): string {
   const { side, bytes, methods, cuts } = input;
   return [
@@ -52,7 +52,7 @@ export function toReport({ seed, index, input, difference }: Finding): string {
   ].join('\n');
 }
 
-/** Bytes as a string literal of JavaScript in which each is one character. */
+/** Bytes as a string literal of JavaScript, one character each. */
 function toLiteral(bytes: Buffer): string {
   const escaped = bytes.toString('latin1').replace(/[\\'\r\n\t]|[^ -~]/g, (character) => {
     const short = SHORT_ESCAPES.get(character);

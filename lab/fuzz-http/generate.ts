@@ -15,7 +15,7 @@ const CONNECTIONS = ['Connection: close', 'Connection: keep-alive', 'Connection:
 const TOKEN = "abcXYZ019-_.!#$%&'*+^`|~";
 const VALUE = 'abc XYZ,;="/\t\xe9\xff()019:';
 const DATA = 'hello world {"model":"m"}\r\n0\r\n\r\nGET / HTTP/1.1\r\n\0\xff';
-/** What heads are made of, for heads that are made of nothing else. */
+/** Parts of heads, for heads that are random sequences of them. */
 const WORDS = [
   ...[
     '\r\n',
@@ -60,7 +60,7 @@ const WORDS = [
 ];
 const MAX_LENGTH = 8192;
 
-/** Makes the input of an index: the same for the same seed, whatever was made before. */
+/** Generates the input of an index. It depends on seed and index alone. */
 export function generateInput(seed: number, index: number): Input {
   const random = new Random(seed, index);
   const side: Side = random.chance(60) ? 'request' : 'response';
@@ -89,7 +89,7 @@ function generateWords(random: Random): string {
   return text;
 }
 
-/** Where a message can have a trick in it. */
+/** Places of a trick in a message. */
 type Place =
   | 'start'
   | 'field'
@@ -103,7 +103,7 @@ type Place =
 const HEAD_PLACES: readonly Place[] = ['start', 'field', 'added', 'replaced', 'length', 'line_end'];
 const CHUNK_PLACES: readonly Place[] = ['size', 'data_end', 'last_chunk'];
 
-/** A message by the grammar, every other one with a trick in it, or with two. */
+/** A message by the grammar, with up to two tricks in it. */
 function compose(random: Random, side: Side): string {
   const framing = random.pick(['chunked', 'chunked', 'length', 'length', 'none'] as const);
   const places = pickPlaces(random, framing === 'chunked');
@@ -225,7 +225,7 @@ function generateCuts(random: Random, bytes: Buffer): readonly number[] {
   return [...cuts].sort((one, other) => one - other).concat(bytes.length);
 }
 
-/** Line ends are where it is hard: every other cut is in or beside one. */
+/** Every other cut is in or beside a line end, where parsing is hardest. */
 function generateCut(random: Random, bytes: Buffer): number {
   const at = random.below(bytes.length + 1);
   if (random.chance(50)) return at;

@@ -1,30 +1,23 @@
-import { parseArgs } from 'node:util';
+import { startProgram, toCount } from '../support/program.ts';
 import { fuzz, toReport } from './fuzz.ts';
 
-/**
- * Puts the same bytes to the gateway's HTTP/1.1 parser and to llhttp, Node's own, in its strict mode. Whatever ours
- * accepts, llhttp has to accept, and both have to read the same messages. Exits 1 at the first input where that does
- * not hold, and prints it.
- */
 const USAGE = `npm run fuzz:http -- [options]
-  --inputs N   how many inputs (100000)
-  --seed N     the seed of their generator (1)
-  --first N    the index of the first one (0), to see one again`;
+  Gives the same bytes to the gateway's HTTP/1.1 parser and to llhttp, Node's own, in its strict mode. llhttp must
+  accept what ours accepts, and both must read the same messages. Prints the first input for which that does not hold,
+  and exits with 1.
+  --inputs N  number of inputs (100000)
+  --seed N    seed of their generator (1)
+  --first N   index of the first input (0), to repeat a finding`;
 
-/** Between two lines that say how far it is. */
+/** Inputs between two lines of progress. */
 const REPORT_INPUTS = 1_000_000;
 
-const { values } = parseArgs({
-  options: {
-    inputs: { type: 'string', default: '100000' },
-    seed: { type: 'string', default: '1' },
-    first: { type: 'string', default: '0' },
-    help: { type: 'boolean', default: false },
-  },
+const { inputs, seed, first } = startProgram(USAGE, {
+  inputs: { type: 'string', default: '100000' },
+  seed: { type: 'string', default: '1' },
+  first: { type: 'string', default: '0' },
 });
-
-if (values.help) console.log(USAGE);
-else process.exitCode = run(toCount(values.inputs), toCount(values.seed), toCount(values.first));
+process.exitCode = run(toCount(inputs), toCount(seed), toCount(first));
 
 function run(inputs: number, seed: number, first: number): number {
   const startedMs = performance.now();
@@ -48,9 +41,4 @@ function run(inputs: number, seed: number, first: number): number {
       `${totals.refused_by_both} refused by both, ${totals.incomplete} incomplete, ${seconds} s (llhttp ${process.versions.llhttp})`,
   );
   return 0;
-}
-
-function toCount(text: string): number {
-  if (!/^[0-9]{1,15}$/.test(text)) throw new Error(`${text} is no count\n${USAGE}`);
-  return Number(text);
 }

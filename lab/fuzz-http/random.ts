@@ -1,4 +1,4 @@
-/** Numbers that look random, the same for the same seed and index on every machine (sfc32). */
+/** Pseudo-random numbers (sfc32), the same for the same seed and index on every machine. */
 export class Random {
   #a: number;
   #b: number;
@@ -8,7 +8,7 @@ export class Random {
   constructor(seed: number, index: number) {
     this.#a = seed | 0;
     this.#b = index | 0;
-    // Until neighbouring seeds have nothing in common.
+    // Removes the similarity of neighbouring seeds.
     for (let left = WARM_UP_ROUNDS; left > 0; left--) this.#next();
   }
 
@@ -21,17 +21,17 @@ export class Random {
     return sum >>> 0;
   }
 
-  /** A whole number from 0 up to, but without, `bound`. */
+  /** A whole number from 0 to `bound` − 1. */
   below(bound: number): number {
     return Math.floor((this.#next() / 2 ** 32) * bound);
   }
 
-  /** True `percent` times in a hundred. */
+  /** True with a probability of `percent` in 100. */
   chance(percent: number): boolean {
     return this.below(100) < percent;
   }
 
-  /** One of several, each as likely. */
+  /** One of several, all equally likely. */
   pick<T>(choices: ArrayLike<T>): T {
     return choices[this.below(choices.length)] as T;
   }

@@ -1,17 +1,17 @@
 /** Which side of a connection is read. */
 export type Side = 'request' | 'response';
 
-/** A connection as it is read: the bytes of one direction, and what they answer. */
+/** The bytes of one direction of a connection, and the requests that they answer. */
 export interface Input {
   readonly side: Side;
   readonly bytes: Buffer;
-  /** Of responses: the methods of the requests that they answer, in turn. */
+  /** The methods of the requests that responses answer, in turn. */
   readonly methods: readonly string[];
   /** Where the reads end, in order; the last one is the end of the bytes. */
   readonly cuts: readonly number[];
 }
 
-/** What a parser made of one message. Text is latin-1. */
+/** A message as a parser read it. Text is latin-1. */
 export interface ReadMessage {
   /** Method, target and version, or version, status and reason. */
   readonly start: string;
@@ -20,29 +20,29 @@ export interface ReadMessage {
   readonly keepsAlive: boolean;
   body: string;
   trailers: readonly string[];
-  /** Whether it came to its end. */
+  /** Whether it is complete. */
   isWhole: boolean;
-  /** Whether what follows is another protocol: llhttp reads no further then. */
+  /** Whether another protocol follows, so that llhttp stops. */
   readonly isUpgrade: boolean;
-  /** The offset behind its last byte, where the parser tells. */
+  /** The offset after its last byte, if the parser reports it. */
   endOffset: number;
 }
 
-/** What a parser made of the bytes of a connection. */
+/** The messages that a parser read from a connection. */
 export interface Reading {
   readonly messages: readonly ReadMessage[];
-  /** Whether it refused what came, or rather what came after the messages. */
+  /** Whether it refused what came after the messages. */
   readonly isRefused: boolean;
-  /** How many bytes it took. */
+  /** Bytes that it consumed. */
   readonly readBytes: number;
 }
 
-/** The start of a request, to be compared. */
+/** The start line of a request, for comparisons. */
 export function toRequestStart(method: string, target: string, minorVersion: number): string {
   return `${method} ${target} 1.${minorVersion}`;
 }
 
-/** The start of a response, to be compared. */
+/** The start line of a response, for comparisons. */
 export function toResponseStart(minorVersion: number, status: number, reason: string): string {
   return `1.${minorVersion} ${status} ${reason}`;
 }

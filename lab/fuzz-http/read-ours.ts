@@ -18,10 +18,10 @@ import {
 
 const NOTHING: readonly string[] = [];
 
-/** Reads with the gateway's own parser, as a connection does: one message after the other while it is kept. */
+/** Reads with the gateway's own parser as a connection does: message by message, while the connection is kept. */
 export function readWithOurs(input: Input): Reading {
   const { cuts } = input;
-  // The reader moves chunks together in what it is given.
+  // The reader moves chunks together in its input.
   const bytes = Buffer.from(input.bytes);
   const messages: ReadMessage[] = [];
   const body = new BodyReader();

@@ -25,7 +25,7 @@ export const REAL_REQUESTS: readonly string[] = [
   'GET /chat HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\r\n',
 ];
 
-/** Responses as engines and what stands before them send them. */
+/** Responses as engines, and proxies before them, send them. */
 export const REAL_RESPONSES: readonly string[] = [
   'HTTP/1.1 200 OK\r\ndate: Sat, 21 Nov 2026 06:28:44 GMT\r\nserver: uvicorn\r\n' +
     'content-type: text/event-stream; charset=utf-8\r\nvary: Origin\r\ntransfer-encoding: chunked\r\n\r\n' +

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import type OpenAI from 'openai';
 import { NotFoundError } from 'openai';
-import type { Bench, GatewayRecord } from './client.ts';
+import type { GatewayRecord, RecordedClient } from './client.ts';
 import { INSTALLED_IN } from './engine.ts';
 import type { Report } from './report.ts';
 
-/** What llama.cpp puts beside OpenAI's members. */
+/** Members of llama.cpp beside those of OpenAI. */
 interface EngineExtras {
   readonly timings?: Readonly<Record<string, number>>;
 }
@@ -31,13 +31,13 @@ const TOOLS: OpenAI.ChatCompletionTool[] = [
   },
 ];
 
-/** Answers that come whole: the record has the figures that the engine sent. */
-export async function checkAnswers(bench: Bench, report: Report): Promise<void> {
-  report.section('Whole answers: the record has what the engine sent');
-  const chat = await bench.openai.chat.completions
+/** Answers that are not streamed: the record has the figures of the engine. */
+export async function checkAnswers(client: RecordedClient, report: Report): Promise<void> {
+  report.section('Whole answers: the record has the figures of the engine');
+  const chat = await client.openai.chat.completions
     .create({ model: 'tiny', messages: QUESTION, max_tokens: 24 })
     .withResponse();
-  const record = await bench.recordOf(chat.response);
+  const record = await client.recordOf(chat.response);
   sameFigures('chat', record, chat.data, report);
   report.same('chat: finish_reasons', record.finish_reasons, [chat.data.choices[0]?.finish_reason]);
   report.same('chat: max_tokens', record.max_tokens, 24);
@@ -47,22 +47,22 @@ export async function checkAnswers(bench: Bench, report: Report): Promise<void> 
     [200, 'tiny', 1],
   );
 
-  const tools = await bench.openai.chat.completions
+  const tools = await client.openai.chat.completions
     .create({ model: 'tiny', messages: QUESTION, tools: TOOLS, tool_choice: 'required', max_tokens: 128 })
     .withResponse();
-  const toolsRecord = await bench.recordOf(tools.response);
+  const toolsRecord = await client.recordOf(tools.response);
   sameFigures('tools', toolsRecord, tools.data, report);
   report.same('tools: finish_reasons', toolsRecord.finish_reasons, [tools.data.choices[0]?.finish_reason]);
 
-  const completion = await bench.openai.completions
+  const completion = await client.openai.completions
     .create({ model: 'tiny', prompt: 'The sea is', max_tokens: 24 })
     .withResponse();
-  sameFigures('completion', await bench.recordOf(completion.response), completion.data, report);
+  sameFigures('completion', await client.recordOf(completion.response), completion.data, report);
 
-  const embeddings = await bench.openai.embeddings
+  const embeddings = await client.openai.embeddings
     .create({ model: 'tiny-embed', input: ['The sea', 'and the wind'] })
     .withResponse();
-  const embeddingsRecord = await bench.recordOf(embeddings.response);
+  const embeddingsRecord = await client.recordOf(embeddings.response);
   report.same(
     'embeddings: prompt_tokens',
     embeddingsRecord.prompt_tokens,
@@ -72,8 +72,8 @@ export async function checkAnswers(bench: Bench, report: Report): Promise<void> 
   report.same('embeddings: prompt_chars', embeddingsRecord.prompt_chars, 19);
 }
 
-/** Streams asked with usage, without it, with tools, and of completions: figures, and what the client sees. */
-export async function checkStreams(bench: Bench, report: Report): Promise<void> {
+/** Streams with usage, without it, with tools, and of completions: their figures, and what the client gets. */
+export async function checkStreams(client: RecordedClient, report: Report): Promise<void> {
   report.section('Streams: the record has the figures, whether or not the client asked for them');
   const asked = { model: 'tiny', messages: QUESTION, max_tokens: 24, stream: true } as const;
   for (const [name, request] of [
@@ -81,19 +81,19 @@ export async function checkStreams(bench: Bench, report: Report): Promise<void> 
     ['stream without usage', asked],
     ['stream with tools', { ...asked, tools: TOOLS, tool_choice: 'required', max_tokens: 128 }],
   ] as const) {
-    const { data, response } = await bench.openai.chat.completions.create(request).withResponse();
+    const { data, response } = await client.openai.chat.completions.create(request).withResponse();
     const chunks: OpenAI.ChatCompletionChunk[] = [];
     for await (const chunk of data) chunks.push(chunk);
-    const record = await bench.recordOf(response);
+    const record = await client.recordOf(response);
     sameStream(name, record, chunks, 'stream_options' in request, report);
   }
-  const { data, response } = await bench.openai.completions
+  const { data, response } = await client.openai.completions
     .create({ model: 'tiny', prompt: 'The sea is', max_tokens: 24, stream: true })
     .withResponse();
   const chunks: OpenAI.Completion[] = [];
   for await (const chunk of data) chunks.push(chunk);
-  // Of completions llama.cpp tells usage on the last chunk, asked or not.
-  sameStream('completion stream', await bench.recordOf(response), chunks, true, report);
+  // Completions of llama.cpp have usage on the last chunk, asked for or not.
+  sameStream('completion stream', await client.recordOf(response), chunks, true, report);
 }
 
 function sameStream(
@@ -112,7 +112,7 @@ function sameStream(
   report.same(`${name}: usage chunks that the client got`, usages.length, isUsageDue ? 1 : 0);
   report.same(`${name}: chunks with timings that the client got`, extras.length, 1);
   report.same(`${name}: finish_reasons`, record.finish_reasons, reasons);
-  // The engine's own count, where usage was withheld: prompt tokens are those it processed and those it had.
+  // The engine's own count where usage was withheld: prompt tokens are those processed and those cached.
   const usage = usages[0] ?? {
     prompt_tokens: (timings?.prompt_n ?? 0) + (timings?.cache_n ?? 0),
     completion_tokens: timings?.predicted_n ?? 0,
@@ -141,16 +141,16 @@ function sameFigures(
   );
 }
 
-/** What goes wrong: each with its answer and record. */
-export async function checkErrors(bench: Bench, engineUrl: string, report: Report): Promise<void> {
+/** Errors, with their answers and records. */
+export async function checkErrors(client: RecordedClient, engineUrl: string, report: Report): Promise<void> {
   report.section('Errors');
-  const unknown = await bench.openai.chat.completions
+  const unknown = await client.openai.chat.completions
     .create({ model: 'nobody', messages: QUESTION })
     .then(() => null)
     .catch((error: unknown) => error);
   const isKnown = unknown instanceof NotFoundError;
   report.same('unknown model: code', isKnown ? unknown.code : null, 'model_not_found');
-  const unknownRecord = await bench.recordById(
+  const unknownRecord = await client.recordById(
     isKnown ? (unknown.headers.get('x-request-id') ?? null) : null,
   );
   report.same(
@@ -164,24 +164,24 @@ export async function checkErrors(bench: Bench, engineUrl: string, report: Repor
     messages: [{ role: 'user', content: 'far too long '.repeat(4000) }],
   });
   const post = (url: string) => fetch(`${url}/chat/completions`, { method: 'POST', body });
-  const relayed = await post(bench.openai.baseURL);
+  const relayed = await post(client.openai.baseURL);
   const direct = await post(`${engineUrl}/v1`);
   report.same('too long a prompt: status', relayed.status, direct.status);
   report.same('too long a prompt: body, byte for byte', await relayed.text(), await direct.text());
-  report.same('too long a prompt: recorded status', (await bench.recordOf(relayed)).status, direct.status);
+  report.same('too long a prompt: recorded status', (await client.recordOf(relayed)).status, direct.status);
 }
 
-/** OpenAI's SDK for Python, where the engine's installation has it. */
-export async function checkPython(bench: Bench, report: Report): Promise<void> {
+/** OpenAI's SDK for Python, if the engine's installation has it. */
+export async function checkPython(client: RecordedClient, report: Report): Promise<void> {
   report.section("OpenAI's SDK for Python");
   const script = join(import.meta.dirname, 'python_client.py');
   const { status, stdout, stderr } = spawnSync(
     join(INSTALLED_IN, 'venv/bin/python'),
-    [script, bench.openai.baseURL],
+    [script, client.openai.baseURL],
     { encoding: 'utf8' },
   );
   if (stderr.includes("No module named 'openai'")) {
-    report.tell('not installed: left out');
+    report.note('not installed: skipped');
     return;
   }
   report.same('exit status', status, 0);
@@ -190,9 +190,9 @@ export async function checkPython(bench: Bench, report: Report): Promise<void> {
     version: string;
     unknown: string;
   } & Record<'chat' | 'stream' | 'embeddings', { id: string; usage: Usage }>;
-  report.tell(`openai ${found.version}`);
+  report.note(`openai ${found.version}`);
   for (const name of ['chat', 'stream', 'embeddings'] as const) {
-    const record = await bench.recordById(found[name].id);
+    const record = await client.recordById(found[name].id);
     const { prompt_tokens, completion_tokens } = found[name].usage;
     report.same(
       `${name}: prompt and completion tokens`,

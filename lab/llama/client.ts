@@ -1,18 +1,18 @@
 import OpenAI from 'openai';
 import type { CollectedSpan, FakeCollector } from '../../test/support/fake-collector.ts';
 
-/** A client of the gateway, and the records of what it asked. */
-export interface Bench {
+/** A client of the gateway, and the records of its requests. */
+export interface RecordedClient {
   readonly openai: OpenAI;
-  /** The record of a response, by the X-Request-Id that the gateway gave it. */
+  /** The record of a response, by its X-Request-Id. */
   readonly recordOf: (response: Response) => Promise<GatewayRecord>;
   readonly recordById: (requestId: string | null) => Promise<GatewayRecord>;
 }
 
-/** A record as the collector got it: the attributes of its span, without `gateway.`. */
+/** A record as the collector received it: the attributes of its span, without the prefix `gateway.`. */
 export type GatewayRecord = Readonly<Record<string, CollectedSpan['attributes'][string]>>;
 
-export function createBench(gatewayUrl: string, collector: FakeCollector): Bench {
+export function createRecordedClient(gatewayUrl: string, collector: FakeCollector): RecordedClient {
   const recordById = async (requestId: string | null) => {
     const find = () => collector.spans.find((span) => span.attributes['gateway.request_id'] === requestId);
     await collector.waitFor(() => find() !== undefined);
@@ -34,13 +34,13 @@ function toRecord(attributes: CollectedSpan['attributes']): GatewayRecord {
   );
 }
 
-/** What a client measures of a stream: from before it asks, at each chunk that carries output. */
+/** Times of a stream as its client measured them, at each chunk with output. */
 export interface MeasuredStream {
   readonly ttftMs: number;
   readonly gapsMs: readonly number[];
 }
 
-/** Notes when output comes. */
+/** Measures a stream from its creation on. */
 export class StreamClock {
   readonly #startedMs = performance.now();
   readonly #outputsMs: number[] = [];
@@ -56,17 +56,4 @@ export class StreamClock {
       gapsMs: at.slice(1).map((ms, index) => ms - (at[index] ?? Number.NaN)),
     };
   }
-}
-
-/** The percentile at rank p·(n−1), interpolated linearly, as docs/record.md defines it. */
-export function percentile(values: readonly number[], p: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const rank = p * (sorted.length - 1);
-  const low = sorted[Math.floor(rank)] ?? Number.NaN;
-  const high = sorted[Math.ceil(rank)] ?? Number.NaN;
-  return low + (high - low) * (rank - Math.floor(rank));
-}
-
-export function median(values: readonly number[]): number {
-  return percentile(values, 0.5);
 }

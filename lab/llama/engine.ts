@@ -1,19 +1,14 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type Served, untilServing } from '../served-process.ts';
+import { findFreePort } from '../../test/support/free-port.ts';
+import { type Server, startServer } from '../support/child.ts';
+import { USER_CACHE } from '../support/user-cache.ts';
 
-/** Where the engine is kept between runs: outside the checkout. */
-export const INSTALLED_IN = join(
-  process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
-  'spangate',
-  'llama',
-);
+/** The folder of the engine, kept between runs. */
+export const INSTALLED_IN = join(USER_CACHE, 'llama');
 
-/** Installs llama.cpp's server and its model unless they are there; the first time that takes minutes. */
+/** Installs llama.cpp's server and its model unless they are installed; that takes minutes. */
 export function installEngine(): void {
   if (existsSync(join(INSTALLED_IN, 'start'))) return;
   console.log(`installing llama.cpp into ${INSTALLED_IN}: about 10 minutes`);
@@ -23,39 +18,23 @@ export function installEngine(): void {
   if (status !== 0) throw new Error('the installation of llama.cpp failed');
 }
 
-/** Starts a llama.cpp server with four slots, and waits until its model is loaded. */
-export async function startEngine(alias: string, options: readonly string[] = []): Promise<Served> {
+/** Starts a llama.cpp server with four slots, and waits until its model is loaded. Its log goes to the file. */
+export async function startEngine(
+  alias: string,
+  logPath: string,
+  options: readonly string[] = [],
+): Promise<Server> {
   const port = await findFreePort();
   const common = ['--alias', alias, '-np', '4', '-c', '8192', '-t', '1', '--jinja', '--metrics', '--slots'];
-  const child = spawn(join(INSTALLED_IN, 'start'), [String(port), ...common, ...options], {
-    stdio: 'ignore',
-  });
-  return await untilServing(child, `http://127.0.0.1:${port}`, '/health');
+  return await startServer(
+    { file: join(INSTALLED_IN, 'start'), args: [String(port), ...common, ...options] },
+    { url: `http://127.0.0.1:${port}`, path: '/health' },
+    { logPath },
+  );
 }
 
-/** Starts the gateway as an operator does, with one replica an engine, and waits until it serves. */
-export async function startGatewayProcess(configPath: string, port: number): Promise<Served> {
-  const main = join(import.meta.dirname, '../../src/main.ts');
-  const child = spawn(process.execPath, [main, '-config', configPath], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { PATH: process.env.PATH, SVC_HASH_SALT: 'e2e' },
-  });
-  return await untilServing(child, `http://127.0.0.1:${port}`, '/healthz');
-}
-
-/** A port that nobody listens on. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
-/** The engine's slots that are at work, as its /slots tells. */
-export async function countBusySlots(engine: Served): Promise<number> {
-  const slots = (await (await fetch(`${engine.url}/slots`)).json()) as { is_processing: boolean }[];
+/** The number of the engine's slots that are at work, from GET /slots. */
+export async function countBusySlots(engineUrl: string): Promise<number> {
+  const slots = (await (await fetch(`${engineUrl}/slots`)).json()) as { is_processing: boolean }[];
   return slots.filter((slot) => slot.is_processing).length;
 }

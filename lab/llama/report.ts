@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** What was compared, and what differed: printed as it comes. */
+/** Prints comparisons as they are made, and counts differences. */
 export class Report {
-  #count = 0;
+  #compared = 0;
   #differences = 0;
 
   /** Starts a group of comparisons. */
@@ -10,41 +10,41 @@ export class Report {
     console.log(`\n${title}`);
   }
 
-  /** Tells a fact that is not judged. */
-  tell(text: string): void {
+  /** Prints a fact that is not judged. */
+  note(text: string): void {
     console.log(`        ${text}`);
   }
 
-  /** What the gateway did or recorded must be what the engine or the client knows. */
+  /** What the gateway did or recorded must equal what the engine or the client knows. */
   same(what: string, actual: unknown, expected: unknown): void {
     const isSame = isDeepStrictEqual(actual, expected);
-    this.#note(
+    this.#count(
       isSame,
       isSame ? `${what}: ${show(actual)}` : `${what}: ${show(actual)}, not ${show(expected)}`,
     );
   }
 
-  /** A number of milliseconds must be within so many of another. */
+  /** A time of the gateway must be within the tolerance of that of the client. */
   near(what: string, actualMs: number, expectedMs: number, toleranceMs: number): void {
     const differenceMs = actualMs - expectedMs;
-    this.#note(
+    this.#count(
       Math.abs(differenceMs) <= toleranceMs,
       `${what}: ${actualMs.toFixed(2)} ms, client ${expectedMs.toFixed(2)} ms, difference ${differenceMs.toFixed(2)} ms`,
     );
   }
 
   holds(what: string, isTrue: boolean): void {
-    this.#note(isTrue, what);
+    this.#count(isTrue, what);
   }
 
-  /** Prints the sum; whether nothing differed. */
+  /** Prints the totals, and returns whether nothing differed. */
   finish(): boolean {
-    console.log(`\n${this.#count} comparisons, ${this.#differences} differences`);
+    console.log(`\n${this.#compared} comparisons, ${this.#differences} differences`);
     return this.#differences === 0;
   }
 
-  #note(isGood: boolean, text: string): void {
-    this.#count++;
+  #count(isGood: boolean, text: string): void {
+    this.#compared++;
     if (!isGood) this.#differences++;
     console.log(`  ${isGood ? 'ok  ' : 'DIFF'}  ${text}`);
   }

@@ -1,22 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Served } from '../served-process.ts';
+import { median, percentile } from '../support/statistics.ts';
 import { QUESTION } from './answers.ts';
-import { type Bench, type GatewayRecord, median, percentile, StreamClock } from './client.ts';
+import { type GatewayRecord, type RecordedClient, StreamClock } from './client.ts';
 import { countBusySlots } from './engine.ts';
 import type { Report } from './report.ts';
 
 const TOLERANCE_MS = 5;
 const STREAMS = 30;
 
-/** Time to first token and gaps: the record's against those that the client of the same request measured. */
-export async function checkTimes(bench: Bench, report: Report): Promise<void> {
-  report.section(
-    `Times of ${STREAMS} streams: the median of the gateway's, and of the client's own measurement`,
-  );
+/** Compares time to first token and gaps of the records with those that the clients measured. */
+export async function checkTimes(client: RecordedClient, report: Report): Promise<void> {
+  report.section(`Times of ${STREAMS} streams: medians of the gateway and of the client`);
   const rows = [];
-  // The first few teach both processes what to compile.
+  // The first few are a warm-up of both processes.
   for (let i = -5; i < STREAMS; i++) {
-    const row = await measureStream(bench, i);
+    const row = await measureStream(client, i);
     if (i >= 0) rows.push(row);
   }
   for (const [name, key] of [
@@ -29,7 +27,7 @@ export async function checkTimes(bench: Bench, report: Report): Promise<void> {
     report.near(name, median(recorded), median(measured), TOLERANCE_MS);
     const differences = recorded.map((ms, index) => ms - (measured[index] ?? Number.NaN));
     const at = (p: number) => percentile(differences, p).toFixed(2);
-    report.tell(`per request: least ${at(0)}, p50 ${at(0.5)}, p95 ${at(0.95)}, most ${at(1)} ms`);
+    report.note(`per request: least ${at(0)}, p50 ${at(0.5)}, p95 ${at(0.95)}, most ${at(1)} ms`);
   }
   const isInOrder = rows.every(({ record }) => Number(record.ttft_ms) < Number(record.e2e_ms));
   report.holds('ttft_ms is below e2e_ms in every record', isInOrder);
@@ -40,7 +38,7 @@ export async function checkTimes(bench: Bench, report: Report): Promise<void> {
 }
 
 async function measureStream(
-  { openai, recordOf }: Bench,
+  { openai, recordOf }: RecordedClient,
   index: number,
 ): Promise<{ ttft: number; gapP50: number; gapP95: number; record: GatewayRecord }> {
   const clock = new StreamClock();
@@ -60,10 +58,14 @@ async function measureStream(
 
 const LONG_ANSWER_TOKENS = 1500;
 
-/** A client that leaves in mid-stream: the engine's slot becomes idle long before the answer would have ended. */
-export async function checkAbort({ openai, recordOf }: Bench, engine: Served, report: Report): Promise<void> {
-  report.section('A client that leaves in mid-stream');
-  const before = await countPredicted(engine);
+/** A client leaves in mid-stream: the slot of the engine becomes idle long before the answer would have ended. */
+export async function checkAbort(
+  { openai, recordOf }: RecordedClient,
+  engineUrl: string,
+  report: Report,
+): Promise<void> {
+  report.section('A client leaves in mid-stream');
+  const before = await countPredicted(engineUrl);
   const { data, response } = await openai.chat.completions
     .create({
       model: 'tiny',
@@ -76,14 +78,14 @@ export async function checkAbort({ openai, recordOf }: Bench, engine: Served, re
   let chunkCount = 0;
   for await (const _ of data) if (++chunkCount === 20) break;
   const leftMs = performance.now();
-  let busy = await countBusySlots(engine);
-  report.tell(`slots at work right after: ${busy}`);
+  let busy = await countBusySlots(engineUrl);
+  report.note(`slots at work right after: ${busy}`);
   while (busy > 0) {
     await sleep(5);
-    busy = await countBusySlots(engine);
+    busy = await countBusySlots(engineUrl);
   }
-  report.tell(`idle after ${(performance.now() - leftMs).toFixed(0)} ms`);
-  const predicted = (await countPredicted(engine)) - before;
+  report.note(`idle after ${(performance.now() - leftMs).toFixed(0)} ms`);
+  const predicted = (await countPredicted(engineUrl)) - before;
   report.holds(
     `the engine made ${predicted} of ${LONG_ANSWER_TOKENS} tokens`,
     predicted < LONG_ANSWER_TOKENS / 2,
@@ -96,8 +98,8 @@ export async function checkAbort({ openai, recordOf }: Bench, engine: Served, re
   );
 }
 
-async function countPredicted({ url }: Served): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text();
+async function countPredicted(engineUrl: string): Promise<number> {
+  const metrics = await (await fetch(`${engineUrl}/metrics`)).text();
   return Number(/^llamacpp:tokens_predicted_total (\S+)/m.exec(metrics)?.[1]);
 }
 
@@ -105,8 +107,8 @@ const SEQUENTIAL_REQUESTS = 250;
 /** Around the 5 s after which llama.cpp closes an idle connection. */
 const PAUSES_MS = [4_000, 4_900, 4_980, 5_000, 5_020, 5_100, 6_000];
 
-/** llama.cpp closes connections after 100 requests and after 5 s without one: no request fails of it. */
-export async function checkKeepAlive({ openai, recordOf }: Bench, report: Report): Promise<void> {
+/** llama.cpp closes a connection after 100 requests and after 5 s without one; no request may fail because of that. */
+export async function checkKeepAlive({ openai, recordOf }: RecordedClient, report: Report): Promise<void> {
   report.section('Connections that the engine closes: after 100 requests, after 5 s');
   const ask = async () => {
     const { response } = await openai.completions
@@ -122,5 +124,5 @@ export async function checkKeepAlive({ openai, recordOf }: Bench, report: Report
   }
   report.same('statuses', [...new Set(records.map(({ status }) => status))], [200]);
   const repeated = records.filter(({ attempts }) => Number(attempts) > 1).length;
-  report.tell(`${records.length} requests, ${repeated} of them repeated on a fresh connection`);
+  report.note(`${records.length} requests, ${repeated} of them repeated on a fresh connection`);
 }

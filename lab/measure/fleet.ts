@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,17 +9,17 @@ import { createRedisStore } from '../../src/fleet/redis-store.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
+import { startProgram } from '../support/program.ts';
 
-/**
- * What sharing the state costs a Redis server and a gateway: the table of docs/fleet.md. Real fleets on a real server,
- * without the gateways around them: `node lab/measure/fleet.ts`. All gateways are one process here.
- */
+const USAGE = `npm run lab -- measure/fleet
+  Measures what shared state costs a Redis server and a gateway: the table of docs/fleet.md. All members of a fleet run
+  in this process, without the gateways around them. Needs redis-server. Takes about three minutes.`;
 
 interface Case {
   readonly title: string;
   readonly gatewayCount: number;
   readonly replicaCount: number;
-  /** Replicas with requests in flight on every gateway, another number each second. */
+  /** Replicas with requests in flight on every gateway; their number changes every second. */
   readonly busyCount: number;
   readonly drainedCount: number;
 }
@@ -36,7 +36,7 @@ const CASES: readonly Case[] = [
 const MEASURED_MS = 20_000;
 const WHY = { reason: null, at: new Date().toISOString() };
 
-/** What a server and the gateways had used up at one moment. */
+/** What the server and the gateways have used so far. */
 interface Reading {
   readonly atMs: number;
   readonly commands: number;
@@ -46,6 +46,7 @@ interface Reading {
   readonly gatewaysCpuMs: number;
 }
 
+startProgram(USAGE, {});
 console.log(
   '| gateways × replicas | | commands/s | to Redis, kB/s | from Redis, kB/s | Redis, % of a core | a gateway, % |',
 );
@@ -56,12 +57,11 @@ process.exit(0);
 async function measure(measured: Case): Promise<string> {
   const { title, gatewayCount, replicaCount, busyCount } = measured;
   await using cleanUp = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-measure-'));
-  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+  const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-measure-')));
   const redis = cleanUp.use(await startRedisServer());
   const fleets = await Promise.all(
     Array.from({ length: gatewayCount }, (_, index) =>
-      open(join(folder, `gw-${index}`), `gw-${index}`, redis.url, busyCount),
+      open(join(folder.path, `gw-${index}`), `gw-${index}`, redis.url, busyCount),
     ),
   );
   await Promise.all(fleets.map((fleet) => fleet.join()));

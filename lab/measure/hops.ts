@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 
 /**
  * Lists the files and functions of src/ and otel/ that one warm chat completion runs:
- * `node lab/measure/hops.ts [--stream] [--functions]`. V8 counts the calls in the gateway's main thread. A replica and
+ * `npm run lab -- measure/hops [--stream] [--functions]`. V8 counts the calls in the gateway's main thread. A replica and
  * a collector hold their answers at the places where one path ends and the next begins, so that each path is:
  *
  * - request: from the client's bytes until the replica has the whole request;

@@ -3,16 +3,16 @@ import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { type Metrics, startMetrics } from '../../otel/metrics/start-metrics.ts';
 import { ExportCounters } from '../../otel/queue/export-stats.ts';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
+import { startProgram } from '../support/program.ts';
 
-/**
- * Measures how long the event loop stands still while many metrics are read: `node lab/measure/metrics-stall.ts`.
- * Prints the longest turn of GET /metrics and of a push, of five each.
- */
+const USAGE = `npm run lab -- measure/metrics-stall
+  Measures how long the event loop is blocked while many metrics are read. Prints the longest turn of the loop during
+  GET /metrics and during a push, five times each.`;
 
 const ROUNDS = 5;
 const REPLICAS = Array.from({ length: 40 }, (_, index) => `vllm-${index}`);
 
-/** Records that make so many series as a large fleet has. */
+/** Records that create as many series as a large fleet. */
 function* records(): Generator<RequestRecord> {
   for (let index = 0; index < 2_000; index += 1) {
     yield {
@@ -30,7 +30,7 @@ function* records(): Generator<RequestRecord> {
   }
 }
 
-/** What the longest turn of the event loop takes while this runs: of the clock, and of this thread's CPU alone. */
+/** The longest turn of the event loop during the work: in wall time, and in CPU time of this thread. */
 async function longestTurn(work: () => Promise<void>): Promise<string> {
   const longest = { wallMs: 0, cpuMs: 0 };
   let isOver = false;
@@ -80,6 +80,7 @@ async function start(endpoint?: string): Promise<Metrics> {
   return metrics;
 }
 
+startProgram(USAGE, {});
 for (let round = 0; round < ROUNDS; round += 1) {
   const metrics = await start();
   let chars = 0;

@@ -2,16 +2,16 @@ import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { METRICS } from '../../otel/metrics/metric-names.ts';
 import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
+import { startProgram } from '../support/program.ts';
 
-/**
- * Measures what it costs to count one record, and what the SDK's own instruments would cost for the same sums:
- * `node lab/measure/metrics.ts`. Prints µs a record, the best and the worst of ten rounds after warming up.
- */
+const USAGE = `npm run lab -- measure/metrics
+  Measures the time to count one record, and the time of the SDK's own instruments for the same sums. Prints µs per
+  record: the best and the worst of ten rounds after a warm-up.`;
 
 const ROUNDS = 10;
-const RECORDS_A_ROUND = 100_000;
+const RECORDS_PER_ROUND = 100_000;
 
-/** Records of streams, as 8 models, 16 replicas and 50 tenants would leave them. */
+/** Records of streams by 8 models, 16 replicas and 50 tenants. */
 const RECORDS: readonly RequestRecord[] = Array.from({ length: 2000 }, (_, index) => ({
   request_id: '0b1c2d3e-4f50-4162-8394-a5b6c7d8e9f0',
   trace_id: '0af7651916cd43dd8448eb211c80319c',
@@ -37,7 +37,7 @@ class IdleReader extends MetricReader {
   protected override async onShutdown(): Promise<void> {}
 }
 
-/** The same numbers by the SDK's instruments, the attributes of each made once: its least cost. */
+/** The same sums with the SDK's instruments. Attributes are created once, which is the SDK's lower bound. */
 function createSdkRecorder(): (record: RequestRecord) => void {
   const meter = new MeterProvider({ readers: [new IdleReader()] }).getMeter('measure');
   const definitions = Object.values(METRICS);
@@ -66,17 +66,18 @@ function measure(name: string, record: (record: RequestRecord) => void): void {
   const micros: number[] = [];
   for (let round = -2; round < ROUNDS; round += 1) {
     const startMs = performance.now();
-    for (let index = 0; index < RECORDS_A_ROUND; index += 1) {
+    for (let index = 0; index < RECORDS_PER_ROUND; index += 1) {
       const next = RECORDS[index % RECORDS.length];
       if (next !== undefined) record(next);
     }
-    const perRecord = ((performance.now() - startMs) * 1000) / RECORDS_A_ROUND;
+    const perRecord = ((performance.now() - startMs) * 1000) / RECORDS_PER_ROUND;
     if (round >= 0) micros.push(perRecord);
   }
   const [best, worst] = [Math.min(...micros), Math.max(...micros)];
-  console.log(`${name.padEnd(24)}${best.toFixed(2)} to ${worst.toFixed(2)} µs a record`);
+  console.log(`${name.padEnd(24)}${best.toFixed(2)} to ${worst.toFixed(2)} µs per record`);
 }
 
+startProgram(USAGE, {});
 const metrics = new RecordMetrics({ maxNames: 100, urlScheme: 'http', isKnownModel: () => true });
 measure('own sums', (record) => metrics.record(record));
 measure("the SDK's instruments", createSdkRecorder());

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempDisposable } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,22 +9,22 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
 import { parseConfig } from '../../src/config/load.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { startProgram, toCount } from '../support/program.ts';
 
-/**
- * Measures how long one large request body keeps the gateway from everything else: `node lab/measure/stall.ts
- * [megabytes]`. The gateway runs in this process with the delay of its event loop watched, client and replica in
- * another. `worst` and `p99` are what other streams would have felt, `own work` is our part of the worst; the first
- * line, of small bodies, tells what the machine itself does.
- */
+const USAGE = `npm run lab -- measure/stall [options]
+  Measures how long a large request body blocks the event loop of the gateway, which runs in this process; client and
+  replica run in another one. "worst" and "p99" are the delays that other streams would have seen, "own work" is the
+  CPU time of the gateway in its longest turn. The first row, of small bodies, shows the noise of the machine.
+  --megabytes N  size of the bodies (20)`;
 
 const MEGABYTE = 1_000_000;
 const REPEATS = 3;
 
 interface Shape {
   readonly name: string;
-  /** The body of about so many bytes. */
+  /** A body of about this size. */
   readonly toBody: (sizeBytes: number) => string;
-  /** Sent as HTTP chunks of this size; without it, with a Content-Length. */
+  /** Size of the HTTP chunks; absent: a Content-Length. */
   readonly chunkBytes?: number;
 }
 
@@ -55,7 +55,7 @@ const SHAPES: readonly Shape[] = [
     name: 'stream options',
     toBody: (size) => `{"model":"m","stream":true,"stream_options":{${fill('"a":0,', size)}"b":0}}`,
   },
-  // As much as is read at once: 128 KiB, or 4,096 members and elements.
+  // The largest bodies that are read in one turn: 128 KiB, or 4,096 members and elements.
   { name: 'digits inline', toBody: () => chatOf(`[${fill('0,', 2 * 4_000)}0]`) },
   {
     name: 'empty parts inline',
@@ -71,19 +71,22 @@ interface LoadJob {
   readonly sizeBytes: number;
 }
 
-if (process.argv[2] === '--load') await runLoad();
-else await measure(Number(process.argv[2] ?? 20) * MEGABYTE);
+if (process.send !== undefined) await runLoad();
+else {
+  const { megabytes } = startProgram(USAGE, { megabytes: { type: 'string', default: '20' } });
+  await measure(toCount(megabytes) * MEGABYTE);
+}
 
 async function measure(sizeBytes: number): Promise<void> {
-  const stateDir = await mkdtemp(join(tmpdir(), 'spangate-stall-'));
-  const load = fork(import.meta.filename, ['--load']);
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-stall-'));
+  const load = fork(import.meta.filename);
   const [replicaUrl] = (await once(load, 'message')) as [string];
   const gateway = createGateway(
     parseConfig(
       JSON.stringify({
         gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
         export: { to: 'file' },
-        state_dir: stateDir,
+        state_dir: folder.path,
         replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' }],
         limits: { body: '64MiB' },
       }),
@@ -108,17 +111,16 @@ async function measure(sizeBytes: number): Promise<void> {
     const cpuMs = ((user + system) / 1000 / REPEATS).toFixed(1).padStart(7);
     console.log(
       `${name.padEnd(20)} worst ${toMs(histogram.max)}  p99 ${toMs(histogram.percentile(99))}  ` +
-        `own work ${worstTurnMs.toFixed(1).padStart(6)}  CPU a request ${cpuMs}  status ${[...new Set(statuses)].join()}`,
+        `own work ${worstTurnMs.toFixed(1).padStart(6)}  CPU per request ${cpuMs}  status ${[...new Set(statuses)].join()}`,
     );
   }
   await gateway.close();
   load.disconnect();
-  await rm(stateDir, { recursive: true });
 }
 
 /**
- * The most work that this thread did between two turns of its loop, in ms of CPU. On a machine that others use,
- * too, this tells our stalls from theirs; where the kernel counts in ticks it comes in steps of 4 ms.
+ * The most CPU time in ms that this thread spent in one turn of its loop. On a shared machine this separates our stalls
+ * from those of others. If the kernel counts in ticks, it has steps of 4 ms.
  */
 function watchTurns(): { readonly stop: () => number } {
   let worstMs = 0;
@@ -136,7 +138,7 @@ function watchTurns(): { readonly stop: () => number } {
   };
 }
 
-/** The other process: a replica that reads and answers, and a client that posts what it is told to. */
+/** The other process: a replica, and a client that posts the bodies it is told to. */
 async function runLoad(): Promise<void> {
   const replica = createServer((incoming, response) => {
     incoming.resume().once('end', () => {

@@ -1,6 +1,6 @@
 import { chromium } from 'playwright-core';
 
-/** Debian's Chromium, as root, without its own network business. */
+/** Debian's Chromium, started as root, without network traffic of its own. */
 const BROWSER = {
   executablePath: '/usr/bin/chromium',
   args: [

@@ -1,26 +1,26 @@
 import type { ServerResponse } from 'node:http';
 import type { CollectorCall, CollectorScript } from '../../test/support/fake-collector.ts';
 
-/** Larger bodies are refused by the collector that answers 413. */
+/** The collector that answers 413 refuses larger bodies. */
 const MAX_BODY_BYTES = 64 * 1024;
 const SLOW_MS = 150;
 
-/** One thing that goes wrong, from the first measured request to the last; then it is repaired. */
+/** A fault that lasts from the first measured request to the last; then it is repaired. */
 export interface Fault {
   readonly name: string;
-  /** How the collector answers meanwhile; `refused`: nobody listens. Absent: as always. */
+  /** How the collector answers; `refused`: it does not listen. Absent: as usual. */
   readonly collector?: CollectorScript | 'refused';
-  /** The queue's size, if not the default. */
+  /** Absent: the default. */
   readonly queueSize?: number;
   /** What happens to one of two replicas after half of the requests. */
   readonly midway?: 'kill' | 'drain';
   /** What happens to the gateway after the last request, with the collector still failing. */
   readonly ending?: 'SIGTERM' | 'SIGKILL';
-  /** How many records of each call the collector refuses while it answers with 200. */
+  /** Records of each call that the collector refuses in an answer of status 200. */
   readonly refusedPerCall?: number;
-  /** Whether requests may fail: those that were under way on a replica that died. */
+  /** Whether requests may fail: those open on a replica that is killed. */
   readonly mayFailRequests?: true;
-  /** Whether records may be lost without being counted: those of a process that was killed. */
+  /** Whether records may be lost without being counted: those of a killed process. */
   readonly mayLoseUncounted?: true;
 }
 
@@ -51,7 +51,7 @@ const cutInTheMiddle = (response: ServerResponse): void => {
 
 const PARTIAL = '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"one is too old"}}';
 
-/** Every row of the table, in its order. */
+/** The rows of the table, in order. */
 export const FAULTS: readonly Fault[] = [
   { name: 'none' },
   { name: 'collector away (connection refused)', collector: 'refused' },
@@ -86,8 +86,8 @@ export const FAULTS: readonly Fault[] = [
 ];
 
 /**
- * How many records came in calls that the collector answered with 2xx to the end. Repeats count once; spans of
- * admin actions, a drain's for one, are no records.
+ * The number of records in calls that the collector answered with 2xx. Repeated records count once; spans of admin
+ * actions, such as a drain, are not records.
  */
 export function countTaken(calls: readonly CollectorCall[]): number {
   const taken = calls.filter(({ status = 0 }) => status >= 200 && status <= 299);

@@ -1,19 +1,14 @@
-import { type ChildProcess, execFileSync, fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeCollector, startFakeCollector } from '../../test/support/fake-collector.ts';
+import { EXPORT, type GatewayProcess, type Stats, startGatewayProcess } from '../support/gateway-process.ts';
+import { startProgram } from '../support/program.ts';
+import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { percentile } from '../support/statistics.ts';
 import { countTaken, FAULTS, type Fault } from './faults.ts';
-import {
-  ADMIN_TOKEN,
-  createFolder,
-  EXPORT,
-  type GatewayProcess,
-  removeFolder,
-  type Stats,
-  startGatewayProcess,
-} from './gateway-process.ts';
 import {
   CONCURRENCY,
   type LoadJob,
@@ -22,18 +17,16 @@ import {
   type Replicas,
 } from './load-messages.ts';
 
-/**
- * Measures what each fault costs requests and records, and writes the table of docs/reliability.md:
- * `npm run reliability`; with `-- --quick` a smaller run that only prints. Exits 1 if a request failed that need
- * not, or a record went missing that no counter tells of.
- */
+const USAGE = `npm run reliability -- [options]
+  Measures what each fault costs requests and records, and writes the table of docs/reliability.md. Exits with 1 if a
+  request failed that should not, or a record is missing that no counter tells of. Takes a few minutes.
+  --quick  fewer requests; prints the table and writes nothing`;
 
-const DOCUMENT = join(import.meta.dirname, '../../docs/reliability.md');
-const isQuick = process.argv.includes('--quick');
-const REQUESTS = isQuick ? 500 : 4000;
-/** A replica that answers at once has nothing under way when it is killed. */
+const { quick = false } = startProgram(USAGE, { quick: { type: 'boolean' } });
+const REQUESTS = quick ? 500 : 4000;
+/** With answers at once, nothing would be open when a replica is killed. */
 const MIDWAY_GAP_MS = 3;
-const WARM_UP = isQuick ? 100 : 1000;
+const WARM_UP = quick ? 100 : 1000;
 
 interface Row {
   readonly fault: Fault;
@@ -46,7 +39,6 @@ interface Row {
   readonly countedAsLost: number;
 }
 
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
 const loadProcess = fork(new URL('./load.ts', import.meta.url));
 const rows: Row[] = [];
 for (const fault of FAULTS) {
@@ -55,27 +47,27 @@ for (const fault of FAULTS) {
   console.log(toLine(row));
 }
 loadProcess.disconnect();
-if (!isQuick) await updateDocument(rows);
+if (!quick) updateDocument(rows);
 const broken = rows.filter((row) => !isAsPromised(row));
 for (const { fault } of broken) console.error(`NOT AS PROMISED: ${fault.name}`);
 process.exitCode = broken.length === 0 ? 0 : 1;
 
-/** Two gateways of the same kind take turns, one of them with the fault: the noise of the machine is the same. */
+/** Loads a healthy gateway and one with the fault in turn, so that both see the same noise of the machine. */
 async function measure(fault: Fault): Promise<Row> {
-  await using setting = await setUp(fault);
-  const { healthy, faulty, collector } = setting;
-  await setting.load(WARM_UP);
+  await using testbed = await startTestbed(fault);
+  const { healthy, faulty, collector } = testbed;
+  await testbed.load(WARM_UP);
   await Promise.all([healthy.untilDelivered(), faulty.untilDelivered()]);
 
   const firstFaultyCall = collector.calls.length;
   if (fault.collector === 'refused') await collector.close();
   else if (fault.collector !== undefined) collector.answerAlways(fault.collector);
-  const result = await setting.load(REQUESTS, fault.midway);
+  const result = await testbed.load(REQUESTS, fault.midway);
   const before = await faulty.stats();
-  const restarted = fault.ending === undefined ? null : await setting.restart(fault.ending);
+  const restarted = fault.ending === undefined ? null : await testbed.restart(fault.ending);
   const faultyCallCount = collector.calls.length - firstFaultyCall;
 
-  // A process that is killed cannot put anything aside.
+  // A killed process cannot save its queue.
   const restoredCount = fault.ending === 'SIGTERM' ? read(before, 'queued') : 0;
   await using back = fault.collector === 'refused' ? await startFakeCollector(collector.port) : null;
   collector.answerAlways({});
@@ -87,8 +79,8 @@ async function measure(fault: Fault): Promise<Row> {
     fault,
     requests: REQUESTS,
     failed: result.faulty.failed,
-    healthyP99Ms: percentile99(result.healthy.latenciesMs),
-    p99Ms: percentile99(result.faulty.latenciesMs),
+    healthyP99Ms: percentile(result.healthy.latenciesMs, 0.99),
+    p99Ms: percentile(result.faulty.latenciesMs, 0.99),
     failedCalls: read(restarted === null ? after : before, 'failed_calls'),
     lost: WARM_UP + REQUESTS - kept,
     countedAsLost: countLost(restarted === null ? [after] : [before, after]),
@@ -96,26 +88,27 @@ async function measure(fault: Fault): Promise<Row> {
 }
 
 /** Two gateways with replicas and a collector each. */
-interface Setting extends AsyncDisposable {
+interface Testbed extends AsyncDisposable {
   readonly healthy: GatewayProcess;
   readonly faulty: GatewayProcess;
   /** The faulty gateway's. */
   readonly collector: FakeCollector;
   load(requests: number, midway?: LoadJob['midway']): Promise<LoadResult>;
-  /** Ends the faulty gateway and starts it again on the same state. */
+  /** Ends the faulty gateway and starts it again with the same state. */
   restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<GatewayProcess>;
 }
 
-async function setUp({ queueSize, midway }: Fault): Promise<Setting> {
+async function startTestbed({ queueSize, midway }: Fault): Promise<Testbed> {
   const replicas = await ask<Replicas>(loadProcess, {
     kind: 'replicas',
     gapMs: midway === undefined ? 0 : MIDWAY_GAP_MS,
   });
   const [healthyCollector, collector] = await Promise.all([startFakeCollector(), startFakeCollector()]);
+  const createFolder = () => mkdtempDisposable(join(tmpdir(), 'spangate-reliability-'));
   const [healthyFolder, folder] = await Promise.all([createFolder(), createFolder()]);
-  const settings = { folder, collectorUrl: collector.url, replicas: replicas.faulty, queueSize };
+  const settings = { folder: folder.path, collectorUrl: collector.url, replicas: replicas.faulty, queueSize };
   const healthySettings = {
-    folder: healthyFolder,
+    folder: healthyFolder.path,
     collectorUrl: healthyCollector.url,
     replicas: replicas.healthy,
   };
@@ -125,15 +118,15 @@ async function setUp({ queueSize, midway }: Fault): Promise<Setting> {
   ]);
   let running = faulty;
   const sides: LoadJob['sides'] = [
-    { name: 'healthy', url: healthy.url, adminUrl: healthy.adminUrl },
-    { name: 'faulty', url: faulty.url, adminUrl: faulty.adminUrl },
+    { name: 'healthy', url: healthy.url },
+    { name: 'faulty', url: faulty.url },
   ];
   return {
     healthy,
     faulty,
     collector,
     load: (requests, midway) =>
-      ask(loadProcess, { kind: 'load', sides, requests, midway, adminToken: ADMIN_TOKEN }),
+      ask(loadProcess, { kind: 'load', sides, requests, midway, adminUrl: faulty.adminUrl }),
     async restart(signal) {
       await faulty.end(signal);
       running = await startGatewayProcess(settings);
@@ -142,7 +135,7 @@ async function setUp({ queueSize, midway }: Fault): Promise<Setting> {
     [Symbol.asyncDispose]: async () => {
       await Promise.all([healthy.end('SIGTERM'), running.end('SIGTERM')]);
       await Promise.all([healthyCollector.close(), collector.close()]);
-      await Promise.all([removeFolder(healthyFolder), removeFolder(folder)]);
+      await Promise.all([healthyFolder.remove(), folder.remove()]);
     },
   };
 }
@@ -159,14 +152,9 @@ function read(stats: Stats, name: string): number {
   return value;
 }
 
-/** What the gateway itself says is lost, over its runs. */
+/** Records that the gateway counted as lost, over its runs. */
 function countLost(runs: readonly Stats[]): number {
   return runs.reduce((sum, stats) => sum + read(stats, 'dropped') + read(stats, 'rejected'), 0);
-}
-
-/** Rank ⌈0.99·n⌉ of n. */
-function percentile99(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] ?? Number.NaN;
 }
 
 function isAsPromised({ fault, failed, lost, countedAsLost }: Row): boolean {
@@ -189,13 +177,13 @@ function toLine({
   return `| ${cells.join(' | ')} |`;
 }
 
-/** Puts the table, and what it was made with, between the two marks of the document. */
-async function updateDocument(measured: readonly Row[]): Promise<void> {
+/** Writes the table and its circumstances into docs/reliability.md. */
+function updateDocument(measured: readonly Row[]): void {
   const healthyMs = measured.map(({ healthyP99Ms }) => healthyP99Ms).toSorted((a, b) => a - b);
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs, timeoutMs } = EXPORT;
+  const { date, commit, machine } = readCircumstances();
   const text = [
-    `Measured on ${new Date().toISOString().slice(0, 10)} at commit ${commit}, with Node ${process.version} on ` +
-      `${availableParallelism()} cores of ${process.platform} ${process.arch}, shared with other work.`,
+    `Measured on ${date} at commit ${commit}, with Node ${process.version} on ${machine}, shared with other work.`,
     `${CONCURRENCY} requests at a time, ${WARM_UP} to warm up and ${REQUESTS} measured; batches of ${batchSize}, ` +
       `interval ${intervalMs} ms, back-off from ${retryInitialMs} to ${retryMaxMs} ms, time-out of a call ${timeoutMs} ms.`,
     `p99 of the healthy gateway: ${healthyMs[0]?.toFixed(1)} to ${healthyMs.at(-1)?.toFixed(1)} ms.`,
@@ -204,11 +192,5 @@ async function updateDocument(measured: readonly Row[]): Promise<void> {
     '|---|---|---|---|---|---|---|',
     ...measured.map(toLine),
   ].join('\n');
-  const document = await readFile(DOCUMENT, 'utf8');
-  const marks = /(<!-- measured -->\n).*(<!-- end of what was measured -->)/s;
-  if (!marks.test(document)) throw new Error('docs/reliability.md has lost its marks');
-  await writeFile(
-    DOCUMENT,
-    document.replace(marks, (_, begin: string, end: string) => `${begin}${text}\n${end}`),
-  );
+  replaceBetween('docs/reliability.md', '<!-- measured -->', '<!-- end of what was measured -->', text);
 }

@@ -1,21 +1,23 @@
 import { spawnSync } from 'node:child_process';
-import { type UpdateReport, updateGateways } from './gateways.ts';
+import { startProgram } from '../support/program.ts';
+import { printFailures, printFigures } from '../support/results.ts';
 import {
-  AWAY_MS,
   type CaseReport,
+  OUTAGE_MS,
+  rollDuringAdminOutages,
   rollLastReplica,
   rollService,
-  rollWhileGatewayIsAway,
-} from './hard-cases.ts';
-import { type RolloutReport, rollReplicas } from './replicas.ts';
+} from './roll-in-hard-cases.ts';
+import { type RolloutReport, rollReplicas } from './roll-replicas.ts';
+import { type UpdateReport, updateGateways } from './update-gateways.ts';
 
-/**
- * Rollouts of simulated replicas, in easy and in hard cases, and an update of two gateways behind HAProxy, all under
- * load: `npm run rollout`. Exits with 1 if a request failed, a drained replica got one, or a record is missing.
- */
+const USAGE = `npm run rollout
+  Rolls simulated replicas, in easy and in hard cases, and updates two gateways behind HAProxy, all under load.
+  Exits with 1 if a request failed, a drained replica got a request, or a record is missing. Takes about two minutes.`;
 
+startProgram(USAGE, {});
 const replicas = await rollReplicas(2);
-const rows: [string, number | string][] = [
+printFigures('Four replicas, rolled by deploy/rollout.sh at 200 requests/s', [
   ['replicas restarted', replicas.restarted.length],
   ['requests', replicas.requests],
   ['requests per second', replicas.perSecond],
@@ -24,35 +26,30 @@ const rows: [string, number | string][] = [
   ['requests cut by stopping a replica', replicas.cut],
   ['records', replicas.records],
   ['records missing', replicas.missing],
-];
-print('Four replicas, rolled by deploy/rollout.sh at 200 requests/s', rows, replicas.failures);
+]);
+printFailures(replicas.failures);
 
 const service = await rollService();
 printCase('Three replicas behind an SRV name, which a replica leaves while it restarts', service);
-const away = await rollWhileGatewayIsAway();
-printCase(`Four replicas, the admin API away for ${AWAY_MS} ms when each of them is to be undrained`, away);
+const away = await rollDuringAdminOutages();
+printCase(`Four replicas, the admin API unreachable for ${OUTAGE_MS} ms at the time of each undrain`, away);
 const last = await rollLastReplica();
-printCase('The last replica that works, the other three being dead: refused', last);
+printCase('The last replica that works, the other three being down: refused', last);
 
-const hasBalancer =
-  spawnSync('haproxy', ['-v'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0;
-const gateways = hasBalancer ? await updateGateways() : null;
-if (gateways === null)
-  console.log('\nTwo gateways behind HAProxy: skipped, there is no haproxy on this machine');
+const path = `${process.env.PATH}:/usr/sbin`;
+const hasBalancer = spawnSync('haproxy', ['-v'], { env: { PATH: path } }).status === 0;
+const update = hasBalancer ? await updateGateways() : null;
+if (update === null) console.log('\nTwo gateways behind HAProxy: skipped, haproxy is not installed');
 else {
-  const updated: [string, number | string][] = [
-    ['exit codes of the gateways', gateways.exitCodes.join(', ')],
-    ['requests', gateways.requests],
-    ['requests per second', gateways.perSecond],
-    ['requests failed', gateways.failures.length],
-    ['records', gateways.records],
-    ['records missing', gateways.missing],
-  ];
-  print(
-    'Two gateways behind HAProxy, replaced one after the other at 200 requests/s',
-    updated,
-    gateways.failures,
-  );
+  printFigures('Two gateways behind HAProxy, replaced one after the other at 200 requests/s', [
+    ['exit codes of the gateways', update.exitCodes.join(', ')],
+    ['requests', update.requests],
+    ['requests per second', update.perSecond],
+    ['requests failed', update.failures.length],
+    ['records', update.records],
+    ['records missing', update.missing],
+  ]);
+  printFailures(update.failures);
 }
 const areHardCasesRight =
   isRolled(service, 3) &&
@@ -61,11 +58,10 @@ const areHardCasesRight =
   isUnnoticed(last) &&
   last.restarted.length === 0;
 process.exitCode =
-  areHardCasesRight && isFlawless(replicas) && (gateways === null || isUpdated(gateways)) ? 0 : 1;
+  areHardCasesRight && isFlawless(replicas) && (update === null || isUpdated(update)) ? 0 : 1;
 
 function isFlawless(report: RolloutReport): boolean {
-  const { exitCode, failures, reachedWhileDrained, cut, missing } = report;
-  return exitCode === 0 && failures.length + reachedWhileDrained + cut + missing === 0;
+  return report.exitCode === 0 && isUnnoticed(report) && report.missing === 0;
 }
 
 function isRolled(report: CaseReport, count: number): boolean {
@@ -81,19 +77,13 @@ function isUpdated({ exitCodes, failures, missing }: UpdateReport): boolean {
 }
 
 function printCase(title: string, report: CaseReport): void {
-  const counts: [string, number][] = [
+  printFigures(title, [
     ['exit code of the script', report.exitCode],
     ['replicas restarted', report.restarted.length],
     ['requests', report.requests],
     ['requests failed', report.failures.length],
     ['requests to a drained replica', report.reachedWhileDrained],
     ['requests cut by stopping a replica', report.cut],
-  ];
-  print(title, counts, report.failures);
-}
-
-function print(title: string, rows: readonly [string, number | string][], failures: readonly string[]): void {
-  console.log(`\n${title}`);
-  for (const [name, value] of rows) console.log(`  ${name.padEnd(36)}${value}`);
-  for (const failure of failures.slice(0, 10)) console.log(`  FAILED ${failure}`);
+  ]);
+  printFailures(report.failures);
 }

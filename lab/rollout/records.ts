@@ -1,11 +1,11 @@
 import type { FakeCollector } from '../../test/support/fake-collector.ts';
 
-/** How the records that a collector took compare with the requests that clients saw answered. */
+/** The records of a collector compared with the requests that clients saw answered. */
 export interface RecordComparison {
   readonly records: number;
   /** Answered requests without a record. */
   readonly missing: number;
-  /** Records of requests that nobody saw answered. */
+  /** Records of requests that no client saw answered. */
   readonly unknown: number;
 }
 

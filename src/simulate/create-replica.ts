@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Dialect } from './dialect.ts';
-import { llamacppDialect } from './dialect-llamacpp.ts';
-import { openaiDialect } from './dialect-openai.ts';
-import { vllmDialect } from './dialect-vllm.ts';
+import type { Dialect } from './dialects/dialect.ts';
+import { llamacppDialect } from './dialects/llamacpp.ts';
+import { openaiDialect } from './dialects/openai.ts';
+import { vllmDialect } from './dialects/vllm.ts';
 import { sendJson } from './exchange.ts';
 import type { Failure } from './failure.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -28,10 +28,10 @@ export interface SimulatedReplica {
   facts(): SimulatedReplicaFacts;
 }
 
-/** Requests received are those served and those open. */
+/** Received requests are either served or open. */
 interface SimulatedReplicaFacts {
   readonly requestsReceived: number;
-  /** Ended, in whatever way. */
+  /** Ended, well or not. */
   readonly requestsServed: number;
   readonly openRequests: number;
   /** Of the open ones, those asked to stream. */
@@ -41,7 +41,7 @@ interface SimulatedReplicaFacts {
   readonly tokensGenerated: number;
 }
 
-/** uvicorn's and llama.cpp's: idle connections close after it, with or without a request on its way. */
+/** As in uvicorn and llama.cpp: idle connections close after it, even if a request is on its way. */
 const KEEP_ALIVE_MS = 5000;
 
 const DIALECTS: Readonly<Record<SimulatedEngine, Dialect>> = {
@@ -51,8 +51,7 @@ const DIALECTS: Readonly<Record<SimulatedEngine, Dialect>> = {
 };
 
 /**
- * Creates a replica that does nothing yet; what is left out of the settings is as {@link
- * DEFAULT_SETTINGS}.
+ * Creates a replica, which does nothing until it is started. Absent settings are those of {@link DEFAULT_SETTINGS}.
  */
 export function createSimulatedReplica(
   partialSettings: Partial<SimulatedReplicaSettings> = {},
@@ -130,8 +129,7 @@ export function createSimulatedReplica(
   server.maxRequestsPerSocket = dialect.maxRequestsPerConnection;
   server.on('request', (request, response) => {
     handle(request, response).catch((error: unknown) => {
-      // A client that left while its answer was written is no fault of ours; anything else is a bug: let
-      // it crash.
+      // A client may leave while its answer is written. Anything else is a bug: let it crash.
       if (!response.destroyed) throw error;
     });
   });

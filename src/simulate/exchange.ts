@@ -1,36 +1,36 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
-import { type Dialect, type Stopwatch, stepCount } from './dialect.ts';
+import { type Dialect, type Stopwatch, stepCount } from './dialects/dialect.ts';
 import { Refusal } from './failure.ts';
 import type { Pace } from './pace.ts';
 import type { Answer } from './plan-answer.ts';
 import type { Fault, ServedRequest } from './settings.ts';
 
-/** The failure of one stream: what happens, and after how many of its steps. */
+/** The injected failure of a stream, and the number of steps before it. */
 export interface PlannedFault {
   readonly kind: Exclude<Fault, 'status_500'>;
   readonly afterSteps: number;
 }
 
-/** One answer on its way to the client. */
+/** An answer on its way to the client. */
 export interface Delivery {
   readonly response: ServerResponse;
   readonly dialect: Dialect;
   readonly pace: Pace;
   readonly now: () => number;
-  /** Aborts when the client has left: nothing more is generated. */
+  /** Aborts when the client has left, which stops the generation. */
   readonly signal: AbortSignal;
   /** Share of the prompt that was cached, 0 to 1. */
   readonly cachedShare: number;
   readonly onTokens: (count: number) => void;
 }
 
-/** The request's whole body. Throws Refusal `too_large`, or what the socket fails with. */
+/** Reads the whole body of a request. Throws Refusal `too_large`, or the error of the socket. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Not destroyed on return: the 413 still has to go out on the socket.
+  // The socket must survive the loop: a 413 still goes out on it.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     if (!Buffer.isBuffer(chunk)) continue;
     bytes += chunk.length;
@@ -40,7 +40,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   return Buffer.concat(chunks);
 }
 
-/** Headers of an answer in the engine's manner. */
+/** Sends the head of an answer as the engine does. */
 function writeHead(
   { response, dialect, now }: Pick<Delivery, 'response' | 'dialect' | 'now'>,
   status: number,
@@ -119,8 +119,7 @@ async function fail(
     await finished(response);
     return kind;
   }
-  // An empty write's callback tells that what was written before has left: a cut in mid-stream, not before
-  // it.
+  // The callback of an empty write says that all earlier writes have left: the cut is in mid-stream.
   await new Promise((resolve) => response.write('', resolve));
   response.destroy();
   return kind;

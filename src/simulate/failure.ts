@@ -1,5 +1,5 @@
 /**
- * Why a request is refused, before an engine's dialect words it. `field` is the member's name in the body.
+ * Why a request is refused; the dialect of the engine words it. `field` is the name of a member of the body.
  */
 export type Failure =
   | { readonly code: 'not_found' }
@@ -25,7 +25,7 @@ export const STATUS_OF: Readonly<Record<Failure['code'], number>> = {
   injected: 500,
 };
 
-/** Thrown while a request is read; the server answers it in the engine's words. */
+/** Thrown while a request is read; the server answers with the error of the engine. */
 export class Refusal extends Error {
   readonly failure: Failure;
 

@@ -1,19 +1,19 @@
 import type { SimulatedReplicaCollaborators } from './settings.ts';
 
-/** The rhythm of one answer: when each token is due. */
+/** Decides when each token of an answer is due. */
 export interface Pace {
-  /** Waits for the first token; a cached share of the prompt (0 to 1) need not be run again. */
+  /** Waits for the first token. The cached share of the prompt, 0 to 1, makes the wait shorter. */
   untilFirst(cachedShare: number): Promise<void>;
   /** Waits for the next `tokens` tokens. */
   untilNext(tokens: number): Promise<void>;
 }
 
-/** Prefill that a cached prefix saves, at most: scheduling and the first decode step remain. */
+/** Share of the prefill time that a cached prefix saves at most: scheduling and the first decode step remain. */
 const CACHED_PREFILL_SAVING = 0.8;
 
 /**
- * Paces by due times, not by sleeping a gap at a time: late timers do not add up, and a client that read
- * slowly finds the tokens it missed waiting, as with a real engine.
+ * Waits for due times instead of sleeping one gap after the other: late timers do not add up, and after a pause a slow
+ * client gets all tokens that are due, as from a real engine.
  */
 export function createPace(
   settings: { readonly ttftMs: number; readonly gapMs: number },
@@ -40,8 +40,8 @@ export function createPace(
 }
 
 /**
- * Shifted exponential with the given mean: never under 80 % of it, the 95th percentile at 140 %, a thin
- * long tail.
+ * A shifted exponential distribution with the given mean: never below 80% of it, the 95th percentile at 140%, a long
+ * tail.
  */
 function jittered(meanMs: number, random: () => number): number {
   return meanMs * (0.8 - 0.2 * Math.log(1 - random()));

@@ -10,18 +10,18 @@ export interface Token {
   readonly text: string;
 }
 
-/** One choice of an answer, decided before its first token. */
+/** One choice of an answer, planned before its first token. */
 export interface Choice {
   readonly index: number;
   readonly tokenCount: number;
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
   readonly toolCallId: string | null;
   readonly usage: Usage;
-  /** The token at a position from 0 to tokenCount - 1: long answers are never held in memory. */
+  /** The token at a position from 0 to tokenCount - 1. It is computed, so that long answers take no memory. */
   tokenAt(position: number): Token;
 }
 
-/** One answer, decided before its first byte. */
+/** An answer, planned before its first byte. */
 export interface Answer {
   readonly kind: GenerationRequest['kind'];
   readonly id: string;
@@ -33,7 +33,7 @@ export interface Answer {
   readonly usage: Usage;
 }
 
-/** Settings and chance of a plan. */
+/** Settings and random numbers of a plan. */
 export interface PlanContext {
   readonly id: string;
   readonly createdSeconds: number;
@@ -43,7 +43,7 @@ export interface PlanContext {
   readonly random: () => number;
 }
 
-/** Decides what an answer says. `hits` are the prompts' cache hits, in their order. */
+/** Plans an answer. `hits` are the cache hits of the prompts, in order. */
 export function planAnswer(
   request: GenerationRequest,
   hits: readonly CacheHit[],
@@ -107,7 +107,7 @@ function planChoice(
   };
 }
 
-/** What the simulation talks about; every answer starts with one of its sentences. */
+/** The text of all answers, each of which starts at one of the sentences. */
 const WORDS = (
   'A gateway stands between clients and replicas. It passes every byte on as it comes. ' +
   'It counts the tokens that the engine reports. It times the first token and the gaps after it. ' +
@@ -125,7 +125,7 @@ function wordAt(position: number, start: number): string {
   return word.startsWith(' ') ? word : ` ${word}`;
 }
 
-/** A call with made-up arguments that fit the schema's top level, in fragments of a token each. */
+/** A call with generated arguments that fit the top level of the schema, one fragment per token. */
 function callTokens(tool: Tool, random: () => number): readonly Token[] {
   const properties = isJsonObject(tool.parameters.properties) ? tool.parameters.properties : {};
   const values = Object.entries(properties)

@@ -1,33 +1,33 @@
-/** Tokens a block, as in vLLM's default block size. */
+/** Tokens per block, the default of vLLM. */
 const BLOCK_TOKENS = 16;
 
-/** One prompt as far as counting goes. */
+/** A prompt, reduced to what counting needs. */
 export interface Prompt {
-  /** Request text, or one UTF-16 unit a token where the client sent token ids. */
+  /** The text of the request, or one UTF-16 unit per token if the client sent token ids. */
   readonly text: string;
   readonly charsPerToken: number;
   readonly tokens: number;
 }
 
-/** About four characters a token, as in English text. */
+/** Counts about four characters per token, as in English text. */
 export function textPrompt(text: string): Prompt {
   return { text, charsPerToken: 4, tokens: Math.max(1, Math.ceil(text.length / 4)) };
 }
 
-/** A prompt of token ids, of which the cache needs no more than that different ids differ. */
+/** A prompt of token ids. The cache only needs different text for different ids. */
 export function tokenPrompt(ids: readonly number[]): Prompt {
   return { text: ids.map((id) => String.fromCharCode(id)).join(''), charsPerToken: 1, tokens: ids.length };
 }
 
-/** How much of a prompt was in the cache before, and how much has entered it now; in tokens. */
+/** Tokens of a prompt that were in the cache, and tokens that entered it now. */
 export interface CacheHit {
   readonly cachedTokens: number;
   readonly createdCacheTokens: number;
 }
 
 /**
- * The prefixes a replica has seen, as chained digests of whole blocks: memory is bounded by `maxBlocks`,
- * and no prompt text is kept.
+ * The prefixes that a replica has seen, as chained digests of whole blocks. `maxBlocks` bounds the memory; no prompt text
+ * is kept.
  */
 export class PrefixCache {
   readonly #maxBlocks: number;
@@ -39,8 +39,8 @@ export class PrefixCache {
   }
 
   /**
-   * Looks the prompt up and remembers it. Like vLLM it never counts the last token as cached: it must be
-   * run.
+   * Looks up the prompt and remembers it. Like vLLM it never counts the last token as cached, since that token must be
+   * computed.
    */
   remember(model: string, prompt: Prompt): CacheHit {
     const blockChars = BLOCK_TOKENS * prompt.charsPerToken;
@@ -68,8 +68,7 @@ export class PrefixCache {
 }
 
 /**
- * cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and nobody attacks a
- * simulation.
+ * cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and a simulation needs no secure hash.
  */
 function digestOf(previous: number, text: string, from: number, to: number): number {
   let high = 0xdeadbeef ^ (previous >>> 0);

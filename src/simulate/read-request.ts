@@ -2,24 +2,24 @@ import { Refusal } from './failure.ts';
 import { integerMember, isJsonObject, type JsonObject } from './json-members.ts';
 import { type Prompt, textPrompt, tokenPrompt } from './prefix-cache.ts';
 
-/** A tool the answer is to call, or null where it is to be text. */
+/** A tool that the answer calls. */
 export interface Tool {
   readonly name: string;
-  /** The JSON schema of its arguments, as sent. */
+  /** The JSON schema of the arguments, as sent. */
   readonly parameters: JsonObject;
 }
 
-/** How long the answer thinks before it speaks: the share of the answer's tokens added as reasoning. */
+/** Reasoning tokens before the answer, as a share of the answer's tokens. */
 type ReasoningShare = 0 | 0.25 | 0.5 | 1;
 
-/** A chat completion or a completion, read to what the simulation needs. */
+/** A chat completion or a completion, reduced to what the simulation needs. */
 export interface GenerationRequest {
   readonly kind: 'chat' | 'completion';
   readonly model: string;
   readonly stream: boolean;
   /** `stream_options` as sent, or null. */
   readonly streamOptions: JsonObject | null;
-  /** Choices a prompt. */
+  /** Choices per prompt. */
   readonly n: number;
   readonly maxTokens: number | null;
   /** vLLM's `ignore_eos`: generate up to maxTokens. */
@@ -135,8 +135,7 @@ function contentText(content: unknown): string {
 }
 
 /**
- * The tool to call: the one `tool_choice` names, the first if it requires one, or one the last message
- * names.
+ * The tool to call: the one that `tool_choice` names, the first if it requires one, or one that the last message names.
  */
 function pickTool(body: JsonObject, lastMessage: unknown): Tool | null {
   if (!Array.isArray(body.tools) || body.tool_choice === 'none') return null;

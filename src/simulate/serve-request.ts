@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Dialect, stepCount } from './dialect.ts';
-import { embed, toBase64 } from './embed.ts';
+import { type Dialect, stepCount } from './dialects/dialect.ts';
 import { type Delivery, type PlannedFault, readBody, sendJson, sendStream, sendWhole } from './exchange.ts';
 import { Refusal } from './failure.ts';
 import { type JsonObject, parseJsonObject } from './json-members.ts';
@@ -8,12 +7,13 @@ import { createPace } from './pace.ts';
 import { type Answer, hexDigits, planAnswer } from './plan-answer.ts';
 import type { PrefixCache, Prompt } from './prefix-cache.ts';
 import { readChatRequest, readCompletionRequest, readEmbeddingsRequest } from './read-request.ts';
-import type {
-  Fault,
-  ServedRequest,
-  SimulatedReplicaCollaborators,
-  SimulatedReplicaSettings,
-  Usage,
+import {
+  createRandom,
+  type Fault,
+  type ServedRequest,
+  type SimulatedReplicaCollaborators,
+  type SimulatedReplicaSettings,
+  type Usage,
 } from './settings.ts';
 
 /** The lasting parts of a replica. */
@@ -24,7 +24,7 @@ export interface ReplicaParts {
   readonly cache: PrefixCache;
 }
 
-/** What a request has come to so far: `client_gone` until it has ended otherwise. */
+/** The outcome of a request so far; `client_gone` until it has ended otherwise. */
 export interface Outcome {
   ending: ServedRequest['ending'];
   stream: boolean;
@@ -40,7 +40,7 @@ export interface Exchange {
   readonly outcome: Outcome;
 }
 
-/** Answers the request and fills its outcome; rejects only where the connection failed. */
+/** Answers the request and fills in its outcome. Rejects only if the connection fails. */
 export async function serveRequest(exchange: Exchange, parts: ReplicaParts): Promise<void> {
   const { request, response, outcome } = exchange;
   const requestId = request.headers['x-request-id'];
@@ -135,7 +135,7 @@ async function answerEmbeddings(
   return 'complete';
 }
 
-/** The model that answers. Throws Refusal `unknown_model` where the engine minds. */
+/** The model that answers. Throws Refusal `unknown_model` if the engine checks it. */
 function servedModel(asked: string, models: readonly string[], dialect: Dialect): string {
   const loaded = models[0] ?? '';
   if (dialect.servesAnyModel || asked === '') return loaded;
@@ -169,7 +169,7 @@ function planFault(
     : { kind: fault, afterSteps: 1 + Math.floor(random() * (stepCount(answer) - 1)) };
 }
 
-/** vLLM names the answer by the request id it was given. */
+/** vLLM derives the id of the answer from the request id. */
 function answerId(response: ServerResponse, random: () => number): string {
   const given = response.getHeader('x-request-id');
   return typeof given === 'string' ? given : hexDigits(16, random);
@@ -177,4 +177,22 @@ function answerId(response: ServerResponse, random: () => number): string {
 
 function cachedShareOf({ cachedTokens, promptTokens }: Usage): number {
   return promptTokens === 0 ? 0 : cachedTokens / promptTokens;
+}
+
+/** A unit vector that depends on the text alone, so that equal inputs have equal embeddings. */
+function embed(text: string, dimensions: number): readonly number[] {
+  let seed = 0;
+  for (let index = 0; index < text.length; index += 1)
+    seed = Math.imul(seed ^ text.charCodeAt(index), 0x01000193);
+  const random = createRandom(seed);
+  const vector = Array.from({ length: dimensions }, () => random() * 2 - 1);
+  const length = Math.hypot(...vector);
+  return vector.map((value) => Math.fround(value / length));
+}
+
+/** The vector as little-endian float32 in base64, as `encoding_format: base64` asks for. */
+function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * 4);
+  for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);
+  return bytes.toString('base64');
 }

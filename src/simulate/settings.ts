@@ -1,42 +1,41 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The wire shapes the simulated replica can speak; each is described in its dialect's file. */
+/** The engines whose answers the replica can imitate, described in src/simulate/dialects. */
 export const SIMULATED_ENGINES = ['vllm', 'llamacpp', 'openai'] as const;
 
 /** One of {@link SIMULATED_ENGINES}. */
 export type SimulatedEngine = (typeof SIMULATED_ENGINES)[number];
 
 /**
- * How an injected failure shows: a 500 instead of an answer; a stream whose connection is destroyed after
- * some tokens; a stream that ends in the engine's error event. Answers that do not stream only know
- * `status_500`.
+ * Kinds of injected failures: a 500 instead of an answer; a stream whose connection is destroyed after some tokens; a
+ * stream that ends in the engine's error event. Whole answers only have `status_500`.
  */
 const FAULTS = ['status_500', 'cut', 'error_event'] as const;
 
 /** One of FAULTS. */
 export type Fault = (typeof FAULTS)[number];
 
-/** What a simulated replica is and how fast it answers. */
+/** Settings of a simulated replica. */
 export interface SimulatedReplicaSettings {
-  /** Shown in its error messages and model list only. */
+  /** Shown in error messages and the model list only. */
   readonly name: string;
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
-  /** At least one; the first answers where the engine ignores the request's model (llama.cpp). */
+  /** At least one; the first one answers if the engine ignores the model of the request (llama.cpp). */
   readonly models: readonly string[];
   readonly engine: SimulatedEngine;
-  /** Mean time to the first token of a prompt without cached prefix; 0 answers at once. */
+  /** Mean time to the first token of a prompt without a cached prefix; 0: no wait. */
   readonly ttftMs: number;
-  /** Mean gap between tokens; 0 sends them in one burst. */
+  /** Mean gap between tokens; 0: all in one burst. */
   readonly gapMs: number;
-  /** Tokens of an answer that no limit of the request cuts short. */
+  /** Tokens of an answer, unless the request has a lower limit. */
   readonly tokens: number;
   /** Share of requests that fail, 0 to 1. */
   readonly errorRate: number;
   /** The failures to draw from; at least one. */
   readonly faults: readonly Fault[];
-  /** Seed of the pseudo-random numbers, where none are injected. */
+  /** Seed of the pseudo-random numbers, unless those are injected. */
   readonly seed: number;
   /** Prompt tokens plus answer: longer prompts are refused, longer answers cut. */
   readonly maxModelTokens: number;
@@ -46,7 +45,7 @@ export interface SimulatedReplicaSettings {
   readonly maxCachedBlocks: number;
 }
 
-/** What `gateway simulate` is without options. */
+/** The defaults of `gateway simulate`. */
 export const DEFAULT_SETTINGS: SimulatedReplicaSettings = {
   name: 'simulated',
   host: '127.0.0.1',
@@ -64,7 +63,7 @@ export const DEFAULT_SETTINGS: SimulatedReplicaSettings = {
   maxCachedBlocks: 65_536,
 };
 
-/** What one request on a recorded endpoint came to, to be compared with what others say of it. */
+/** The outcome of a request on a recorded endpoint, to compare with records of others. */
 export interface ServedRequest {
   readonly endpoint: '/v1/chat/completions' | '/v1/completions' | '/v1/embeddings';
   /** The `X-Request-Id` and `traceparent` that arrived, or null. */
@@ -75,9 +74,9 @@ export interface ServedRequest {
   /** 0 when the client left before a status was sent. */
   readonly status: number;
   readonly stream: boolean;
-  /** Of the whole answer; absent where the request was refused or not generated. */
+  /** Of the whole answer; absent if the request was refused or nothing was generated. */
   readonly usage?: Usage;
-  /** Tokens really produced: fewer than `usage.completionTokens` after a client that left. */
+  /** Tokens that were generated: fewer than `usage.completionTokens` if the client left. */
   readonly generatedTokens: number;
 }
 
@@ -91,19 +90,19 @@ export interface Usage {
   readonly reasoningTokens: number;
 }
 
-/** Chance, time and whoever wants to know. */
+/** Random numbers, time, and an observer. */
 export interface SimulatedReplicaCollaborators {
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Milliseconds since the epoch; must not go back. */
+  /** Milliseconds since the epoch; monotonic. */
   readonly now: () => number;
   /** Rejects as soon as `signal` aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Called once for each request on a recorded endpoint, when it has ended. */
+  /** Called once per request on a recorded endpoint, when it has ended. */
   readonly onServed: (served: ServedRequest) => void;
 }
 
-/** Real time, and chance repeatable by `seed`. */
+/** Real time, and random numbers that `seed` determines. */
 export function defaultCollaborators(seed: number): SimulatedReplicaCollaborators {
   return {
     random: createRandom(seed),

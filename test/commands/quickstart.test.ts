@@ -2,13 +2,13 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { readFile, rm, stat } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { startFakeCollector } from '../support/fake-collector.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
 const ANY_PORTS = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
@@ -138,23 +138,13 @@ describe('npm start', { timeout: 60_000 }, () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
-  it('sends records to the collector in the environment', async () => {
-    const collector = createServer();
-    collector.listen(0, '127.0.0.1');
-    await once(collector, 'listening');
-    onTestFinished(() => void collector.close());
-    const { port } = collector.address() as AddressInfo;
-    const quickstart = start(ANY_PORTS, { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
-    const exported = once(collector, 'request').then(async ([request, response]) => {
-      const body = await buffer(request as IncomingMessage);
-      response.end('{}');
-      return { url: (request as IncomingMessage).url, body: body.toString() };
-    });
+  it('sends records to a collector that the environment names', async () => {
+    await using collector = await startFakeCollector();
+    const quickstart = start(ANY_PORTS, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     await paste(quickstart, 0);
-    expect(await exported).toMatchObject({
-      url: '/v1/traces',
-      body: expect.stringContaining('gateway.request_id'),
-    });
+    await collector.waitFor(({ spans }) => spans.length > 0);
+    expect(collector.calls[0]?.path).toBe('/v1/traces');
+    expect(collector.spans[0]?.attributes).toHaveProperty(['gateway.request_id']);
     expect(await quickstart.interrupt()).toBe(0);
   });
 

@@ -1,9 +1,13 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { updateGateways } from '../../lab/rollout/gateways.ts';
-import { rollLastReplica, rollService, rollWhileGatewayIsAway } from '../../lab/rollout/hard-cases.ts';
-import { rollReplicas } from '../../lab/rollout/replicas.ts';
+import {
+  rollDuringAdminOutages,
+  rollLastReplica,
+  rollService,
+} from '../../lab/rollout/roll-in-hard-cases.ts';
+import { rollReplicas } from '../../lab/rollout/roll-replicas.ts';
+import { updateGateways } from '../../lab/rollout/update-gateways.ts';
 
 const run = promisify(execFile);
 const ALL = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
@@ -17,7 +21,7 @@ describe('under load, the documented script', () => {
   });
 
   test('rolls replicas although the admin API is away when each of them is to be undrained', async () => {
-    expect(await rollWhileGatewayIsAway()).toMatchObject({ ...UNNOTICED, exitCode: 0, restarted: ALL });
+    expect(await rollDuringAdminOutages()).toMatchObject({ ...UNNOTICED, exitCode: 0, restarted: ALL });
   });
 
   test('refuses to restart the last replica that works', async () => {

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
@@ -55,11 +53,8 @@ describe('a change of state is one line:', () => {
     await using gateway = await startGateway({ replicas: [{ name: 'a', url }, b] });
     await serve(gateway, 6);
     const { hostname, port } = new URL(url);
-    const a = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
-    await once(a.listen(Number(port), hostname), 'listening');
+    await using _a = await startFakeReplica({ address: hostname, port: Number(port) });
     await serve(gateway, 4);
-    a.close();
-    a.closeAllConnections();
     const [first, ...later] = await gateway.waitForRecords(10);
     const back = later.find(({ replica }) => replica === 'a');
     expect(linesOf(gateway)).toMatchObject([

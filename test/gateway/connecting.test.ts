@@ -104,7 +104,7 @@ describe('a connection that breaks before the first byte of a response', () => {
     expect(response.status).toBe(200);
     const [, , record] = await gateway.waitForRecords(3);
     expect(record).toMatchObject({ replica: 'a', attempts: 2, status: 200 });
-    expect(a.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
+    expect(a.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 1, 2]);
     const ids = a.requests.slice(1).map((request) => request.header('x-request-id'));
     expect(ids[0]).toEqual(ids[1]);
   });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, type ReceivedRequest, startFakeReplica } from '../support/fake-replica.ts';
+import { answerJson, answerRaw, type ReceivedRequest, startFakeReplica } from '../support/fake-replica.ts';
 import { exchangeRaw, postBytes, type RawResponse, valuesOf } from '../support/raw-http.ts';
-import { startRawReplica } from '../support/raw-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 const BODY = '{"model":"m"}';
@@ -96,9 +95,9 @@ describe('on the way to the client', () => {
       'Transfer-Encoding: chunked',
       ...fields,
     ];
-    await using replica = await startRawReplica('a', ({ connection }) =>
-      connection.write(`${head.join('\r\n')}\r\n\r\n2\r\n{}\r\n0\r\n${lines.join('\r\n')}\r\n\r\n`),
-    );
+    await using replica = await startFakeReplica({
+      script: answerRaw(`${head.join('\r\n')}\r\n\r\n2\r\n{}\r\n0\r\n${lines.join('\r\n')}\r\n\r\n`),
+    });
     await using gateway = await startGateway({ replicas: [replica] });
     const request = postBytes('/v1/chat/completions', BODY).toString('latin1').replace('HTTP/1.1', version);
     const response = await exchangeRaw(gateway.url, request);
@@ -135,11 +134,8 @@ describe('on the way to the client', () => {
   test.for(['Transfer-Encoding: chunked', 'Content-Length: 5', 'Host: elsewhere', 'Connection: X-Last'])(
     'the trailer field %s, which no message may have, breaks the response off',
     async (line) => {
-      await using replica = await startRawReplica('a', ({ connection }) =>
-        connection.write(
-          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${line}\r\n\r\n`,
-        ),
-      );
+      const bytes = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${line}\r\n\r\n`;
+      await using replica = await startFakeReplica({ script: answerRaw(bytes) });
       await using gateway = await startGateway({ replicas: [replica] });
       const response = await exchangeRaw(gateway.url, postBytes('/v1/chat/completions', BODY));
       expect(response.isComplete).toBe(false);

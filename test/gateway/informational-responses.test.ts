@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { answerRaw, jsonBytes, startFakeReplica } from '../support/fake-replica.ts';
 import { exchangeRaw, postBytes } from '../support/raw-http.ts';
-import { jsonBytes, type RawRequest, startRawReplica } from '../support/raw-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
@@ -19,12 +19,15 @@ const INFORMATIONAL = [
 describe('informational responses of a replica', { timeout: 30_000 }, () => {
   test.for(INFORMATIONAL)('without end (%s) end the attempt after a bounded number', async ([, bytes]) => {
     let sentCount = 0;
-    await using replica = await startRawReplica('a', async ({ connection }: RawRequest) => {
-      while (!connection.isClosed && sentCount < FLOOD_COUNT) {
-        await connection.write(bytes.repeat(100));
-        sentCount += 100;
-        await setImmediate();
-      }
+    await using replica = await startFakeReplica({
+      script: async ({ request: { body, connection }, raw }) => {
+        await body;
+        while (!connection.isClosed && sentCount < FLOOD_COUNT) {
+          await raw(bytes.repeat(100));
+          sentCount += 100;
+          await setImmediate();
+        }
+      },
     });
     await using gateway = await startGateway({
       replicas: [replica],
@@ -46,9 +49,12 @@ describe('informational responses of a replica', { timeout: 30_000 }, () => {
   });
 
   test.for(INFORMATIONAL)('one by one (%s), before an answer, change nothing', async ([, bytes]) => {
-    await using replica = await startRawReplica('a', async ({ connection }) => {
-      for (let count = 0; count < 5; count++) await connection.write(bytes);
-      await connection.write(jsonBytes({ a: 1 }));
+    await using replica = await startFakeReplica({
+      script: async ({ request, raw }) => {
+        await request.body;
+        for (let count = 0; count < 5; count++) await raw(bytes);
+        await raw(jsonBytes({ a: 1 }));
+      },
     });
     await using gateway = await startGateway({ replicas: [replica] });
 
@@ -61,8 +67,8 @@ describe('informational responses of a replica', { timeout: 30_000 }, () => {
   });
 
   test('that switch the protocol, which nobody asked for, are a 502', async () => {
-    await using replica = await startRawReplica('a', async ({ connection }) => {
-      await connection.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+    await using replica = await startFakeReplica({
+      script: answerRaw('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
     });
     await using gateway = await startGateway({ replicas: [replica] });
 

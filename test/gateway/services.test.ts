@@ -1,7 +1,4 @@
 import dns from 'node:dns';
-import { once } from 'node:events';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
@@ -193,15 +190,10 @@ test('the certificates of pods that are known by their addresses name the servic
   const trusted = getCACertificates();
   setDefaultCACertificates([...trusted, authority.ca.cert]);
   onTestFinished(() => setDefaultCACertificates(trusted));
-  const pod = createServer({ cert, key }, (_request, response) => {
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(COMPLETION));
-  });
-  await once(pod.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void pod.close());
-  const { port } = pod.address() as AddressInfo;
+  await using pod = await startFakeReplica({ tls: { cert, key } });
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.1'));
-  const services = [toService({ url: `https://127.0.0.1:${port}` })];
+  const services = [toService(pod)];
   await using gateway = await startGateway({ replicas: [], services, resolver });
   expect((await gateway.chat()).status).toBe(200);
 });

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import {
+  answerRaw,
+  jsonBytes,
+  type ReceivedRequest,
+  type Script,
+  startFakeReplica,
+} from '../support/fake-replica.ts';
 import { postBytes, RawConnection, type RawResponse } from '../support/raw-http.ts';
-import { jsonBytes, type RawRequest, type RawScript, startRawReplica } from '../support/raw-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const STRAY = jsonBytes({ user: 'somebody else' });
@@ -15,7 +21,8 @@ const userOf = ({ body }: { readonly body: Buffer }) =>
   (JSON.parse(body.toString()) as { user: string }).user;
 
 /** Answers with who has sent the request. */
-const echo: RawScript = (request) => request.connection.write(jsonBytes({ user: userOf(request) }));
+const echo: Script = async ({ request, raw }) =>
+  raw(jsonBytes({ user: userOf({ body: await request.body }) }));
 
 /** Sends requests one after the other on one connection, and expects each one's own answer. */
 async function expectOwnAnswers(gateway: StartedGateway, ...users: readonly string[]): Promise<void> {
@@ -46,9 +53,9 @@ const behind: readonly (readonly [name: string, answer: (user: string) => string
 
 describe('what a replica sends without being asked reaches nobody', () => {
   test.for(behind)('%s right behind a response', async ([, answer]) => {
-    await using replica = await startRawReplica('a', (request) =>
-      request.connection.write(answer(userOf(request))),
-    );
+    await using replica = await startFakeReplica({
+      script: async ({ request, raw }) => raw(answer(userOf({ body: await request.body }))),
+    });
     await using gateway = await startGateway({ replicas: [replica], ...KEPT });
 
     await expectOwnAnswers(gateway, '1');
@@ -64,7 +71,7 @@ describe('what a replica sends without being asked reaches nobody', () => {
     ['one byte', 'H'],
     ['a line end', '\r\n'],
   ] as const)('%s on an idle connection, which is closed', async ([, bytes]) => {
-    await using replica = await startRawReplica('a', echo);
+    await using replica = await startFakeReplica({ script: echo });
     await using gateway = await startGateway({ replicas: [replica], ...KEPT });
     await expectOwnAnswers(gateway, '1');
 
@@ -79,14 +86,14 @@ describe('what a replica sends without being asked reaches nobody', () => {
   test.for(['before', 'after'] as const)(
     'a response on an idle connection, just %s the next request arrives',
     async (place) => {
-      await using replica = await startRawReplica('a', echo);
+      await using replica = await startFakeReplica({ script: echo });
       await using gateway = await startGateway({ replicas: [replica], ...KEPT });
       using client = await RawConnection.open(gateway.url);
 
       for (let round = 0; round < 30; round++) {
         client.write(chatOf(`first ${round}`));
         expect(userOf(await client.readResponse())).toBe(`first ${round}`);
-        const { connection } = replica.requests.at(-1) as RawRequest;
+        const { connection } = replica.requests.at(-1) as ReceivedRequest;
         // Both are in the gateway's sockets before it can look at either.
         if (place === 'before') void connection.write(STRAY);
         client.write(chatOf(`second ${round}`));
@@ -98,7 +105,13 @@ describe('what a replica sends without being asked reaches nobody', () => {
   );
 
   test('responses on many idle connections, just after the next requests arrive', async () => {
-    await using replica = await startRawReplica('a', () => undefined);
+    const received = Promise.withResolvers<void>();
+    await using replica = await startFakeReplica({
+      script: async (exchange) => {
+        await received.promise;
+        await echo(exchange);
+      },
+    });
     await using gateway = await startGateway({ replicas: [replica], ...KEPT });
     using opened = new DisposableStack();
     const clients: RawConnection[] = [];
@@ -109,7 +122,8 @@ describe('what a replica sends without being asked reaches nobody', () => {
     const usersOf = () => Promise.all(clients.map(async (client) => userOf(await client.readResponse())));
     // All are in flight at one time, so that each leaves an idle connection behind.
     sendAll('first');
-    for (const request of await replica.untilRequests(64)) void echo(request);
+    await replica.untilRequests(64);
+    received.resolve();
     await usersOf();
     replica.answer(echo);
 
@@ -124,7 +138,7 @@ describe('what a replica sends without being asked reaches nobody', () => {
     ['304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nstray'],
     ['204 in chunks', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nstray\r\n0\r\n\r\n'],
   ] as const)('a body behind a %s', async ([status, bytes]) => {
-    await using replica = await startRawReplica('a', ({ connection }) => connection.write(bytes));
+    await using replica = await startFakeReplica({ script: answerRaw(bytes) });
     await using gateway = await startGateway({ replicas: [replica], ...KEPT });
     using client = await RawConnection.open(gateway.url);
 
@@ -141,7 +155,7 @@ describe('what a replica sends without being asked reaches nobody', () => {
 describe('a response without a body is one that a client cannot misread', () => {
   /** What a client gets for these bytes of a replica, and then for the next request on its connection. */
   async function relay(bytes: string): Promise<readonly [RawResponse, RawResponse]> {
-    await using replica = await startRawReplica('a', ({ connection }) => connection.write(bytes));
+    await using replica = await startFakeReplica({ script: answerRaw(bytes) });
     await using gateway = await startGateway({ replicas: [replica], ...KEPT });
     using client = await RawConnection.open(gateway.url);
     client.write(chatOf('1'));

@@ -7,7 +7,7 @@ import { startReplica, virtualTime } from './support.ts';
 const messages = [{ role: 'user' as const, content: 'Say something about gateways, please.' }];
 
 describe.each(SIMULATED_ENGINES)('a simulated %s', (engine) => {
-  it('streams a chat whose usage is what it says it has served', async () => {
+  it('streams a chat with the usage that it reports as served', async () => {
     const { client, served } = await startReplica({ engine });
     const stream = await client.chat.completions.create({
       model: 'demo',
@@ -28,7 +28,7 @@ describe.each(SIMULATED_ENGINES)('a simulated %s', (engine) => {
     ]);
   });
 
-  it('answers a chat whole with the text, the limit and the choices that were asked for', async () => {
+  it('answers a whole chat with the text, the limit and the choices of the request', async () => {
     const { client } = await startReplica({ engine });
     const answer = await client.chat.completions.create({
       model: 'demo',
@@ -42,7 +42,7 @@ describe.each(SIMULATED_ENGINES)('a simulated %s', (engine) => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 12, completion_tokens: 6 });
   });
 
-  it('streams the call of a tool that must be called, with arguments that fit its schema', async () => {
+  it('streams the call of a required tool, with arguments that fit its schema', async () => {
     const { client } = await startReplica({ engine });
     const properties = { city: { type: 'string' }, days: { type: 'integer' } };
     const parameters = { type: 'object', properties };
@@ -123,7 +123,7 @@ describe.each(SIMULATED_ENGINES)('a simulated %s', (engine) => {
 });
 
 describe('the pace', () => {
-  it('takes about the time to first token and the gaps that were set, the same for the same seed', async () => {
+  it('keeps about the configured time to first token and gaps, and is the same for the same seed', async () => {
     const runMs = async (seed: number): Promise<number> => {
       const time = virtualTime();
       const { post } = await startReplica({ ttftMs: 80, gapMs: 20, tokens: 501, seed }, time);
@@ -145,7 +145,7 @@ describe('the pace', () => {
     expect(time.elapsedMs()).toBeLessThan(1500);
   });
 
-  it('brings the first token sooner when the prefix is cached', async () => {
+  it('sends the first token sooner when the prefix is cached', async () => {
     const time = virtualTime();
     const { client } = await startReplica({ ttftMs: 1000, tokens: 1 }, { ...time, random: () => 0.5 });
     const long = [{ role: 'user' as const, content: 'words '.repeat(500) }];
@@ -185,7 +185,7 @@ describe('a client that leaves', () => {
   const sleep = (_: number, signal: AbortSignal): Promise<void> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 
-  it('stops a stream after the tokens it has got', async () => {
+  it('stops a stream after the tokens it has received', async () => {
     const { post, replica, nextServed } = await startReplica({ gapMs: 10 }, { sleep });
     const gone = new AbortController();
     const response = await post(
@@ -206,7 +206,7 @@ describe('a client that leaves', () => {
     });
   });
 
-  it('stops an answer of which nothing was sent', async () => {
+  it('stops an answer before its first byte', async () => {
     const asleep = Promise.withResolvers<void>();
     const { post, nextServed } = await startReplica(
       { ttftMs: 10 },
@@ -272,7 +272,7 @@ describe('injected failures', () => {
     expect(served).toMatchObject([{ ending: 'error_event', status: 200 }]);
   });
 
-  it('come as often as the rate says, and leave embeddings and whole answers only the 500', async () => {
+  it('occur at the configured rate; embeddings and whole answers only get the 500', async () => {
     const { post, served } = await startReplica({ errorRate: 0.25 });
     for (let request = 0; request < 200; request += 1) {
       await (await post('/v1/embeddings', { model: 'demo', input: 'x', dimensions: 1 })).text();
@@ -325,7 +325,7 @@ describe('connections', () => {
     agent.destroy();
   });
 
-  it('bring back the request id they were given', async () => {
+  it('return the request id of the request', async () => {
     const { post, served } = await startReplica();
     const headers = {
       'X-Request-Id': 'abc-1',

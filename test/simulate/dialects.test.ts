@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SimulatedEngine } from '../../src/simulate/settings.ts';
 import { eventsOf, startReplica } from './support.ts';
 
-/** The wire as real servers were seen to speak it: key order, which event carries what. */
+/** Checks what captures of real servers show: the order of members, and which event has which. */
 async function streamOf(engine: SimulatedEngine, path: string, body: object): Promise<readonly unknown[]> {
   const { post } = await startReplica({ engine, tokens: 2 });
   const response = await post(path, { model: 'demo', stream: true, ...body });
@@ -85,7 +85,7 @@ describe('llama.cpp streams', () => {
     ]);
   });
 
-  it('end in one usage chunk a choice, with the timings', async () => {
+  it('end in one usage chunk per choice, with the timings', async () => {
     const events = await streamOf('llamacpp', '/v1/chat/completions', { messages, n: 2, ...include_usage });
     const withUsage = events.filter(
       (event) => typeof event === 'object' && event !== null && 'usage' in event,

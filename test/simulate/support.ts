@@ -1,14 +1,14 @@
-import { once } from 'node:events';
 import OpenAI from 'openai';
 import { onTestFinished } from 'vitest';
-import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
+import type { SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type {
   ServedRequest,
   SimulatedReplicaCollaborators,
   SimulatedReplicaSettings,
 } from '../../src/simulate/settings.ts';
+import { startSimulatedReplica } from '../support/simulated-replica.ts';
 
-/** A started replica with what a test asks of it. */
+/** A started replica, and what tests do with it. */
 export interface Started {
   readonly replica: SimulatedReplica;
   readonly url: string;
@@ -25,29 +25,20 @@ export async function startReplica(
   settings: Partial<SimulatedReplicaSettings> = {},
   collaborators: Partial<SimulatedReplicaCollaborators> = {},
 ): Promise<Started> {
-  const ended = new EventTarget();
-  const served: ServedRequest[] = [];
-  const onServed = (request: ServedRequest): void => {
-    served.push(request);
-    ended.dispatchEvent(new Event('served'));
-  };
-  const replica = createSimulatedReplica(
-    { ttftMs: 0, gapMs: 0, tokens: 6, ...settings },
-    { onServed, ...collaborators },
+  const { replica, url, served } = await startSimulatedReplica(
+    { models: ['demo'], tokens: 6, ...settings },
+    collaborators,
   );
-  const { url } = await replica.start();
   onTestFinished(() => replica.close());
   return {
     replica,
     url,
     client: new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 }),
-    served,
+    served: served.items,
     async nextServed() {
-      const position = served.length;
-      await once(ended, 'served');
-      const request = served[position];
-      if (request === undefined) throw new Error('no request ended');
-      return request;
+      const position = served.items.length;
+      const requests = await served.count(position + 1);
+      return requests[position] as ServedRequest;
     },
     post: (path, body, init) =>
       fetch(`${url}${path}`, {
@@ -58,7 +49,7 @@ export async function startReplica(
   };
 }
 
-/** Time that passes only while somebody sleeps. */
+/** A clock that advances only during a sleep. */
 export function virtualTime(): Pick<SimulatedReplicaCollaborators, 'now' | 'sleep'> & {
   elapsedMs(): number;
 } {

@@ -4,19 +4,18 @@ import { createRequire } from 'node:module';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { TestContext } from 'vitest';
 
-/** Where Debian and others install Chromium. */
+/** Paths where distributions install Chromium. */
 const BINARIES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** A tab of a real Chromium. */
 export interface Tab extends AsyncDisposable {
   readonly page: Page;
-  /** What the browser complained of so far: errors of scripts, of the content security policy, of the console. */
+  /** Errors so far: of scripts, of the content security policy, of the console. */
   readonly complaints: readonly string[];
 }
 
 /**
- * Opens a tab of a Chromium of its own. Without one installed the test is skipped, with the reason; in CI that is a
- * failure.
+ * Opens a tab in a new Chromium. If Chromium is not installed, the test is skipped with the reason; in CI it fails.
  */
 export async function openTab(context: TestContext, options: BrowserContextOptions = {}): Promise<Tab> {
   const executablePath = BINARIES.find((path) => existsSync(path));
@@ -25,7 +24,7 @@ export async function openTab(context: TestContext, options: BrowserContextOptio
     if (process.env.CI === 'true') throw new Error(reason);
     context.skip(reason);
   }
-  // A container's root has no sandbox; pages here are our own.
+  // Root in a container has no sandbox; all pages are ours.
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   const complaints: string[] = [];
@@ -38,7 +37,7 @@ export async function openTab(context: TestContext, options: BrowserContextOptio
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** What axe-core finds wrong with the page as it is: the rule and the elements, one text each. */
+/** The violations that axe-core finds in the current page: rule and elements, one text each. */
 export async function findBarriers(page: Page): Promise<readonly string[]> {
   await page.evaluate(await readFile(AXE, 'utf8'));
   return await page.evaluate(async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A real exchange with an engine: its head, and its body as the HTTP chunks it came in. */
+/** A captured response of a real engine: its head, and its body in the HTTP chunks in which it came. */
 export interface Capture {
   readonly status: number;
   /** Name and value in turn, as on the wire, without Transfer-Encoding. */

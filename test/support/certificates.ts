@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A certificate and its key, as PEM text and as the files they are in. */
+/** A certificate and its key, as PEM text and as files. */
 export interface IssuedCertificate {
   readonly cert: string;
   readonly key: string;
@@ -14,16 +14,16 @@ export interface IssuedCertificate {
   readonly keyPath: string;
 }
 
-/** A certificate authority of this test alone; its files go when it is disposed of. */
+/** A certificate authority for one test; disposing it removes its files. */
 export interface TestAuthority extends AsyncDisposable {
   readonly ca: IssuedCertificate;
-  /** Issues a certificate for 127.0.0.1, or for whom it says, good for servers and clients. */
+  /** Issues a certificate for servers and clients, by default for 127.0.0.1. */
   issue(name: string, subject?: string): Promise<IssuedCertificate>;
 }
 
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
 
-/** Makes an authority with the openssl command: no key of a test is ever in the repository. */
+/** Creates an authority with the openssl command, so that the repository has no keys. */
 export async function createAuthority(): Promise<TestAuthority> {
   const directory = await mkdtemp(join(tmpdir(), 'spangate-ca-'));
   const pathsOf = (name: string) => ({

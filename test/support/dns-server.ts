@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { type Answer, decode, encode, type Packet } from 'dns-packet';
 import { EventLog } from './event-log.ts';
 
-/** What a name server says to one question: records; `NXDOMAIN`: there is no such name; null: nothing at all. */
+/** The answer to a query: records; a response code such as `NXDOMAIN`; null: no answer. */
 export type DnsAnswer = readonly Answer[] | 'NXDOMAIN' | 'SERVFAIL' | null;
 
-/** A real name server on a free port of UDP that says what the test says. */
+/** A real name server on a free UDP port with scripted answers. */
 export interface DnsServer extends AsyncDisposable {
   /** As `Resolver.setServers` takes it. */
   readonly address: string;
-  /** The names that were asked for, oldest first. */
+  /** The queried names, oldest first. */
   readonly questions: EventLog<string>;
-  /** What is answered from now on. */
+  /** The answer from now on. */
   answer(answer: DnsAnswer): void;
 }
 

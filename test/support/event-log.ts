@@ -1,5 +1,5 @@
 /**
- * A growing list that tests wait on instead of sleeping: every wait is settled by the push that fulfils it.
+ * A growing list that tests wait for instead of sleeping. A wait ends with the push that fulfils its condition.
  */
 export class EventLog<T> {
   readonly items: T[] = [];
@@ -11,19 +11,19 @@ export class EventLog<T> {
     this.wake();
   }
 
-  /** Looks again at every wait: for conditions that depend on more than the list. */
+  /** Checks every wait again, for conditions that depend on more than the list. */
   wake(): void {
     for (const look of [...this.#waiters]) look();
   }
 
-  /** The oldest item that `next` has not handed out yet. */
+  /** Resolves with the oldest item that `next` has not returned yet. */
   async next(): Promise<T> {
     const position = this.#taken++;
     await this.until(() => this.items.length > position);
     return this.items[position] as T;
   }
 
-  /** The list as soon as it has at least this many items. */
+  /** Resolves with the list as soon as it has at least this many items. */
   async count(count: number): Promise<readonly T[]> {
     await this.until(() => this.items.length >= count);
     return this.items;

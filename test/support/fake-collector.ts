@@ -3,33 +3,33 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-/** How the collector answers one call. Default: 200 with an empty JSON object, at once. */
+/** The answer to one call. Default: 200 with an empty JSON object, at once. */
 export interface CollectorAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Answers only when this has resolved. */
+  /** Resolves when the answer may be sent. */
   readonly after?: Promise<unknown>;
   /** Cuts the connection instead of answering. */
   readonly cut?: true;
 }
 
-/** A scripted answer, or a handler for anything stranger: a trickle, half a body. */
+/** A scripted answer, or a handler for other behaviour, such as half a body. */
 export type CollectorScript = CollectorAnswer | ((response: ServerResponse) => void);
 
-/** One POST that arrived whole. */
+/** A POST that arrived whole. */
 export interface CollectorCall {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** The body as it came, unzipped. */
+  /** The body, unzipped. */
   readonly body: string;
-  /** None of a call that carries metrics. */
+  /** Empty for a call with metrics. */
   readonly spans: readonly CollectedSpan[];
-  /** The status answered; absent while there is no answer, and for a connection cut. */
+  /** The status of the answer; absent until it is sent, and if the connection is cut. */
   status?: number;
 }
 
-/** A span as the wire had it, its attributes flattened to plain values. */
+/** A span as it was on the wire, its attributes flattened to plain values. */
 export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
@@ -50,23 +50,23 @@ export interface CollectedSpan {
   readonly resource: Readonly<Record<string, PlainValue>>;
 }
 
-/** What an attribute can hold; an int64 comes as the number it is. */
+/** The value of an attribute; an int64 as a number. */
 export type PlainValue = string | number | boolean | readonly PlainValue[];
 
-/** A real HTTP server that takes OTLP/HTTP JSON and answers as it was told. */
+/** A real HTTP server that takes OTLP/HTTP JSON, with scripted answers. */
 export interface FakeCollector {
   /** The base address, for `export.endpoint`. */
   readonly url: string;
   readonly port: number;
-  /** Every call so far, in order of arrival. */
+  /** All calls so far, in order of arrival. */
   readonly calls: readonly CollectorCall[];
   /** The spans of all calls that were answered with 2xx, repeats included. */
   readonly spans: readonly CollectedSpan[];
-  /** Scripts the next calls, one answer each; after them the default answer holds again. */
+  /** The answers to the next calls; later calls get the default answer. */
   answerNext(...answers: readonly CollectorScript[]): void;
   /** Changes the default answer. */
   answerAlways(answer: CollectorScript): void;
-  /** Resolves as soon as the predicate holds: asked now, and at every call and every answer. */
+  /** Resolves as soon as the predicate holds. It is checked now and after every call and every answer. */
   waitFor(predicate: (collector: FakeCollector) => boolean): Promise<void>;
   /** Cuts all connections and stops listening. */
   close(): Promise<void>;
@@ -182,7 +182,7 @@ interface WireResourceSpans {
   readonly scopeSpans: readonly { readonly spans: readonly WireSpan[] }[];
 }
 
-/** A Collector leaves empty lists out, as the JSON of protobuf does; the gateway writes them. */
+/** A Collector omits empty lists, as the JSON of protobuf does; the gateway writes them. */
 type WireSpan = Omit<CollectedSpan, 'attributes' | 'types' | 'events' | 'links' | 'resource'> & {
   readonly attributes?: readonly WireAttribute[];
   readonly links?: CollectedSpan['links'];

@@ -1,18 +1,30 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { DONE, event } from '../../src/simulate/dialects/dialect.ts';
 import { EventLog } from './event-log.ts';
 import { valuesOf } from './raw-http.ts';
 
-/** One request as it reached a replica. */
+/** A connection to a replica. */
+export interface ReplicaConnection {
+  /** 1 for the first connection. */
+  readonly ordinal: number;
+  readonly isClosed: boolean;
+  /** Sends bytes outside of any framing; text is latin-1. Resolves when the socket has taken them, or is gone. */
+  write(bytes: string | Uint8Array): Promise<void>;
+  /** Resolves when the gateway or the replica has closed the connection. */
+  untilClosed(): Promise<void>;
+}
+
+/** One request as a replica received it. */
 export interface ReceivedRequest {
   readonly method: string;
   readonly url: string;
   /** Names and values in turn, as they were on the wire. */
   readonly rawHeaders: readonly string[];
-  /** Ordinal of the connection it came on, the first being 1. */
-  readonly connection: number;
-  /** The whole body, once it came. */
+  readonly connection: ReplicaConnection;
+  /** Resolves with the whole body. */
   readonly body: Promise<Buffer>;
   /** Whether the connection closed before the replica's answer was complete. */
   readonly isAborted: boolean;
@@ -22,84 +34,86 @@ export interface ReceivedRequest {
   untilAborted(): Promise<void>;
 }
 
-/** What a script can do with one request. Each step is on the wire before its promise resolves. */
+/** What a script can do with one request. The promise of a step resolves when the step is on the wire. */
 export interface ReplicaExchange {
   readonly request: ReceivedRequest;
   /** Sends the response head by itself. Fields are flat: names and values in turn. */
   head(status: number, fields?: readonly string[]): Promise<void>;
   /** Sends bytes of the body; resolves when the socket has taken them, or is gone. */
   write(bytes: string | Uint8Array): Promise<void>;
-  /** Ends the body as its framing says. */
+  /** Ends the body according to its framing. */
   end(bytes?: string | Uint8Array): void;
-  /** Closes the connection in order (FIN), in the middle of whatever was sent. */
+  /** Closes the connection in order (FIN), even in the middle of an answer. */
   cut(): void;
   /** Resets the connection (RST). */
   reset(): void;
-  /** Sends bytes outside of any framing: for answers that are not HTTP. */
+  /** Sends bytes outside of any framing, text as latin-1: for answers that are not HTTP, or not of node:http. */
   raw(bytes: string | Uint8Array): Promise<void>;
 }
 
-/** The behaviour of a replica for one request. It runs when the request's headers came. */
+/** The behaviour of a replica for one request. It runs when the head of the request has arrived. */
 export type Script = (exchange: ReplicaExchange) => void | Promise<void>;
 
-/** What a replica tells of itself in GET /v1/models. */
+/** The answer to GET /v1/models. */
 export interface ModelList {
   readonly models: readonly string[];
   readonly ownedBy?: string;
 }
 
-/** A real HTTP server on a free port that does what the test says, and tells what it saw. */
+/** A real HTTP server on a free port that behaves as the test scripts it, and keeps what it received. */
 export interface FakeReplica extends AsyncDisposable {
   readonly name: string;
   readonly url: string;
   /** The requests of clients, oldest first; the gateway's own probes are not among them. */
   readonly requests: readonly ReceivedRequest[];
-  /** The requests without X-Request-Id, the gateway's own, but those for its version. */
+  /** The gateway's own requests, which have no X-Request-Id, but those for the version. */
   readonly probes: readonly ReceivedRequest[];
-  /** Resolves when at least this many probes came. */
+  /** Resolves when at least this many probes have arrived. */
   untilProbes(count: number): Promise<readonly ReceivedRequest[]>;
-  /** What probes are told from now on; null: 404. */
+  /** The model list for probes from now on; null: 404. */
   list(list: ModelList | null): void;
-  /** What the gateway's own requests get from now on. */
+  /** The behaviour for probes from now on. */
   answerProbes(script: Script): void;
-  /** What a request for its version gets from now on. */
+  /** The behaviour for GET /version from now on. */
   answerVersion(script: Script): void;
-  /** How many connections were ever opened. */
-  readonly connectionCount: number;
+  /** All connections that were ever opened, oldest first. */
+  readonly connections: readonly ReplicaConnection[];
   /** The behaviour from now on. */
   answer(script: Script): void;
   /** The behaviour for the next request; several calls queue up. */
   answerOnce(script: Script): void;
-  /** The oldest request that was not asked for yet, as soon as its headers came. */
+  /** Resolves with the oldest request that this has not returned yet, when its head has arrived. */
   nextRequest(): Promise<ReceivedRequest>;
-  /** Resolves when at least this many requests came. */
+  /** Resolves when at least this many requests have arrived. */
   untilRequests(count: number): Promise<readonly ReceivedRequest[]>;
   /** Resolves when exactly this many connections are open. */
   untilOpenConnections(count: number): Promise<void>;
-  /** Resets every open connection, as an engine that dies. */
+  /** Resets every open connection, like a crash. */
   resetConnections(): void;
-  /** From now on the port refuses connections; open ones are closed. */
+  /** Closes all connections; the port refuses new ones. */
   close(): Promise<void>;
 }
 
 export interface FakeReplicaOptions {
   readonly name?: string;
-  /** Without one, every request is answered with a small JSON body. */
+  /** Default: a small JSON answer. */
   readonly script?: Script;
-  /** The answer to probes; without it they get a 404. */
+  /** The answer to probes; default: 404. */
   readonly list?: ModelList;
-  /** What it tells as a vLLM in GET /version; without it that is a 404. */
+  /** The answer to GET /version, as vLLM's; default: 404. */
   readonly version?: string;
-  /** Where it listens; by default on a free port of 127.0.0.1. */
+  /** Default: a free port of 127.0.0.1. */
   readonly address?: string;
   readonly port?: number;
+  /** Serves HTTPS with this certificate. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 }
 
 /** Starts a replica. */
 export async function startFakeReplica(options: FakeReplicaOptions = {}): Promise<FakeReplica> {
   const requests = new EventLog<ReceivedRequest>();
   const probes = new EventLog<ReceivedRequest>();
-  const connections = new EventLog<Socket>();
+  const connections = new EventLog<OpenedConnection>();
   const queued: Script[] = [];
   let script = options.script ?? answerJson(COMPLETION);
   let answerProbe = listModels(options.list ?? null);
@@ -107,21 +121,20 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   let answerVersion = answerJson({ version }, { status: version === undefined ? 404 : 200 });
 
   // Idle connections stay open until the gateway or the test closes them.
-  const server = createServer({
-    keepAliveTimeout: 0,
-    requestTimeout: 0,
-    headersTimeout: 0,
-    maxHeaderSize: 1024 * 1024,
-  });
+  const limits = { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0, maxHeaderSize: 1024 * 1024 };
+  const { tls } = options;
+  const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...tls });
   server.maxHeadersCount = 0;
-  server.on('connection', (socket) => {
+  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.setMaxListeners(0);
-    connections.push(socket);
+    connections.push({ socket, connection: toConnection(socket, connections.items.length + 1) });
     socket.once('close', () => connections.wake());
     socket.on('error', () => undefined);
   });
-  server.on('request', (request, response) => {
-    const received = receive(request, response, connections.items.indexOf(request.socket) + 1);
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const opened = connections.items.find(({ socket }) => socket === request.socket);
+    if (opened === undefined) throw new Error('a request without a connection');
+    const received = receive(request, response, opened.connection);
     if (received.header('x-request-id').length === 0 && request.url === '/version') {
       void answerVersion(toExchange(received, response));
       return;
@@ -149,7 +162,7 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   };
   return {
     name: options.name ?? 'a',
-    url: `http://${address}:${port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${address}:${port}`,
     requests: requests.items,
     probes: probes.items,
     untilProbes: (count) => probes.count(count),
@@ -162,8 +175,8 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     answerVersion(next) {
       answerVersion = next;
     },
-    get connectionCount() {
-      return connections.items.length;
+    get connections() {
+      return connections.items.map(({ connection }) => connection);
     },
     answer(next) {
       script = next;
@@ -174,9 +187,9 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     nextRequest: () => requests.next(),
     untilRequests: (count) => requests.count(count),
     untilOpenConnections: (count) =>
-      connections.until(() => connections.items.filter((socket) => !socket.destroyed).length === count),
+      connections.until(() => connections.items.filter(({ socket }) => !socket.destroyed).length === count),
     resetConnections() {
-      for (const socket of connections.items) socket.resetAndDestroy();
+      for (const { socket } of connections.items) socket.resetAndDestroy();
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -196,8 +209,8 @@ export async function startFakeReplicas<const Names extends readonly string[]>(
 }
 
 /**
- * A URL that refuses connections. Its port belongs to the replica given, which listens on another loopback
- * address, so that nobody else can take it while the test runs.
+ * A URL that refuses connections. The replica listens on its port at another loopback address, so that no other process
+ * can take the port during the test.
  */
 export function refusedUrlBeside(replica: FakeReplica): string {
   return replica.url.replace('127.0.0.1', '127.0.0.9');
@@ -210,7 +223,37 @@ function listModels(list: ModelList | null): Script {
   return answerJson({ object: 'list', data });
 }
 
-function receive(request: IncomingMessage, response: ServerResponse, connection: number): ReceivedRequest {
+interface OpenedConnection {
+  readonly socket: Socket;
+  readonly connection: ReplicaConnection;
+}
+
+function toConnection(socket: Socket, ordinal: number): ReplicaConnection {
+  const closed = new Promise<void>((resolve) => {
+    socket.once('end', resolve).once('close', () => resolve());
+  });
+  let isClosed = false;
+  void closed.then(() => {
+    isClosed = true;
+  });
+  return {
+    ordinal,
+    get isClosed() {
+      return isClosed;
+    },
+    write(bytes) {
+      socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+      return untilFlushed(socket);
+    },
+    untilClosed: () => closed,
+  };
+}
+
+function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  connection: ReplicaConnection,
+): ReceivedRequest {
   const closing = new EventLog<'closed'>();
   request.socket.once('close', () => closing.push('closed'));
   const isAborted = () => closing.items.length > 0 && !response.writableFinished;
@@ -259,10 +302,7 @@ function toExchange(request: ReceivedRequest, response: ServerResponse): Replica
     reset() {
       socket.resetAndDestroy();
     },
-    raw(bytes) {
-      socket.write(bytes);
-      return untilFlushed(socket);
-    },
+    raw: request.connection.write,
   };
 }
 
@@ -273,7 +313,14 @@ function untilFlushed(socket: Socket): Promise<void> {
   });
 }
 
-/** A whole chat completion, as an engine without frills answers it. */
+/** A JSON answer with a Content-Length, as bytes for `raw`. `fields` are whole lines without their CRLF. */
+export function jsonBytes(body: object, fields: readonly string[] = []): string {
+  const text = JSON.stringify(body);
+  const lines = ['HTTP/1.1 200 OK', 'Content-Type: application/json', `Content-Length: ${text.length}`];
+  return `${[...lines, ...fields].join('\r\n')}\r\n\r\n${text}`;
+}
+
+/** A whole chat completion. */
 export const COMPLETION = {
   id: 'chatcmpl-1',
   object: 'chat.completion',
@@ -283,13 +330,7 @@ export const COMPLETION = {
   usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
 } as const;
 
-/** The last event of an event stream. */
-export const DONE = 'data: [DONE]\n\n';
-
-/** One event with an object as its data. */
-export function event(data: object): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
-}
+export { DONE, event };
 
 /** One event of a chat stream that carries text, or finishes the choice. */
 export function chatChunk(content: string, finishReason: string | null = null): string {
@@ -326,6 +367,14 @@ export function answerJson(
     const length = String(Buffer.byteLength(text));
     await head(status, ['Content-Type', 'application/json', 'Content-Length', length, ...fields]);
     end(text);
+  };
+}
+
+/** Reads the request, then sends these bytes as they are; text is latin-1. */
+export function answerRaw(bytes: string | Uint8Array): Script {
+  return async ({ request, raw }) => {
+    await request.body;
+    await raw(bytes);
   };
 }
 

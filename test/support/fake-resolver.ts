@@ -1,13 +1,13 @@
 import type { Endpoint, Resolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { EventLog } from './event-log.ts';
 
-/** A resolver that knows what the test says. */
+/** A resolver with scripted answers. */
 export interface FakeResolver extends Resolver {
-  /** The names that were asked for, oldest first. */
+  /** The queried names, oldest first. */
   readonly questions: EventLog<string>;
-  /** Who is behind a name from now on: endpoints; a code: it cannot be told. */
+  /** The endpoints of a name from now on; a code: the query fails with it. */
   point(name: string, to: readonly Endpoint[] | string): void;
-  /** Resolves when the gateway goes by what was said last: it has asked twice since, one time after the other. */
+  /** Resolves when the gateway uses the latest answer: after two more queries. */
   untilHeard(): Promise<void>;
 }
 

@@ -3,29 +3,29 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { EventLog } from './event-log.ts';
 
-/** What a connection does that nobody should wait for. It is called when a request has begun on it, or at once. */
+/** A behaviour of a connection for which no client should wait. It starts when a request has begun, or at once. */
 export interface Fault {
   readonly name: string;
   readonly when: 'connected' | 'asked';
   readonly act: (socket: Socket) => void;
 }
 
-/** Writes again and again for as long as somebody takes it. */
+/** Writes the text again and again until the connection closes. */
 const repeating = (text: string, everyMs: number) => (socket: Socket) => {
   const timer = setInterval(() => socket.write(text), everyMs);
   socket.once('close', () => clearInterval(timer));
 };
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
-/** A server's SETTINGS frame, as one that speaks HTTP/2 alone begins. */
+/** A SETTINGS frame, with which a server that speaks only HTTP/2 begins. */
 const HTTP2_SETTINGS = Buffer.from('000000040000000000', 'hex');
 
 const asked = (name: string, act: Fault['act']): Fault => ({ name, when: 'asked', act });
 
-/** A connection that is accepted, and that is all. */
+/** Accepts the connection and does nothing. */
 export const SAYS_NOTHING = asked('says nothing', () => undefined);
 
-/** Every way we know in which a call can go on without an end, or end without an answer. */
+/** All known ways in which a call never ends, or ends without an answer. */
 export const FAULTS: readonly Fault[] = [
   SAYS_NOTHING,
   asked('upgrades the connection', (socket) => {
@@ -62,14 +62,14 @@ export const FAULTS: readonly Fault[] = [
   { name: 'reads nothing', when: 'connected', act: (socket) => void socket.pause() },
 ];
 
-/** A TCP server with a fault, until it is mended: then it is the HTTP server that it should have been. */
+/** A TCP server with a fault until it is mended; then it is an HTTP server. */
 export interface FaultyServer extends AsyncDisposable {
   readonly url: string;
-  /** Resolves when so many connections, or more, have met the fault. */
+  /** Resolves when at least this many connections have met the fault. */
   untilMet(count: number): Promise<void>;
-  /** Resolves when no connection that met the fault is open any more. */
+  /** Resolves when all connections that met the fault are closed. */
   untilLetGo(): Promise<void>;
-  /** Connections from now on are served as HTTP. */
+  /** Serves HTTP on new connections. */
   mend(): void;
 }
 
@@ -102,7 +102,7 @@ export async function startFaultyServer(fault: Fault, onRequest: RequestListener
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     untilMet: async (count) => void (await faulty.count(count)),
     async untilLetGo() {
-      // One that reads nothing does not see that the other side has gone.
+      // A paused socket does not notice that the other side has closed.
       for (const socket of faulty.items) socket.resume();
       await faulty.until(() => faulty.items.every(({ destroyed }) => destroyed));
     },

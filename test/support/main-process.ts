@@ -14,17 +14,17 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 /** The token of the admin API. */
 export const TOKEN = 'token-1';
 
-/** How a process is started. */
+/** How to start a process. */
 export interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** JavaScript that runs in the process before the gateway's own. */
+  /** JavaScript that runs in the process before the gateway. */
   readonly preload?: string;
-  /** Options of Node's own. */
+  /** Options of Node. */
   readonly nodeArgs?: readonly string[];
   readonly cwd?: string;
 }
 
-/** The real command in a process of its own, whose environment is nothing but what is given. */
+/** Starts the real command in a process of its own. `env` is its whole environment. */
 export function spawnMain(
   args: readonly string[],
   { env = {}, preload = '', nodeArgs = [], cwd }: SpawnOptions = {},
@@ -42,7 +42,7 @@ export function spawnMain(
   return { child, stdout: child.stdout, stderr: child.stderr, closed };
 }
 
-/** Runs the command to its end. */
+/** Runs the command until it ends. */
 export async function runMain(args: readonly string[], options?: SpawnOptions) {
   const { stdout, stderr, closed } = spawnMain(args, options);
   const [out, err, { code }] = await Promise.all([text(stdout), text(stderr), closed]);
@@ -55,7 +55,7 @@ export interface Serving {
   readonly url: string;
   readonly adminUrl: string;
   readonly configPath: string;
-  /** The oldest log line with this message, as soon as it is there; and that is meant, if it is said. */
+  /** Resolves with the oldest log line that has this message and is meant. */
   untilLogged(
     msg: string,
     isMeant?: (line: Record<string, unknown>) => boolean,
@@ -64,7 +64,7 @@ export interface Serving {
   readonly stderr: Promise<string>;
 }
 
-/** Writes a configuration file, with free ports, into a directory of its own. */
+/** Writes a configuration file with free ports into a new directory. */
 export async function writeConfig(lines: string, workers = 1): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'spangate-main-'));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -74,7 +74,7 @@ export async function writeConfig(lines: string, workers = 1): Promise<string> {
   return path;
 }
 
-/** A gateway that serves in front of one replica; without a collector, it exports to a file. */
+/** Starts a gateway in front of one replica; without a collector it exports to a file. */
 export async function serve(
   replica: Pick<FakeReplica, 'url'>,
   {

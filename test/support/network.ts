@@ -3,9 +3,8 @@ import type { AnyHandler } from 'msw';
 import { defineNetwork, InterceptorSource } from 'msw/experimental';
 
 /**
- * Puts msw between this process and the network, for failures that no server on this machine can show.
- * What no handler answers goes through untouched. It sees undici and node:http alike, which msw's
- * `setupServer` does not. Disposing takes it away.
+ * Puts msw between this process and the network, for failures that no local server can produce. Requests without a
+ * handler pass unchanged. Unlike msw's `setupServer` it intercepts undici and node:http. Disposing removes it.
  */
 export async function interceptNetwork(...handlers: readonly AnyHandler[]): Promise<AsyncDisposable> {
   const network = defineNetwork({

@@ -10,7 +10,7 @@ interface DocumentedResponse {
   readonly content: Readonly<Record<string, { readonly schema?: Schema }>>;
 }
 
-/** One method of one path, as the document has it. */
+/** One method of one path in the document. */
 export interface Operation {
   readonly operationId: string;
   readonly parameters?: readonly {
@@ -51,8 +51,8 @@ export class OpenApiDocument {
   }
 
   /**
-   * Fails unless the answer is documented for the operation and valid: more strictly than clients should be,
-   * for nothing that is not documented is let pass.
+   * Fails unless the answer is documented for the operation and valid. It is stricter than clients should be: members
+   * that are not documented fail, too.
    */
   async check({ responses }: Operation, response: Response): Promise<void> {
     const documented = this.#resolve(responses[response.status]);
@@ -74,7 +74,7 @@ export class OpenApiDocument {
     expect(validate(value) ? [] : validate.errors, JSON.stringify(value)).toEqual([]);
   }
 
-  /** The schema with all that it refers to, its objects closed. */
+  /** The schema with all that it refers to; its objects allow no other members. */
   #close(schema: Schema): Schema {
     const whole = { $defs: this.json.components.schemas, ...schema };
     return JSON.parse(JSON.stringify(whole).replaceAll('#/components/schemas/', '#/$defs/'), (_, node) =>

@@ -6,12 +6,12 @@ import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
 import { ReplicaPool } from '../../src/replicas/data/pool.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 
-/** Requests that may wait in a test's pools together. */
+/** Requests that may wait in all pools of a test together. */
 export const QUEUE_CAPACITY = 20;
 
 const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 };
 
-/** A replica's configuration: the model `m`, unless it says otherwise. Nothing listens at its url. */
+/** The configuration of a replica, by default with the model `m`. Nothing listens at its URL. */
 export function toReplicaConfig(
   name: string,
   models: ReplicaConfig['models'] = ['m'],
@@ -31,22 +31,22 @@ export function toReplicaConfig(
   };
 }
 
-/** A registry and the pools of so many workers, in one thread and without a network. */
+/** A registry and the pools of several workers, in one thread and without a network. */
 export interface TestPools {
   readonly shared: SharedState;
   readonly registry: ReplicaRegistry;
   readonly drains: Drains;
   /** The first worker's pool. */
   readonly pool: ReplicaPool;
-  /** One of each worker. */
+  /** One per worker. */
   readonly pools: readonly ReplicaPool[];
   /** Drains or undrains. */
   setDrained(name: string, drained: boolean): void;
-  /** Brings what the registry knows to every pool. */
+  /** Applies the state of the registry to every pool. */
   publish(): void;
 }
 
-/** Creates the pools, with these replicas in them. */
+/** Creates the pools with these replicas. */
 export function createPools(configs: readonly ReplicaConfig[], workerCount = 1): TestPools {
   const shared = new SharedState(allocateSharedState(workerCount));
   const drains = new Drains({

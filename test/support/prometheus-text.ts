@@ -5,7 +5,7 @@ export interface TextSample {
   readonly value: number;
 }
 
-/** The samples of a text as our serializer writes it; test/e2e/prometheus.test.ts has Prometheus itself read it. */
+/** The samples of a text of our serializer; in test/e2e/prometheus.test.ts Prometheus itself reads it. */
 export function parseSamples(text: string): readonly TextSample[] {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return lines.map((line) => {
@@ -18,7 +18,7 @@ export function parseSamples(text: string): readonly TextSample[] {
   });
 }
 
-/** The sum of the samples of a name by one of their labels; the empty text stands for those without it. */
+/** The sums of the samples of a name by one label; the empty text is for samples without it. */
 export function sumBy(samples: readonly TextSample[], name: string, label = ''): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const sample of samples) {

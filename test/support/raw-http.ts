@@ -172,7 +172,7 @@ interface Head {
 }
 
 /** Names and values in turn of field lines. */
-export function toFields(lines: readonly string[]): string[] {
+function toFields(lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     const colon = line.indexOf(':');
     return [line.slice(0, colon), line.slice(colon + 1).trim()];

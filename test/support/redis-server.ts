@@ -6,44 +6,44 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** A real Redis server behind a network that can be cut, one way for each who asks for a way. */
+/** A real Redis server, and links to it that can be cut, each on its own. */
 export interface RedisServer extends AsyncDisposable {
-  /** The server itself, with no way between. */
+  /** The server itself, without a link. */
   readonly url: string;
-  /** A way to it of its own: a gateway with another way is not concerned by what happens to this one. */
-  openWay(): Promise<RedisWay>;
+  /** Opens a new link to the server. */
+  openLink(): Promise<RedisLink>;
   /** Ends the process at once; what it held is lost. Connections break. */
   kill(): Promise<void>;
   /** Starts it again, empty. */
   start(): Promise<void>;
-  /** What redis-cli would show of a command. */
+  /** The output of redis-cli for a command. */
   command(...words: readonly string[]): Promise<string>;
 }
 
 /** A TCP proxy to the server. */
-export interface RedisWay {
-  /** What `state.redis` takes. */
+export interface RedisLink {
+  /** A value for `state.redis`. */
   readonly url: string;
-  /** `cut`: connections break, new ones too. `silent`: nothing comes through any more. */
+  /** `cut`: open and new connections break. `silent`: nothing passes any more. */
   become(state: 'whole' | 'cut' | 'silent'): void;
-  /** From now on each piece takes so long, there and back; 0: it does not. */
+  /** Delays each piece from now on, in both directions. */
   delayBy(ms: number): void;
   close(): Promise<void>;
 }
 
-/** Starts a server. Rejects with a hint where there is none to start. */
+/** Starts a server. Rejects with a hint if redis-server is not installed. */
 export async function startRedisServer(): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-redis-'));
   const socketPath = join(folder, 'redis.sock');
-  const ways = new Set<RedisWay>();
+  const links = new Set<RedisLink>();
   let process: ChildProcess | null = null;
 
   const server: RedisServer = {
     url: `unix://${socketPath}`,
-    async openWay() {
-      const way = await openWay(socketPath);
-      ways.add(way);
-      return way;
+    async openLink() {
+      const link = await openLink(socketPath);
+      links.add(link);
+      return link;
     },
     async kill() {
       if (process === null) return;
@@ -58,7 +58,7 @@ export async function startRedisServer(): Promise<RedisServer> {
     command: (...words) => runCommand(socketPath, words),
     async [Symbol.asyncDispose]() {
       await server.kill();
-      await Promise.all([...ways].map((way) => way.close()));
+      await Promise.all([...links].map((link) => link.close()));
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -66,7 +66,7 @@ export async function startRedisServer(): Promise<RedisServer> {
   return server;
 }
 
-/** A socket file instead of a port: nobody else can take it between two starts. */
+/** A socket file instead of a port: no other process can take it between two starts. */
 async function spawnRedis(folder: string, socketPath: string): Promise<ChildProcess> {
   await rm(socketPath, { force: true });
   const settings = [
@@ -95,8 +95,8 @@ async function spawnRedis(folder: string, socketPath: string): Promise<ChildProc
   return child;
 }
 
-async function openWay(socketPath: string): Promise<RedisWay> {
-  let state: Parameters<RedisWay['become']>[0] = 'whole';
+async function openLink(socketPath: string): Promise<RedisLink> {
+  let state: Parameters<RedisLink['become']>[0] = 'whole';
   let delayMs = 0;
   const sockets = new Set<Socket>();
 

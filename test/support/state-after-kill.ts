@@ -1,6 +1,6 @@
 import { cp, lstat } from 'node:fs/promises';
 
-/** A copy of a running gateway's state_dir beside it: what a process that is killed now would leave. */
+/** Copies the state_dir of a running gateway: the state after a kill at this moment. */
 export async function stateAfterKill(stateDir: string): Promise<string> {
   const copy = `${stateDir}-of-one-killed`;
   await cp(stateDir, copy, { recursive: true, filter: async (path) => !(await lstat(path)).isSocket() });

@@ -2,19 +2,19 @@ import { Session } from 'node:inspector/promises';
 import type { Worker } from 'node:worker_threads';
 import { EventLog } from './event-log.ts';
 
-/** The threads that serve clients, of the gateways that this process starts while it looks. */
+/** The worker threads of the gateways that this process starts during the watch. */
 export interface WorkerThreads extends Disposable {
-  /** In the order of their start; those that have ended stay. */
+  /** In the order of their start, with those that have ended. */
   readonly threads: readonly Worker[];
-  /** Resolves when at least this many were started. */
+  /** Resolves when at least this many have started. */
   untilStarted(count: number): Promise<void>;
-  /** Ends one at once, whatever it does: as a crash of the engine would. Resolves when it has ended. */
+  /** Ends a thread at once, as a crash of V8 would. Resolves when it has ended. */
   kill(index: number): Promise<void>;
-  /** Makes one throw where nobody catches: its message has no order in it. Resolves when it has ended. */
+  /** Causes an uncaught exception in a thread with an unknown message. Resolves when it has ended. */
   crash(index: number): Promise<void>;
-  /** Evaluates JavaScript in one, as a debugger would. Resolves when that is done. */
+  /** Evaluates JavaScript in a thread, as a debugger would. Resolves when that is done. */
   evaluate(index: number, expression: string): Promise<void>;
-  /** Stops one for so long: it answers nothing meanwhile. Resolves when it stands still. */
+  /** Blocks a thread for a time, in which it answers nothing. Resolves when it is blocked. */
   block(index: number, ms: number): Promise<void>;
 }
 
@@ -52,11 +52,11 @@ export function watchWorkerThreads(): WorkerThreads {
   };
 }
 
-/** A message of which the gateway knows nothing. */
+/** A message that the gateway does not know. */
 const TOLD = 'told';
 const TELL = `process.getBuiltinModule('worker_threads').parentPort.postMessage({ kind: '${TOLD}' })`;
 
-/** Lets a thread evaluate what tells when it has come so far. */
+/** Makes a thread report that it has come this far. */
 async function evaluateUntilTold(thread: Worker, expression: string): Promise<void> {
   const told = new Promise<void>((resolve) => {
     thread.on('message', ({ kind }) => kind === TOLD && resolve());

@@ -10,7 +10,7 @@ import type { ResponseHandler, UpstreamConnection } from '../../../src/http/upst
 import { UpstreamConnections } from '../../../src/http/upstream-connections.ts';
 
 /*
- * The gateway's own HTTP/1.1 with nothing between its two sides: no record, no usage, no choice of a replica.
+ * The gateway's own HTTP/1.1 and nothing else: no record, no usage, no choice of a replica.
  * bare-wire.ts PORT REPLICA_PORT…
  */
 
@@ -55,7 +55,7 @@ class Passage implements RequestBodySink, ResponseHandler {
   }
 
   onWritten(): void {
-    // What is kept of the body is kept until the end.
+    // The body is kept until the end.
   }
 
   onHead(head: ResponseHead): void {

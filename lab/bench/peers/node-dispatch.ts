@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
 
 /**
- * What the gateway stands on, with nothing of the gateway: a server of node:http that dispatches by undici, body by
- * body: `node node-dispatch.ts PORT REPLICA_PORT …`. It looks at nothing and records nothing.
+ * A server of node:http that dispatches with undici, body by body, and reads and records nothing:
+ * `node node-dispatch.ts PORT REPLICA_PORT …`.
  */
 
 const [port, ...replicaPorts] = process.argv.slice(2).map(Number);
@@ -35,5 +35,5 @@ const server = createServer((incoming, outgoing) => {
     pool?.dispatch({ method: 'POST', path: incoming.url ?? '/', headers, body }, handler);
   });
 });
-server.keepAliveTimeout = 75_000; // as the gateway's: idle connections are part of what is measured
+server.keepAliveTimeout = 75_000; // as the gateway: idle connections are measured, too
 server.listen(port, '127.0.0.1', 4096);

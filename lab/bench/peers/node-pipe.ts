@@ -1,8 +1,7 @@
 import { Agent, createServer, request } from 'node:http';
 
 /**
- * A pass-through by pipe, all that node:http offers for it: `node node-pipe.ts PORT REPLICA_PORT …`. It looks at
- * nothing and records nothing.
+ * A pass-through with pipes of node:http that reads and records nothing: `node node-pipe.ts PORT REPLICA_PORT …`.
  */
 
 const [port, ...replicaPorts] = process.argv.slice(2).map(Number);
@@ -26,5 +25,5 @@ const server = createServer((incoming, outgoing) => {
   outgoing.on('close', () => upstream.destroy());
   incoming.pipe(upstream);
 });
-server.keepAliveTimeout = 75_000; // as the gateway's: idle connections are part of what is measured
+server.keepAliveTimeout = 75_000; // as the gateway: idle connections are measured, too
 server.listen(port, '127.0.0.1', 4096);

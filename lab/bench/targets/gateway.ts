@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../workspace.ts';
+import { ROOT } from '../../support/results.ts';
 import type { Surroundings, Target } from './target.ts';
 
 interface Variant {
@@ -11,7 +11,7 @@ interface Variant {
   readonly onlyFor?: readonly string[];
 }
 
-/** Spangate as it ships, every record recorded and exported; and the variants that some cases compare it with. */
+/** Spangate with its default settings, every record exported; and the variants that some cases compare it with. */
 export const gatewayTargets: readonly Target[] = [
   toTarget('gateway', {}),
   toTarget('baseline', { checkout: (baseline) => baseline }),
@@ -41,7 +41,7 @@ function toTarget(
   };
 }
 
-/** The configuration as JSON, which is YAML. Defaults stay, but for the limit that 10,000 idle clients would meet. */
+/** The configuration as JSON, which is YAML. All settings are defaults but the limit that 10,000 idle clients would reach. */
 function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: boolean): string {
   const { port, replicaPorts, collectorPort, closedPort } = surroundings;
   return JSON.stringify({

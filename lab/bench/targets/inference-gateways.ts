@@ -38,7 +38,7 @@ function toRouterArgs({ port, replicaPorts, sparePort }: Surroundings): readonly
   ];
 }
 
-/** It does not start without a key that its clients show: https://docs.litellm.ai/docs/proxy/virtual_keys */
+/** It does not start without a key for its clients: https://docs.litellm.ai/docs/proxy/virtual_keys */
 const LITELLM_KEY = `sk-${randomBytes(32).toString('hex')}`;
 
 /** https://docs.litellm.ai/docs/proxy/configs */
@@ -59,7 +59,7 @@ export const litellm: Target = {
     return {
       ...findInVenv('litellm', 'litellm').command,
       args,
-      // The cost map is read from the package: nothing here leaves the machine.
+      // The cost map of the package, not that of the network.
       env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_MASTER_KEY: LITELLM_KEY },
     };
   },

@@ -4,7 +4,7 @@ import type { Target } from './target.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');
 
-/** A peer of ours that needs nothing but this Node. */
+/** A program of ../peers that needs only this Node. */
 const nodePeer = (name: string): Target => ({
   name,
   findObstacle: () => null,
@@ -15,16 +15,16 @@ const nodePeer = (name: string): Target => ({
   }),
 });
 
-/** node:http to node:http by pipe: the reference of every case. */
+/** node:http to node:http with pipes: the reference of most cases. */
 export const nodePipe: Target = nodePeer('node-pipe');
 
-/** node:http and undici with nothing between: the least that a gateway on them can cost. */
+/** node:http and undici with nothing between: the lower bound for a gateway built on them. */
 export const nodeDispatch: Target = {
   ...nodePeer('node-dispatch'),
   isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
 };
 
-/** The gateway's own HTTP/1.1 on sockets with nothing between: what of its cost is the wire. */
+/** The gateway's own HTTP/1.1 on sockets and nothing else: the share of HTTP in its cost. */
 export const bareWire: Target = {
   ...nodePeer('bare-wire'),
   isFor: (caseName) => ['plain', 'burst', 'half-load', 'paced-200'].includes(caseName),
@@ -42,7 +42,7 @@ export const fastifyProxy: Target = {
   }),
 };
 
-/** https://github.com/Portkey-AI/gateway; it is told in headers where to send a request. */
+/** https://github.com/Portkey-AI/gateway; header fields tell it where to send a request. */
 export const portkey: Target = {
   name: 'portkey',
   findObstacle: () => findNpmObstacle('@portkey-ai/gateway'),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { findDebian, findInVenv, readDebianVersion, readVenvVersion } from '../installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
-/** One thread each, as the gateway has. No limit of theirs may be what is measured, no buffer may hold an event. */
+/** Proxies with one thread each, as the gateway, without limits that a case could reach, and without response buffers. */
 
 /** https://nginx.org/en/docs/http/ngx_http_proxy_module.html: HTTP/1.1 with kept connections, unbuffered answers. */
 export const nginx: Target = {

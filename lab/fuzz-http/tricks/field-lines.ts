@@ -121,7 +121,7 @@ export const FIELD_LINES: readonly string[] = [
   'HTTP/1.1 200 OK',
 ];
 
-/** What may stand where a line of a head has to end. */
+/** Replacements for the end of a line in a head. */
 export const LINE_ENDS: readonly string[] = [
   '\n',
   '\r',
@@ -138,6 +138,6 @@ export const LINE_ENDS: readonly string[] = [
   '',
 ];
 
-/** Bytes that have a meaning somewhere, to be put in anywhere. */
+/** Bytes that have a meaning somewhere, to be inserted anywhere. */
 export const SPECIAL_BYTES =
   '\0\x01\t\n\x0b\x0c\r\x1f "#%(),-./0:;<=>?@[\\]{}\x7f\x80\x85\xa0\xadx\xff5Af\r\n\r\n';

@@ -5,7 +5,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
   test('drains locally, says so, and publishes the drain when it can', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    a.way.become('cut');
+    a.link.become('cut');
     expect(await a.drain('x')).toMatchObject({
       scope: 'local',
       unconfirmed: ['gw-b'],
@@ -16,7 +16,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
     expect(fleet.replicas.x.requests.length).toBe(0);
     expect(await b.replica('x')).toMatchObject({ drained: false });
 
-    a.way.become('whole');
+    a.link.become('whole');
     await b.until('x', ({ drained }) => drained);
     await a.until('x', (answer) => answer.safe_to_stop === true);
     await b.until('x', (answer) => answer.safe_to_stop === true);
@@ -28,7 +28,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
       await using fleet = await startFleet('gw-a', 'gw-b');
       const [a, b] = fleet.gateways;
       const { x } = fleet.replicas;
-      b.way.become(state);
+      b.link.become(state);
       const { length: before } = x.requests;
       expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
       await chatTo(b, 2);
@@ -41,7 +41,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
         { name: 'gw-b', alive: false, inflight: null },
       ]);
 
-      b.way.become('whole');
+      b.link.become('whole');
       await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
       await chatTo(b, 2);
       expect(x.requests.length).toBe(before + 1);
@@ -54,7 +54,7 @@ describe.concurrent('a gateway that is cut off from the shared state', () => {
     const { x } = fleet.replicas;
     await a.drain('x');
     await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
-    b.way.become('cut');
+    b.link.become('cut');
     let isOver = false;
     const undrained = b.undrain('x').finally(() => {
       isOver = true;
@@ -74,7 +74,7 @@ describe.concurrent('a shared state', () => {
   test('that answers slowly still propagates drains', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    for (const { way } of [a, b]) way.delayBy(100);
+    for (const { link } of [a, b]) link.delayBy(100);
     await a.drain('x');
     await b.until('x', ({ drained }) => drained);
     await a.until('x', ({ unconfirmed }) => unconfirmed.length === 0);
@@ -84,7 +84,7 @@ describe.concurrent('a shared state', () => {
     await using fleet = await startFleet('gw-a', 'gw-b', 'gw-c');
     const [a, b, c] = fleet.gateways;
     await a.drain('x');
-    c.way.become('cut');
+    c.link.become('cut');
     await fleet.redis.kill();
     expect(await b.drain('y')).toMatchObject({ scope: 'local', replica: { safe_to_stop: null } });
     await fleet.redis.start();
@@ -95,7 +95,7 @@ describe.concurrent('a shared state', () => {
     expect((await a.gateways()).map(({ name }) => name)).toEqual(['gw-a', 'gw-b', 'gw-c']);
     expect(await fleet.redis.command('hlen', '{spangate}:ledgers')).toBe('2');
 
-    c.way.become('whole');
+    c.link.become('whole');
     for (const gateway of [a, b, c]) {
       for (const name of ['x', 'y']) await gateway.until(name, ({ safe_to_stop }) => safe_to_stop === true);
     }

@@ -2,20 +2,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startGatewayProcess } from '../../../lab/reliability/gateway-process.ts';
+import { startGatewayProcess } from '../../../lab/support/gateway-process.ts';
 import { OpenApiDocument } from '../../support/openapi-document.ts';
 import { startFleet, type TestFleet } from './start-fleet.ts';
 
 /** Prepares a gateway that can be killed. Every start uses the same state_dir. */
 async function startKillable(fleet: TestFleet, folder: string) {
-  const way = await fleet.redis.openWay();
+  const link = await fleet.redis.openLink();
   const { x, y } = fleet.replicas;
   const start = () =>
     startGatewayProcess({
       ...{ folder, replicas: [x, y], collectorUrl: 'http://127.0.0.1:9' },
-      fleet: { name: 'gw-b', redisUrl: way.url },
+      fleet: { name: 'gw-b', redisUrl: link.url },
     });
-  return { way, start };
+  return { link, start };
 }
 
 async function chat(url: string): Promise<void> {
@@ -28,7 +28,7 @@ test.concurrent('a killed gateway stays unconfirmed until it is back, and starts
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
-  const { way, start } = await startKillable(fleet, folder);
+  const { link, start } = await startKillable(fleet, folder);
   const first = await start();
   await first.end('SIGKILL');
   expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
@@ -44,7 +44,7 @@ test.concurrent('a killed gateway stays unconfirmed until it is back, and starts
 
   // Without the shared state, the gateway still knows the drains from its disk.
   await second.end('SIGKILL');
-  way.become('cut');
+  link.become('cut');
   const third = await start();
   for (let sent = 0; sent < 4; sent++) await chat(third.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
@@ -70,10 +70,10 @@ test.concurrent('a killed gateway that does not return can be forgotten, and a r
   await killed.end('SIGKILL');
   await a.drain('x');
   await a.until('x', ({ unconfirmed }) => unconfirmed.join() === 'gw-b');
-  a.way.become('cut');
+  a.link.become('cut');
   // A gateway that cannot read the store cannot tell which gateways have vanished.
   await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(503);
-  a.way.become('whole');
+  a.link.become('whole');
   await expect.poll(() => forget('gw-b'), { timeout: 20_000 }).toBe(200);
   for (const gateway of [a, c]) {
     await gateway.until('x', ({ safe_to_stop }) => safe_to_stop === true);

@@ -11,7 +11,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
     const { x } = fleet.replicas;
     await a.drain('x');
     await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
-    a.way.delayBy(LINK_MS / 2);
+    a.link.delayBy(LINK_MS / 2);
     for (let repeated = 0; repeated < 2; repeated++) {
       const undrained = b.undrain('x', `?reason=back-${repeated}`);
       await b.gateway.untilLogged(`"reason":"back-${repeated}"`);
@@ -33,7 +33,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
   test('a drain that a later undrain overtook says so, and reports the state of the replica', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    a.way.delayBy(LINK_MS / 2);
+    a.link.delayBy(LINK_MS / 2);
     const drained = a.drain('x');
     await a.until('x', ({ drained: isDrained }) => isDrained);
     const undrained = b.undrain('x');
@@ -47,7 +47,7 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
   test('a drain is answered with "fleet" by a gateway whose sync takes longer than the propagation time', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    a.way.delayBy(LINK_MS / 2);
+    a.link.delayBy(LINK_MS / 2);
     expect(await a.drain('x')).toMatchObject({ scope: 'fleet', overtaken: false });
     expect(await b.replica('x')).toMatchObject({ drained: true });
   });
@@ -58,7 +58,7 @@ test.concurrent('an undrain while another gateway is cut off takes as long as it
   const [a, b] = fleet.gateways;
   await a.drain('x');
   await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
-  b.way.become('cut');
+  b.link.become('cut');
   const calledAtMs = performance.now();
   expect(await a.undrain('x')).toMatchObject({ scope: 'fleet', replica: { drained: false } });
   const tookMs = performance.now() - calledAtMs;

@@ -33,7 +33,7 @@ async function use(store: FleetStore): Promise<void> {
 async function startRedis(): Promise<{ redis: RedisServer; urlFor: (user: string) => string }> {
   const redis = await startRedisServer();
   onTestFinished(() => redis[Symbol.asyncDispose]());
-  const { url } = await redis.openWay();
+  const { url } = await redis.openLink();
   return { redis, urlFor: (user) => url.replace('//', `//${user}`) };
 }
 

@@ -7,7 +7,7 @@ test('four replicas are restarted behind two gateways during a Redis outage, and
     exitCode: 0,
     restarted: ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'],
     failures: [],
-    lies: [],
+    falseAnswers: [],
     reachedWhileDrained: 0,
     cut: 0,
   });

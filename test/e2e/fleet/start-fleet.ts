@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type RedisServer, type RedisWay, startRedisServer } from '../../support/redis-server.ts';
+import { type RedisLink, type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 /** A replica as a gateway of a fleet shows it. */
@@ -34,7 +34,7 @@ export interface GatewayJson {
 /** One gateway of a fleet, and its own link to the store. */
 export interface FleetGateway {
   readonly name: string;
-  readonly way: RedisWay;
+  readonly link: RedisLink;
   readonly gateway: StartedGateway;
   replica(name: string): Promise<FleetReplicaJson>;
   gateways(): Promise<readonly GatewayJson[]>;
@@ -71,14 +71,14 @@ export async function startFleet<const Names extends readonly string[]>(
   const x = cleanUp.use(await startFakeReplica({ name: 'x' }));
   const y = cleanUp.use(await startFakeReplica({ name: 'y' }));
   const start: TestFleet['start'] = async (name, gatewayKeys = {}) => {
-    const way = await redis.openWay();
+    const link = await redis.openLink();
     const gateway = await startGateway({
       replicas: [x, y],
       stateDir: join(folder, name),
-      config: { gateway: { name, ...gatewayKeys }, state: { redis: way.url } },
+      config: { gateway: { name, ...gatewayKeys }, state: { redis: link.url } },
     });
     cleanUp.use(gateway);
-    return toFleetGateway(name, way, gateway);
+    return toFleetGateway(name, link, gateway);
   };
   const gateways = await Promise.all(names.map((name) => start(name)));
   return {
@@ -90,7 +90,7 @@ export async function startFleet<const Names extends readonly string[]>(
   };
 }
 
-function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): FleetGateway {
+function toFleetGateway(name: string, link: RedisLink, gateway: StartedGateway): FleetGateway {
   const post = (path: string) => gateway.admin(path, { method: 'POST' });
   const replica = async (wanted: string) => {
     const replicas = (await gateway.replicas()) as unknown as readonly FleetReplicaJson[];
@@ -101,7 +101,7 @@ function toFleetGateway(name: string, way: RedisWay, gateway: StartedGateway): F
   const change = async (wanted: string, action: string) =>
     (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainResponse;
   return {
-    ...{ name, way, gateway, replica, post },
+    ...{ name, link, gateway, replica, post },
     gateways: async () =>
       ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayJson[] }).gateways,
     drain: (wanted, query = '') => change(wanted, `drain${query}`),

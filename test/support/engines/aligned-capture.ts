@@ -1,8 +1,8 @@
 import { readCapture } from '../captures.ts';
 
-/** What stands in each chunk; llama.cpp takes the time anew for each. */
+/** Members of each chunk; llama.cpp takes the time again for each. */
 const IN_EACH_CHUNK = [/"id":"chatcmpl-[^"]*"/g, /"created":\d+/g];
-/** What differs between two answers to one request: measured times, and the ids of tool calls. */
+/** What differs between two answers to the same request: measured times, and ids of tool calls. */
 const ACCIDENTS = [/"timings":\{[^}]*\}/g, /"id":"(?!chatcmpl-)[^"]*"/g];
 
 export interface CapturedPair {
@@ -11,10 +11,10 @@ export interface CapturedPair {
 }
 
 /**
- * A captured pair: one request with and without usage. The second has the first's ids, times and measurements,
- * each in its own place, so that what is left of the difference is what asking for usage changes.
+ * A captured pair of answers, with and without usage. The second gets the ids, times and measurements of the first, so
+ * that the remaining difference is the effect of asking for usage.
  *
- * @throws {Error} if one of the two has more of these than the other: then they are no pair
+ * @throws {Error} if one of the two has more of these than the other: they are no pair
  */
 export function alignedCapture(askedName: string, unaskedName: string): CapturedPair {
   let asked = readCapture(askedName).body.toString('utf8');
@@ -28,7 +28,7 @@ export function alignedCapture(askedName: string, unaskedName: string): Captured
   return { asked, unasked };
 }
 
-/** Completions of llama.cpp carry usage asked or not: these figures are accidents, too. */
+/** Completions of llama.cpp always have usage: these figures are taken over, too. */
 export function alignedWithUsage(askedName: string, unaskedName: string): CapturedPair {
   const pair = alignedCapture(askedName, unaskedName);
   return { ...pair, unasked: takeOver(/"usage":\{.*?\}\}/g, pair.asked, pair.unasked) };

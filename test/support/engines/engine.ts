@@ -1,4 +1,4 @@
-/** What an engine makes of a client's `stream_options`. */
+/** What a client's `stream_options` means to an engine. */
 export interface UsageAsked {
   /** A usage chunk at the end. */
   readonly usage: boolean;
@@ -15,28 +15,28 @@ export interface ClientStreamOptions {
   readonly continuous_usage_stats?: boolean;
 }
 
-/** What an engine answers to one request. */
+/** The answer of an engine to one request. */
 export interface EngineAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
 }
 
-/** One exchange: a request, and what the engine sends for it when asked for usage and when not. */
+/** One exchange: a request, and the engine's answers to it with and without usage. */
 export interface EngineCase {
   /** The row of the matrix. */
   readonly name: string;
-  /** Where the engine's bytes are known from; `unverified` where nobody has seen them on a wire. */
+  /** The source of the engine's bytes; `unverified` if nobody has captured them. */
   readonly source: string;
   readonly endpoint: '/v1/chat/completions' | '/v1/completions';
   /** Members of the request beside `model`, `stream` and `stream_options`. */
   readonly request: Readonly<Record<string, unknown>>;
   readonly toEvents: (asked: UsageAsked) => readonly string[];
-  /** What the record says, whether or not the client asked. */
+  /** The fields of the record, whether or not the client asked for usage. */
   readonly record: Readonly<Record<string, unknown>>;
-  /** Absent: for every `stream_options`. What is left out here is a limit that docs/engines.md names. */
+  /** Absent: for every `stream_options`. docs/engines.md names the limits that exclude some. */
   readonly isComparable?: (options: ClientStreamOptions | null | undefined) => boolean;
-  /** Answered instead to any request with `stream_options`. */
+  /** The answer to any request with `stream_options`. */
   readonly refusal?: { readonly status: number; readonly body: string };
 }
 
@@ -45,27 +45,20 @@ export interface ScriptedEngine {
   readonly name: string;
   /** The replica's `engine` in the configuration. */
   readonly engine: string;
-  /** What it tells in GET /version. */
+  /** Reported by GET /version. */
   readonly version?: string;
   readonly contentType: string;
-  /** Null: it answers 400 or 422. */
+  /** Null: the engine answers 400 or 422. */
   readonly readAsked: (options: ClientStreamOptions | null | undefined) => UsageAsked | null;
   readonly cases: readonly EngineCase[];
 }
 
-/** One event with an object as its data, as every engine but TGI writes it. */
-export function toEvent(data: object): string {
-  return `data: ${JSON.stringify(data)}\n\n`;
-}
-
-export const DONE_EVENT = 'data: [DONE]\n\n';
-
-/** Members by a condition, to be spread in the order in which the engine writes them. */
+/** The members if the condition holds, to be spread in the order in which the engine writes them. */
 export function when<T extends object>(condition: boolean, members: T): T | Record<never, never> {
   return condition ? members : {};
 }
 
-/** A member that has to be a boolean, and may be null: the value, or null if it is refused. */
+/** The value of a member that must be a boolean or null; null if the engine refuses it. */
 function readStrictly(flag: ClientFlag | undefined): boolean | null {
   if (flag === undefined || flag === null) return false;
   return typeof flag === 'boolean' ? flag : null;
@@ -78,13 +71,13 @@ export function readLaxly(flag: ClientFlag | undefined): boolean | null {
   return /^(0|f|n|no|off|false)$/.test(text) ? false : null;
 }
 
-/** Asked by `include_usage: true` and nothing else; running figures are not known to the engine. */
+/** Only `include_usage: true` asks for usage; the engine has no running figures. */
 export function readIncludeUsage(options: ClientStreamOptions | null | undefined): UsageAsked | null {
   const usage = readStrictly(options?.include_usage);
   return usage === null ? null : { usage, continuous: false };
 }
 
-/** What an engine answers to this request body. */
+/** The answer of an engine to this request body. */
 export function answerOf(engine: ScriptedEngine, exchange: EngineCase, body: string): EngineAnswer {
   const { stream_options } = JSON.parse(body) as { stream_options?: ClientStreamOptions | null };
   const { refusal } = exchange;

@@ -1,51 +1,18 @@
+import { DONE } from '../../../src/simulate/dialects/dialect.ts';
+import { llamacppDialect } from '../../../src/simulate/dialects/llamacpp.ts';
 import { alignedCapture, alignedWithUsage, type CapturedPair } from './aligned-capture.ts';
-import {
-  DONE_EVENT,
-  type EngineCase,
-  readIncludeUsage,
-  type ScriptedEngine,
-  toEvent,
-  type UsageAsked,
-  when,
-} from './engine.ts';
-import { type Plan, recordOf, TEXT, thinking, withOwnFinish } from './plans.ts';
+import { type EngineCase, readIncludeUsage, type ScriptedEngine, type UsageAsked } from './engine.ts';
+import { eventsOf, type Plan, recordOf, TEXT, THINKING, withMembers } from './plans.ts';
 
 const SERVER = 'ggml-org/llama.cpp, tools/server/server-task.cpp';
 const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
-const TIMINGS = { cache_n: 4, prompt_n: 5, prompt_ms: 0.657, predicted_n: 3, predicted_ms: 4.986 };
-const tail = {
-  created: 1_795_241_975,
-  id: 'chatcmpl-W7uY',
-  model: 'm',
-  system_fingerprint: 'b0-unknown',
-  object: 'chat.completion.chunk',
-};
+const chat = (plan: Plan, asked: UsageAsked) => eventsOf(llamacppDialect, 'chat', plan, asked);
 
-/** `timings` ride on the last chunk: the usage chunk if there is one, else the finishing one. */
-function toChat(plan: Plan, { usage }: UsageAsked): string[] {
-  const role = { index: 0, delta: { role: 'assistant', content: null } };
-  const steps = [role, ...withOwnFinish(plan.steps)].map(({ index, delta, ...rest }) => {
-    const finish = 'finish' in rest ? rest.finish : null;
-    return toEvent({
-      choices: [{ finish_reason: finish, index, delta }],
-      ...tail,
-      ...when(finish !== null && !usage, { timings: TIMINGS }),
-    });
-  });
-  const [completionTokens = 0] = plan.completionTokens;
-  const last = toEvent({
-    choices: [],
-    ...tail,
-    usage: {
-      completion_tokens: completionTokens,
-      prompt_tokens: plan.promptTokens,
-      total_tokens: plan.promptTokens + completionTokens,
-      prompt_tokens_details: { cached_tokens: plan.cachedTokens },
-    },
-    timings: TIMINGS,
-  });
-  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
+/** The `timings` on the last chunk of a plan. */
+function timingsOf(plan: Plan): object {
+  const last = chat(plan, { usage: true, continuous: false }).at(-2) ?? '';
+  return JSON.parse(last.slice('data: '.length)).timings;
 }
 
 const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
@@ -53,8 +20,8 @@ const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): Eng
   source: SERVER,
   endpoint: CHAT,
   request: {},
-  toEvents: (asked) => toChat(plan, asked),
-  record: { ...recordOf(plan, true), timings: TIMINGS },
+  toEvents: (asked) => chat(plan, asked),
+  record: { ...recordOf(plan, true), timings: timingsOf(plan) },
   ...more,
 });
 
@@ -78,8 +45,7 @@ const completionPair = (file: string, asked = `${file}-usage`) =>
   alignedWithUsage(`llama/${asked}`, `llama/${file}-nousage`);
 
 const PING = ':\n\n';
-const ERROR = { code: 500, message: 'context shift failed', type: 'server_error' };
-
+const BARE_ERROR = llamacppDialect.streamError.replace(/^data: \{"error":(.*)\}\n\n$/, 'error: $1\n\n');
 const figures = (prompt_tokens: number, completion_tokens: number, cached_tokens: number) => ({
   prompt_tokens,
   completion_tokens,
@@ -145,15 +111,15 @@ export const llamacpp: ScriptedEngine = {
   cases: [
     ...capturedCases,
     chatCase('chat', TEXT),
-    chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, reasoning', THINKING),
     chatCase('chat, verbose', TEXT, {
       source: `${SERVER}: to_json_oaicompat_chat_stream; measured with build 11434`,
       request: { verbose: true },
       toEvents: (asked) =>
-        toChat(TEXT, asked).map((event) =>
-          event.includes('"choices":[]') || event === DONE_EVENT
+        chat(TEXT, asked).map((event) =>
+          event.includes('"choices":[]') || event === DONE
             ? event
-            : event.replace(/\}\n\n$/, `,"__verbose":${JSON.stringify({ index: 0, timings: TIMINGS })}}\n\n`),
+            : withMembers(event, { __verbose: { index: 0, timings: timingsOf(TEXT) } }),
         ),
     }),
     chatCase('chat, pings', TEXT, {
@@ -161,17 +127,17 @@ export const llamacpp: ScriptedEngine = {
       toEvents: (asked) => [
         PING,
         PING,
-        ...toChat(TEXT, asked).flatMap((event, i) => (i < 3 ? [event, PING] : [event])),
+        ...chat(TEXT, asked).flatMap((event, i) => (i < 3 ? [event, PING] : [event])),
       ],
     }),
     chatCase('error in the stream', TEXT, {
       source: 'ggml-org/llama.cpp#16109',
-      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), toEvent({ error: ERROR })],
+      toEvents: (asked) => [...chat(TEXT, asked).slice(0, 2), llamacppDialect.streamError],
       record: { error_type: 'upstream_error', status: 200 },
     }),
     chatCase('error in the stream, error: line', TEXT, {
       source: 'ggml-org/llama.cpp#16104: before 2025-09',
-      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), `error: ${JSON.stringify(ERROR)}\n\n`],
+      toEvents: (asked) => [...chat(TEXT, asked).slice(0, 2), BARE_ERROR],
       record: { error_type: 'upstream_error', status: 200 },
     }),
   ],

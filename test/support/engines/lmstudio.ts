@@ -1,5 +1,6 @@
-import { DONE_EVENT, type EngineCase, readIncludeUsage, type ScriptedEngine, toEvent } from './engine.ts';
-import { type Plan, recordOf, TEXT, totalOf, withOwnFinish } from './plans.ts';
+import { DONE, event } from '../../../src/simulate/dialects/dialect.ts';
+import { type EngineCase, readIncludeUsage, type ScriptedEngine } from './engine.ts';
+import { chunksOf, type Plan, plainUsage, recordOf, TEXT, withOwnFinish } from './plans.ts';
 
 const head = {
   id: 'chatcmpl-q1',
@@ -10,25 +11,20 @@ const head = {
 };
 
 function toChat(plan: Plan, usage: boolean): string[] {
-  const steps = withOwnFinish(plan.steps).map(({ index, delta, finish }) =>
-    toEvent({
+  const steps = withOwnFinish(chunksOf(plan)).map(({ index, delta, finish }) =>
+    event({
       ...head,
       choices: [
         {
           index,
-          delta: finish === undefined ? { role: 'assistant', ...delta } : {},
+          delta: finish === null ? { role: 'assistant', ...delta } : {},
           logprobs: null,
-          finish_reason: finish ?? null,
+          finish_reason: finish,
         },
       ],
     }),
   );
-  const figures = {
-    prompt_tokens: plan.promptTokens,
-    completion_tokens: totalOf(plan),
-    total_tokens: plan.promptTokens + totalOf(plan),
-  };
-  return [...steps, ...(usage ? [toEvent({ ...head, choices: [], usage: figures })] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [event({ ...head, choices: [], usage: plainUsage(plan) })] : []), DONE];
 }
 
 const chatCase = (name: string, more: Partial<EngineCase>): EngineCase => ({
@@ -41,7 +37,7 @@ const chatCase = (name: string, more: Partial<EngineCase>): EngineCase => ({
   ...more,
 });
 
-/** LM Studio, of which nobody has captured a stream: role and content together, usage or never any. */
+/** LM Studio, of which no stream has been captured: role and content together, with or without usage. */
 export const lmstudio: ScriptedEngine = {
   name: 'lmstudio (unverified)',
   engine: 'openai',

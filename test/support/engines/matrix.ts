@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type FakeReplica, type Script, startFakeReplica } from '../fake-replica.ts';
-import { exchangeRaw, postBytes } from '../raw-http.ts';
+import { postBytes, RawConnection, type RawResponse } from '../raw-http.ts';
 import { type StartedGateway, startGateway } from '../start-gateway.ts';
 import { answerOf, type ClientStreamOptions, type EngineCase, type ScriptedEngine } from './engine.ts';
 import { llamacpp } from './llamacpp.ts';
@@ -18,7 +18,7 @@ export const ENGINES: readonly ScriptedEngine[] = [
   ...[sglang, llamacpp, tgi, ollama, lmstudio, openai],
 ].map((engine) => ({ ...engine, cases: [...engine.cases, ...refusalsOf(engine)] }));
 
-/** What a client sends as `stream_options`; undefined: no such member. */
+/** Values of `stream_options` that clients send; undefined: no such member. */
 const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
   undefined,
   null,
@@ -28,7 +28,7 @@ const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
   { continuous_usage_stats: true },
   { include_usage: false, continuous_usage_stats: true },
   { include_usage: true, continuous_usage_stats: true },
-  // What some take for a boolean, and others refuse.
+  // Some engines take these for booleans, others refuse them.
   { include_usage: null },
   { include_usage: 'on' },
   { include_usage: 0, continuous_usage_stats: true },
@@ -40,7 +40,7 @@ export function asksOf({ isComparable }: EngineCase): readonly (ClientStreamOpti
   return isComparable === undefined ? ASKS : ASKS.filter(isComparable);
 }
 
-/** One comparison that failed. */
+/** A comparison that failed. */
 export interface Difference {
   readonly ask: string;
   readonly cuts: readonly number[];
@@ -48,12 +48,13 @@ export interface Difference {
   readonly actual: string;
 }
 
-/** A gateway before one replica that plays one exchange of one engine. */
+/** A gateway before a replica that plays one exchange of one engine. */
 export class Cell implements AsyncDisposable {
   readonly #engine: ScriptedEngine;
   readonly #exchange: EngineCase;
   readonly #replica: FakeReplica;
   readonly #gateway: StartedGateway;
+  #client: RawConnection | null = null;
   #cuts: readonly number[] = [];
   #longestPauseMs = 0;
 
@@ -69,13 +70,13 @@ export class Cell implements AsyncDisposable {
     this.#gateway = gateway;
   }
 
-  /** Starts both, and lets one ordinary stream pass: what the gateway learns of a replica, it has learnt. */
+  /** Starts both and sends one ordinary stream, after which the gateway has learnt what it can of the replica. */
   static async start(engine: ScriptedEngine, exchange: EngineCase): Promise<Cell> {
     const { version } = engine;
     const replica = await startFakeReplica(version === undefined ? {} : { version });
     const gateway = await startGateway({
       replicas: [{ name: 'a', url: replica.url, engine: engine.engine }],
-      // What a connection has shown is known as long as it is open.
+      // The gateway knows what a connection has shown as long as the connection is open.
       config: { timeouts: { upstream_keep_alive: '60s' } },
     });
     const cell = new Cell(engine, exchange, replica, gateway);
@@ -89,8 +90,8 @@ export class Cell implements AsyncDisposable {
   }
 
   /**
-   * Sends the client's request through the gateway, the replica cutting its answer at these offsets, and holds
-   * what comes, and the record, against what the engine itself answers to the same bytes.
+   * Sends the client's request through the gateway; the replica cuts its answer at these offsets. Compares the answer
+   * and the record with the engine's answer to the same bytes.
    */
   async compare(
     ask: ClientStreamOptions | null | undefined,
@@ -103,7 +104,8 @@ export class Cell implements AsyncDisposable {
       const { status, body, record } = await this.#ask(this.#exchange, ask);
       const differing = status === 200 ? differingFields(record, this.#exchange.record) : [];
       if (status === expected.status && body.equals(expected.body) && differing.length === 0) return null;
-      // An event may be held for 50 ms (docs/engines.md): a machine that stood still longer shows nothing.
+      // The gateway may hold an event for 50 ms (docs/engines.md). After a longer pause of the machine, the result says
+      // nothing.
       if (this.#longestPauseMs > MAX_PAUSE_MS && attempt < MAX_ATTEMPTS) continue;
       return {
         ask: JSON.stringify(ask) ?? 'nothing',
@@ -115,14 +117,26 @@ export class Cell implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#client?.[Symbol.dispose]();
     await this.#gateway.close();
     await this.#replica.close();
   }
 
   async #ask(exchange: EngineCase, ask: ClientStreamOptions | null | undefined) {
     const request = postBytes(exchange.endpoint, toBody(exchange, ask), ['Content-Type: application/json']);
-    const { status, body } = await exchangeRaw(this.#gateway.url, request);
+    const { status, body } = await this.#send(request);
     return { status, body, record: (await this.#gateway.nextRecord()) as object as Record<string, unknown> };
+  }
+
+  /** Sends the request on the connection of the previous one, unless the gateway closes that. */
+  async #send(request: Buffer): Promise<RawResponse> {
+    const client = this.#client ?? (await RawConnection.open(this.#gateway.url));
+    client.write(request);
+    const response = await client.readResponse();
+    const isKept = response.isComplete && !client.isClosed && response.header('connection').length === 0;
+    if (!isKept) client[Symbol.dispose]();
+    this.#client = isKept ? client : null;
+    return response;
   }
 
   #play(exchange: EngineCase): Script {
@@ -132,7 +146,7 @@ export class Cell implements AsyncDisposable {
       let lastMs = performance.now();
       for (const piece of cutAt(answer.body, this.#cuts)) {
         await write(piece);
-        // Two turns of the event loop, in which the gateway reads what was just written.
+        // Two turns of the event loop, in which the gateway reads the piece.
         await turn();
         await turn();
         this.#longestPauseMs = Math.max(this.#longestPauseMs, performance.now() - lastMs);

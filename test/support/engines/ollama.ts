@@ -1,13 +1,17 @@
+import { DONE, event } from '../../../src/simulate/dialects/dialect.ts';
+import { type EngineCase, readIncludeUsage, type ScriptedEngine, type UsageAsked, when } from './engine.ts';
 import {
-  DONE_EVENT,
-  type EngineCase,
-  readIncludeUsage,
-  type ScriptedEngine,
-  toEvent,
-  type UsageAsked,
-  when,
-} from './engine.ts';
-import { type Plan, recordOf, TEXT, TOOL_CALL, textOf, thinking, totalOf, withOwnFinish } from './plans.ts';
+  type Chunk,
+  chunksOf,
+  type Plan,
+  plainUsage,
+  recordOf,
+  TEXT,
+  THINKING,
+  TOOL_CALL,
+  textOf,
+  withOwnFinish,
+} from './plans.ts';
 
 const MIDDLEWARE = 'ollama/ollama, middleware/openai.go and openai/openai.go';
 const chat = {
@@ -18,31 +22,28 @@ const chat = {
   system_fingerprint: 'fp_ollama',
 };
 
-function usageOf(plan: Plan): object {
-  return {
-    prompt_tokens: plan.promptTokens,
-    completion_tokens: totalOf(plan),
-    total_tokens: plan.promptTokens + totalOf(plan),
-  };
+/** Thoughts are in `reasoning`. */
+function toOwnDelta({ reasoning_content: reasoning, ...delta }: Chunk['delta']): object {
+  return { ...delta, ...when(reasoning !== undefined, { reasoning }) };
 }
 
 function toChat(plan: Plan, { usage }: UsageAsked): string[] {
-  const steps = withOwnFinish(plan.steps).map(({ index, delta, finish }) =>
-    toEvent({
+  const steps = withOwnFinish(chunksOf(plan)).map(({ index, delta, finish }) =>
+    event({
       ...chat,
       choices: [
-        { index, delta: { role: 'assistant', content: '', ...delta }, finish_reason: finish ?? null },
+        { index, delta: { role: 'assistant', content: '', ...toOwnDelta(delta) }, finish_reason: finish },
       ],
     }),
   );
-  return [...steps, ...(usage ? [toEvent({ ...chat, choices: [], usage: usageOf(plan) })] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [event({ ...chat, choices: [], usage: plainUsage(plan) })] : []), DONE];
 }
 
 /** Once usage is asked for, every chunk has a usage of zeros (CompleteWriter.writeResponse). */
 function toCompletion(plan: Plan, { usage }: UsageAsked): string[] {
   const { model, system_fingerprint } = chat;
   const chunk = (choices: object[], figures: object) =>
-    toEvent({
+    event({
       id: 'cmpl-71',
       object: 'text_completion',
       created: 1_795_000_000,
@@ -52,10 +53,10 @@ function toCompletion(plan: Plan, { usage }: UsageAsked): string[] {
       ...when(usage, { usage: figures }),
     });
   const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-  const steps = withOwnFinish(plan.steps).map((step) =>
-    chunk([{ text: textOf(step), index: step.index, finish_reason: step.finish ?? null }], zeros),
+  const steps = withOwnFinish(chunksOf(plan)).map((step) =>
+    chunk([{ text: textOf(step), index: step.index, finish_reason: step.finish }], zeros),
   );
-  return [...steps, ...(usage ? [chunk([], usageOf(plan))] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [chunk([], plainUsage(plan))] : []), DONE];
 }
 
 const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
@@ -77,12 +78,12 @@ export const ollama: ScriptedEngine = {
   cases: [
     chatCase('chat', TEXT),
     chatCase('chat, tool call', TOOL_CALL),
-    chatCase('chat, reasoning', thinking('reasoning')),
+    chatCase('chat, reasoning', THINKING),
     chatCase('error in the stream', TEXT, {
       source: `${MIDDLEWARE}: an error after 200 is read as an empty answer, and nothing follows it`,
       toEvents: (asked) => [
         ...toChat(TEXT, asked).slice(0, 2),
-        toEvent({
+        event({
           ...chat,
           choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }],
         }),

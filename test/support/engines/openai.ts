@@ -1,112 +1,60 @@
-import {
-  DONE_EVENT,
-  type EngineCase,
-  readIncludeUsage,
-  type ScriptedEngine,
-  toEvent,
-  type UsageAsked,
-  when,
-} from './engine.ts';
-import {
-  type Plan,
-  recordOf,
-  type Step,
-  TEXT,
-  TOOL_CALL,
-  TWO_CHOICES,
-  textOf,
-  totalOf,
-  withOwnFinish,
-} from './plans.ts';
+import { openaiDialect } from '../../../src/simulate/dialects/openai.ts';
+import { type EngineCase, readIncludeUsage, type ScriptedEngine, type UsageAsked } from './engine.ts';
+import { eventsOf, type Plan, recordOf, TEXT, TOOL_CALL, TWO_CHOICES, withMembers } from './plans.ts';
 
 const REFERENCE =
   'OpenAI API reference, stream_options: all other chunks will also include a usage field, but with a null value';
-const chat = {
-  id: 'chatcmpl-B9',
-  object: 'chat.completion.chunk',
-  created: 1_795_000_000,
-  model: 'm',
-  service_tier: 'default',
-  system_fingerprint: 'fp_44709d6fcb',
-};
 
-function usageOf(plan: Plan): object {
-  return {
-    prompt_tokens: plan.promptTokens,
-    completion_tokens: totalOf(plan),
-    total_tokens: plan.promptTokens + totalOf(plan),
-    prompt_tokens_details: { cached_tokens: plan.cachedTokens, audio_tokens: 0 },
-    completion_tokens_details: { reasoning_tokens: 1, audio_tokens: 0 },
-  };
-}
-
-function toChat(plan: Plan, { usage }: UsageAsked): string[] {
-  const roles: Step[] = plan.completionTokens.map((_, index) => ({
-    index,
-    delta: { role: 'assistant', content: '', refusal: null },
-  }));
-  const steps = [...roles, ...withOwnFinish(plan.steps)].map(({ index, delta, finish }) =>
-    toEvent({
-      ...chat,
-      choices: [{ index, delta, logprobs: null, finish_reason: finish ?? null }],
-      ...when(usage, { usage: null }),
-      obfuscation: 'xY3',
+/** The chat stream of the reference, with what api.openai.com adds to each chunk. */
+function chat(plan: Plan, asked: UsageAsked): string[] {
+  return eventsOf(openaiDialect, 'chat', plan, asked).map((event) =>
+    withMembers(event.replace('"system_fingerprint"', '"service_tier":"default","system_fingerprint"'), {
+      obfuscation: event.includes('"choices":[]') ? '' : 'xY3',
     }),
   );
-  const last = toEvent({ ...chat, choices: [], usage: usageOf(plan), obfuscation: '' });
-  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
 }
 
-function toCompletion(plan: Plan, { usage }: UsageAsked): string[] {
-  const head = { id: 'cmpl-B9', object: 'text_completion', created: 1_795_000_000 };
-  const steps = plan.steps.map((step) =>
-    toEvent({
-      ...head,
-      choices: [
-        { text: textOf(step), index: step.index, logprobs: null, finish_reason: step.finish ?? null },
-      ],
-      model: 'm',
-      ...when(usage, { usage: null }),
-    }),
+/** The text of the plan as a refusal. */
+const toRefusal = (events: readonly string[]) =>
+  events.map((event) => event.replace('"delta":{"content":', '"delta":{"refusal":'));
+
+/** The tool call of the plan in the members that tool calls replaced. */
+const toFunctionCall = (events: readonly string[]) =>
+  events.map((event) =>
+    event
+      .replace(/"tool_calls":\[\{.*?"function":(\{.*?\})\}\]/, '"function_call":$1')
+      .replace('"finish_reason":"tool_calls"', '"finish_reason":"function_call"'),
   );
-  const last = toEvent({ ...head, choices: [], model: 'm', usage: usageOf(plan) });
-  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
-}
-
-const REFUSAL: Plan = {
-  ...TEXT,
-  steps: [
-    { index: 0, delta: { refusal: "I'm" } },
-    { index: 0, delta: { refusal: ' sorry' }, finish: 'stop' },
-  ],
-};
 
 const FUNCTION_CALL: Plan = {
-  ...TEXT,
+  ...TOOL_CALL,
   steps: [
-    { index: 0, delta: { function_call: { name: 'f', arguments: '' } } },
-    { index: 0, delta: { function_call: { arguments: '{}' } }, finish: 'function_call' },
+    { index: 0, token: { kind: 'call', text: 'f' } },
+    { index: 0, token: { kind: 'arguments', text: '{}' }, finish: 'tool_calls' },
   ],
 };
 
-const openaiCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
-  name,
-  source: REFERENCE,
-  endpoint: '/v1/chat/completions',
-  request: {},
-  toEvents: (asked) => toChat(plan, asked),
-  record: { ...recordOf(plan, true), reasoning_tokens: 1 },
-  ...more,
-});
+const openaiCase = (name: string, text: Plan, more: Partial<EngineCase> = {}): EngineCase => {
+  const plan = { ...text, reasoningTokens: 1 };
+  return {
+    name,
+    source: REFERENCE,
+    endpoint: '/v1/chat/completions',
+    request: {},
+    toEvents: (asked) => chat(plan, asked),
+    record: { ...recordOf(plan, true), reasoning_tokens: 1 },
+    ...more,
+  };
+};
 
 const completionCase = (name: string, plan: Plan, request: EngineCase['request'] = {}): EngineCase => ({
   ...openaiCase(name, plan),
   endpoint: '/v1/completions',
   request,
-  toEvents: (asked) => toCompletion(plan, asked),
+  toEvents: (asked) => eventsOf(openaiDialect, 'completion', { ...plan, reasoningTokens: 1 }, asked),
 });
 
-/** OpenAI itself, and what follows its reference. The order of members is unverified. */
+/** OpenAI itself, and servers that follow its reference. The order of members is unverified. */
 export const openai: ScriptedEngine = {
   name: 'openai',
   engine: 'openai',
@@ -116,8 +64,13 @@ export const openai: ScriptedEngine = {
     openaiCase('chat', TEXT),
     openaiCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 } }),
     openaiCase('chat, tool call', TOOL_CALL),
-    openaiCase('chat, refusal', REFUSAL),
-    openaiCase('chat, function_call', FUNCTION_CALL),
+    openaiCase('chat, refusal', TEXT, {
+      toEvents: (asked) => toRefusal(chat({ ...TEXT, reasoningTokens: 1 }, asked)),
+    }),
+    openaiCase('chat, function_call', FUNCTION_CALL, {
+      toEvents: (asked) => toFunctionCall(chat({ ...FUNCTION_CALL, reasoningTokens: 1 }, asked)),
+      record: { ...recordOf(FUNCTION_CALL, true), reasoning_tokens: 1, finish_reasons: ['function_call'] },
+    }),
     completionCase('completions', TEXT),
     completionCase('completions, n = 2', TWO_CHOICES, { n: 2 }),
   ],

@@ -1,22 +1,22 @@
+import { DONE, event } from '../../../src/simulate/dialects/dialect.ts';
 import {
   type ClientStreamOptions,
-  DONE_EVENT,
   type EngineCase,
   readLaxly,
   type ScriptedEngine,
-  toEvent,
   type UsageAsked,
   when,
 } from './engine.ts';
 import {
+  type Chunk,
+  chunksOf,
   type Plan,
   recordOf,
-  type Step,
   TEXT,
+  THINKING,
   TOOL_CALL,
   TWO_CHOICES,
   textOf,
-  thinking,
   totalOf,
   withOwnFinish,
 } from './plans.ts';
@@ -26,7 +26,7 @@ const COMPLETION = 'sgl-project/sglang, python/sglang/srt/entrypoints/openai/ser
 const chat = { id: 'a1b2', object: 'chat.completion.chunk', created: 1_795_000_000, model: 'm' };
 const completion = { id: 'a1b2', object: 'text_completion', created: 1_795_000_000, model: 'm' };
 
-/** Running figures are a switch of their own (utils.py, should_include_usage). */
+/** Running figures have a separate switch (utils.py, should_include_usage). */
 function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked | null {
   const usage = readLaxly(options?.include_usage);
   return usage === null ? null : { usage, continuous: options?.continuous_usage_stats === true };
@@ -41,9 +41,9 @@ function running(plan: Plan, continuous: boolean): object {
   return { usage: continuous ? { ...figures, prompt_tokens_details: null, reasoning_tokens: 0 } : null };
 }
 
-/** Without what is None: `model_dump_json(exclude_none=True)`. */
+/** Without members that are None: `model_dump_json(exclude_none=True)`. */
 function usageChunk(head: object, plan: Plan): string {
-  return toEvent({
+  return event({
     ...head,
     choices: [],
     usage: {
@@ -60,54 +60,55 @@ const NO_DELTA = { role: null, content: null, reasoning_content: null, tool_call
 
 /** Every field, set or not: `model_dump_json()`. */
 function toChat(plan: Plan, { usage, continuous }: UsageAsked, before: readonly string[] = []): string[] {
-  const chunk = ({ index, delta, finish }: Step) =>
-    toEvent({
+  const chunk = ({ index, delta, finish }: Chunk) =>
+    event({
       ...chat,
       choices: [
         {
           index,
           delta: { ...NO_DELTA, ...delta },
           logprobs: null,
-          finish_reason: finish ?? null,
+          finish_reason: finish,
           matched_stop: null,
         },
       ],
-      ...running(plan, continuous && finish === undefined),
+      ...running(plan, continuous && finish === null),
     });
   const roles = plan.completionTokens.map((_, index) => ({
     index,
     delta: { role: 'assistant', content: '' },
+    finish: null,
   }));
-  const steps = [...roles, ...withOwnFinish(plan.steps)].map(chunk);
-  return [...steps, ...before, ...(usage ? [usageChunk(chat, plan)] : []), DONE_EVENT];
+  const steps = [...roles, ...withOwnFinish(chunksOf(plan))].map(chunk);
+  return [...steps, ...before, ...(usage ? [usageChunk(chat, plan)] : []), DONE];
 }
 
 function toCompletion(plan: Plan, { usage, continuous }: UsageAsked): string[] {
-  const steps = plan.steps.map((step) =>
-    toEvent({
+  const steps = chunksOf(plan).map((step) =>
+    event({
       ...completion,
       choices: [
         {
           index: step.index,
           text: textOf(step),
           logprobs: null,
-          finish_reason: step.finish ?? null,
+          finish_reason: step.finish,
           matched_stop: null,
         },
       ],
       ...running(plan, continuous),
     }),
   );
-  return [...steps, ...(usage ? [usageChunk(completion, plan)] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [usageChunk(completion, plan)] : []), DONE];
 }
 
-const SGLEXT = toEvent({
+const SGLEXT = event({
   ...chat,
   choices: [],
   usage: null,
   sglext: { cached_tokens_details: { device: 4, host: 0 } },
 });
-const ERROR = toEvent({
+const ERROR = event({
   error: { object: 'error', message: 'abort', type: 'INTERNAL', param: null, code: 500 },
 });
 
@@ -129,7 +130,7 @@ const completionCase = (name: string, plan: Plan, request: EngineCase['request']
   toEvents: (asked) => toCompletion(plan, asked),
 });
 
-/** SGLang with `--enable-cache-report`: it does not tell zero from unknown. */
+/** SGLang with `--enable-cache-report`, which does not distinguish zero from unknown. */
 export const sglang: ScriptedEngine = {
   name: 'sglang',
   engine: 'sglang',
@@ -139,14 +140,14 @@ export const sglang: ScriptedEngine = {
     chatCase('chat', TEXT),
     chatCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 } }),
     chatCase('chat, tool call', TOOL_CALL),
-    chatCase('chat, reasoning', thinking('reasoning_content')),
+    chatCase('chat, reasoning', THINKING),
     chatCase('chat, metadata chunks', TEXT, {
       source: `${CHAT}: a chunk with sglext, without choices and usage`,
       request: { return_cached_tokens_details: true },
       toEvents: (asked) => toChat(TEXT, asked, [SGLEXT]),
     }),
     chatCase('error in the stream', TEXT, {
-      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
+      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE],
       record: { error_type: 'upstream_error', status: 200 },
     }),
     completionCase('completions', TEXT),

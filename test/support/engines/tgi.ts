@@ -1,12 +1,6 @@
-import {
-  DONE_EVENT,
-  type EngineCase,
-  readIncludeUsage,
-  type ScriptedEngine,
-  toEvent,
-  type UsageAsked,
-} from './engine.ts';
-import { type Plan, recordOf, TEXT, textOf, totalOf } from './plans.ts';
+import { DONE, event } from '../../../src/simulate/dialects/dialect.ts';
+import { type EngineCase, readIncludeUsage, type ScriptedEngine, type UsageAsked } from './engine.ts';
+import { type Chunk, chunksOf, type Plan, plainUsage, recordOf, TEXT, TOOL_CALL, textOf } from './plans.ts';
 
 const ROUTER = 'huggingface/text-generation-inference, router/src/lib.rs and server.rs';
 const chat = {
@@ -18,32 +12,26 @@ const chat = {
 };
 
 /** `usage` has no skip_serializing_if: every chunk carries it, null but on the usage chunk. */
-function toChat(plan: Plan, { usage }: UsageAsked): string[] {
-  const steps = plan.steps.map(({ index, delta, finish }) =>
-    toEvent({
+function toChat(plan: Plan, { usage }: UsageAsked, chunks: readonly Chunk[] = chunksOf(plan)): string[] {
+  const steps = chunks.map(({ index, delta, finish }) =>
+    event({
       ...chat,
-      choices: [
-        { index, delta: { role: 'assistant', ...delta }, logprobs: null, finish_reason: finish ?? null },
-      ],
+      choices: [{ index, delta: { role: 'assistant', ...delta }, logprobs: null, finish_reason: finish }],
       usage: null,
     }),
   );
-  const last = toEvent({
+  const last = event({
     ...chat,
     choices: [],
-    usage: {
-      prompt_tokens: plan.promptTokens,
-      completion_tokens: totalOf(plan),
-      total_tokens: plan.promptTokens + totalOf(plan),
-    },
+    usage: plainUsage(plan),
   });
-  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
+  return [...steps, ...(usage ? [last] : []), DONE];
 }
 
 /** The chunks of completions have no member for usage: it never comes. */
 function toCompletion(plan: Plan): string[] {
-  const steps = plan.steps.map((step) =>
-    toEvent({
+  const steps = chunksOf(plan).map((step) =>
+    event({
       id: '',
       created: 1_795_000_000,
       choices: [{ index: step.index, text: textOf(step), logprobs: null, finish_reason: step.finish ?? '' }],
@@ -51,28 +39,17 @@ function toCompletion(plan: Plan): string[] {
       system_fingerprint: '3.3.6-native',
     }),
   );
-  return [...steps, DONE_EVENT];
+  return [...steps, DONE];
 }
 
-/** Old releases put one object where the API has a list. */
-const TOOL: Plan = {
-  steps: [
-    {
-      index: 0,
-      delta: {
-        tool_calls: { index: 0, id: '', type: 'function', function: { name: null, arguments: '{"x":1' } },
-      },
-    },
-    {
-      index: 0,
-      delta: { tool_calls: { index: 0, id: '', type: 'function', function: { name: null, arguments: '}' } } },
-      finish: 'eos_token',
-    },
-  ],
-  promptTokens: 30,
-  cachedTokens: 0,
-  completionTokens: [8],
-};
+const toolChunk = (name: string | null, text: string, finish: string | null): Chunk => ({
+  index: 0,
+  delta: { tool_calls: { index: 0, id: '', type: 'function', function: { name, arguments: text } } },
+  finish,
+});
+
+/** Old releases have one object where the API has a list. */
+const TOOL_CHUNKS = [toolChunk(null, '{"x":1', null), toolChunk(null, '}', 'eos_token')];
 
 const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): EngineCase => ({
   name,
@@ -94,19 +71,22 @@ export const tgi: ScriptedEngine = {
     options && typeof options.include_usage !== 'boolean' ? null : readIncludeUsage(options),
   cases: [
     chatCase('chat', TEXT),
-    chatCase('chat, tool call', TOOL),
+    chatCase('chat, tool call', TOOL_CALL, {
+      toEvents: (asked) => toChat(TOOL_CALL, asked, TOOL_CHUNKS),
+      record: { ...recordOf(TOOL_CALL, false), finish_reasons: ['eos_token'] },
+    }),
     chatCase('chat, pings', TEXT, {
       source: 'axum sse::KeepAlive::default; its 15 s are unverified',
       toEvents: (asked) => [
         ':\n\n',
-        ...toChat(TEXT, asked).flatMap((event, i) => (i < 2 ? [event, ':\n\n'] : [event])),
+        ...toChat(TEXT, asked).flatMap((each, i) => (i < 2 ? [each, ':\n\n'] : [each])),
       ],
     }),
     chatCase('error in the stream', TEXT, {
       toEvents: (asked) => [
         ...toChat(TEXT, asked).slice(0, 1),
         'data:{"error":{"message":"Request failed during generation","http_status_code":422}}\n\n',
-        DONE_EVENT,
+        DONE,
       ],
       record: { error_type: 'upstream_error', status: 200 },
     }),

@@ -1,21 +1,26 @@
+import { event } from '../../../src/simulate/dialects/dialect.ts';
+import { vllmDialect } from '../../../src/simulate/dialects/vllm.ts';
 import { alignedCapture } from './aligned-capture.ts';
 import {
   type ClientStreamOptions,
-  DONE_EVENT,
   type EngineCase,
   readLaxly,
   type ScriptedEngine,
-  toEvent,
   type UsageAsked,
-  when,
 } from './engine.ts';
-import { type Plan, recordOf, TEXT, TOOL_CALL, TWO_CHOICES, textOf, thinking, totalOf } from './plans.ts';
+import {
+  eventsOf,
+  type Plan,
+  recordOf,
+  TEXT,
+  THINKING,
+  TOOL_CALL,
+  TWO_CHOICES,
+  withMembers,
+} from './plans.ts';
 
 const CHAT = 'vllm-project/vllm, vllm/entrypoints/openai/chat_completion/serving.py';
 const COMPLETION = 'vllm-project/vllm, vllm/entrypoints/openai/completion/serving.py';
-const FINGERPRINT = { system_fingerprint: 'vllm-0.32.0-ca8f72e5' };
-const chat = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_795_242_525, model: 'm' };
-const completion = { id: 'cmpl-1', object: 'text_completion', created: 1_795_242_542, model: 'm' };
 
 /** Running figures need `include_usage`, which defaults to false (vllm-project/vllm#36379). */
 function readAsked(options: ClientStreamOptions | null | undefined): UsageAsked | null {
@@ -29,94 +34,8 @@ function readAskedBefore0180(options: ClientStreamOptions | null | undefined): U
   return readAsked(isUnset ? { ...options, include_usage: true } : options);
 }
 
-/** The figures of one choice so far. */
-function running(promptTokens: number, completionTokens: number): object {
-  return {
-    usage: {
-      prompt_tokens: promptTokens,
-      total_tokens: promptTokens + completionTokens,
-      completion_tokens: completionTokens,
-      completion_tokens_details: null,
-    },
-  };
-}
-
-function finalUsage(plan: Plan): object {
-  return {
-    usage: {
-      prompt_tokens: plan.promptTokens,
-      total_tokens: plan.promptTokens + totalOf(plan),
-      completion_tokens: totalOf(plan),
-      prompt_tokens_details: { cached_tokens: plan.cachedTokens, created_cache_tokens: 0 },
-    },
-  };
-}
-
-/** Each step with the completion tokens of its choice so far: the last has them all. */
-function counted({ steps, completionTokens }: Plan) {
-  const done = completionTokens.map(() => 0);
-  return steps.map((step) => {
-    const { index, finish } = step;
-    done[index] = finish === undefined ? (done[index] ?? 0) + 1 : (completionTokens[index] ?? 0);
-    return { ...step, done: done[index] };
-  });
-}
-
-/** Only fields that were set, as `model_dump_json(exclude_unset=True)` writes them. */
-function toChat(plan: Plan, { usage, continuous }: UsageAsked, metrics?: object): string[] {
-  const roles = plan.completionTokens.map((_, index) =>
-    toEvent({
-      ...chat,
-      choices: [{ index, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }],
-      ...when(continuous, running(plan.promptTokens, 0)),
-      prompt_token_ids: null,
-      prompt_text: null,
-    }),
-  );
-  const steps = counted(plan).map(({ index, delta, finish, done }) =>
-    toEvent({
-      ...chat,
-      choices: [
-        {
-          index,
-          delta,
-          logprobs: null,
-          finish_reason: finish ?? null,
-          ...when(finish !== undefined, { stop_reason: null }),
-          token_ids: null,
-        },
-      ],
-      ...when(continuous, running(plan.promptTokens, done)),
-      ...when(finish !== undefined && !usage, FINGERPRINT),
-    }),
-  );
-  const timed = metrics === undefined ? {} : { metrics };
-  const last = toEvent({ ...chat, choices: [], ...finalUsage(plan), ...FINGERPRINT, ...timed });
-  return [...roles, ...steps, ...(usage ? [last] : []), DONE_EVENT];
-}
-
-function toCompletion(plan: Plan, { usage, continuous }: UsageAsked): string[] {
-  const steps = counted(plan).map((step) =>
-    toEvent({
-      ...completion,
-      choices: [
-        {
-          index: step.index,
-          text: textOf(step),
-          logprobs: null,
-          finish_reason: step.finish ?? null,
-          stop_reason: null,
-          prompt_token_ids: null,
-          token_ids: null,
-        },
-      ],
-      ...when(continuous, running(plan.promptTokens, step.done)),
-      ...when(step.finish !== undefined && !usage, FINGERPRINT),
-    }),
-  );
-  const last = toEvent({ ...completion, choices: [], ...finalUsage(plan), ...FINGERPRINT });
-  return [...steps, ...(usage ? [last] : []), DONE_EVENT];
-}
+const chat = (plan: Plan, asked: UsageAsked) => eventsOf(vllmDialect, 'chat', plan, asked);
+const completion = (plan: Plan, asked: UsageAsked) => eventsOf(vllmDialect, 'completion', plan, asked);
 
 /** The whole response as one event, with its usage, asked or not. */
 function toBeam(plan: Plan): string[] {
@@ -127,16 +46,18 @@ function toBeam(plan: Plan): string[] {
     finish_reason: 'length',
     stop_reason: null,
   }));
-  return [toEvent({ ...completion, choices, ...finalUsage(plan), ...FINGERPRINT }), DONE_EVENT];
+  return completion(plan, { usage: true, continuous: false })
+    .slice(-2)
+    .map((event) => event.replace('"choices":[]', () => `"choices":${JSON.stringify(choices)}`));
 }
 
 const captured = alignedCapture('vllm/chat-stream-usage', 'vllm/chat-stream-nousage');
 const METRICS = { time_to_first_token: 0.0125, queue_time: 0.5 };
-const ERROR = toEvent({
-  error: { message: 'engine died', type: 'InternalServerError', param: null, code: 500 },
-});
-const metadata = toEvent({
-  ...chat,
+const metadata = event({
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  created: 1_795_242_525,
+  model: 'm',
   choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: null, token_ids: [17] }],
 });
 
@@ -145,7 +66,7 @@ const chatCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}): Eng
   source: CHAT,
   endpoint: '/v1/chat/completions',
   request: {},
-  toEvents: (asked) => toChat(plan, asked),
+  toEvents: (asked) => chat(plan, asked),
   record: recordOf(plan, true),
   ...more,
 });
@@ -154,7 +75,7 @@ const completionCase = (name: string, plan: Plan, more: Partial<EngineCase> = {}
   ...chatCase(name, plan),
   source: COMPLETION,
   endpoint: '/v1/completions',
-  toEvents: (asked) => toCompletion(plan, asked),
+  toEvents: (asked) => completion(plan, asked),
   ...more,
 });
 
@@ -174,33 +95,36 @@ export const vllm: ScriptedEngine = {
     }),
     chatCase('chat, n = 2', TWO_CHOICES, { request: { n: 2 } }),
     chatCase('chat, tool call', TOOL_CALL),
-    chatCase('chat, reasoning', thinking('reasoning')),
+    chatCase('chat, reasoning', THINKING),
     chatCase('chat, metadata chunks', TEXT, {
       request: { return_token_ids: true },
-      toEvents: (asked) => [metadata, ...toChat(TEXT, asked)],
+      toEvents: (asked) => [metadata, ...chat(TEXT, asked)],
     }),
     chatCase('chat, engine timings', TEXT, {
-      toEvents: (asked) => toChat(TEXT, asked, METRICS),
+      toEvents: (asked) =>
+        chat(TEXT, asked).map((each) =>
+          each.includes('"choices":[]') ? withMembers(each, { metrics: METRICS }) : each,
+        ),
       record: { ...recordOf(TEXT, true), timings: METRICS },
     }),
     chatCase('chat, usage:null beside usage', TEXT, {
       source: 'vllm-project/vllm before 2025, serving_chat.py: chunk.usage = None (vllm-project/vllm#6540)',
       toEvents: (asked) =>
-        toChat(TEXT, { ...asked, continuous: false }).map((event) =>
-          asked.usage && event.includes('"index"') ? event.replace(/\}\n\n$/, ',"usage":null}\n\n') : event,
+        chat(TEXT, { ...asked, continuous: false }).map((each) =>
+          asked.usage && each.includes('"index"') ? withMembers(each, { usage: null }) : each,
         ),
     }),
     chatCase('chat, usage for everybody', TWO_CHOICES, {
       source:
         'vllm-project/vllm, --enable-force-include-usage: entrypoints/openai/utils.py, should_include_usage',
       request: { n: 2 },
-      toEvents: () => toChat(TWO_CHOICES, { usage: true, continuous: true }),
+      toEvents: () => chat(TWO_CHOICES, { usage: true, continuous: true }),
       // Asked for running figures that they do not want summed up, such a server looks like any other.
       isComparable: (options) =>
         !options?.continuous_usage_stats || readLaxly(options.include_usage) !== false,
     }),
     chatCase('error in the stream', TEXT, {
-      toEvents: (asked) => [...toChat(TEXT, asked).slice(0, 2), ERROR, DONE_EVENT],
+      toEvents: (asked) => [...chat(TEXT, asked).slice(0, 2), vllmDialect.streamError],
       record: { error_type: 'upstream_error', status: 200 },
     }),
     completionCase('completions', TEXT),

@@ -1,20 +1,21 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
-import { startServed } from '../served-process.ts';
+import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
+import { startServer } from '../support/child.ts';
+import { startGateway } from '../support/gateway-process.ts';
+import { ROOT } from '../support/results.ts';
 import { takePicture } from './picture.ts';
 
-/**
- * Sends requests through a gateway, with the shipped collector configuration and the one of docs/backends.md
- * between it and Phoenix, and asks Phoenix' API what arrived: `npm run e2e:phoenix`. Exits with 1 if a record is
- * not there with its model and tokens. Run by run.sh, in a network namespace of its own: ports are the defaults.
+/*
+ * Sends requests through a gateway, with the shipped collector configuration and that of docs/backends.md between the
+ * gateway and Phoenix, and compares what Phoenix' API returns. main.ts runs it in a network namespace of its own, so
+ * that all ports are the defaults. The environment names the programs.
  */
 
-const ROOT = join(import.meta.dirname, '../..');
-const MAIN = join(ROOT, 'src/main.ts');
 const { PHOENIX = '', COLLECTOR = '' } = process.env;
 const MODEL = 'llama-3.3-70b';
 const GATEWAY = 'http://127.0.0.1:8080';
@@ -22,7 +23,7 @@ const API = 'http://127.0.0.1:6006';
 const PROJECT = 'spangate';
 const ARRIVES_WITHIN_MS = 30_000;
 
-/** A span as Phoenix' API tells it. */
+/** A span of Phoenix' API. */
 interface PhoenixSpan {
   readonly name: string;
   readonly span_kind: string;
@@ -32,7 +33,7 @@ interface PhoenixSpan {
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
-/** What a client sent and saw. */
+/** A request, and the usage that the client got. */
 interface Sent {
   readonly path: string;
   readonly requestId: string;
@@ -44,8 +45,7 @@ interface Sent {
 }
 
 await using cleanUp = new AsyncDisposableStack();
-const folder = await mkdtemp(join(tmpdir(), 'spangate-phoenix-'));
-cleanUp.defer(() => rm(folder, { recursive: true }));
+const { path: folder } = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-phoenix-')));
 await startAll();
 
 const sent = [
@@ -72,8 +72,9 @@ if (process.argv.includes('--picture')) {
 process.exitCode = problems.length === 0 ? 0 : 1;
 
 async function startAll(): Promise<void> {
-  const phoenix = await startServed({
-    command: join(PHOENIX, 'bin/phoenix'),
+  const toLog = (name: string) => ({ logPath: join(folder, `${name}.log`) });
+  const phoenix = {
+    file: join(PHOENIX, 'bin/phoenix'),
     args: ['serve'],
     env: {
       PHOENIX_HOST: '127.0.0.1',
@@ -81,42 +82,27 @@ async function startAll(): Promise<void> {
       PHOENIX_TELEMETRY_ENABLED: 'false',
       PHOENIX_ALLOW_EXTERNAL_RESOURCES: 'false',
     },
-    url: API,
-    path: '/healthz',
-  });
-  cleanUp.use(phoenix);
+  };
+  cleanUp.use(await startServer(phoenix, { url: API, path: '/healthz' }, toLog('phoenix')));
   const snippet = (await readSnippets(join(ROOT, 'docs/backends.md'), 'yaml')).get('Phoenix');
   if (snippet === undefined) throw new Error('docs/backends.md has no configuration for Phoenix');
   const overlay = join(folder, 'phoenix.yaml');
   await writeFile(overlay, snippet);
-  const collector = await startServed({
-    command: COLLECTOR,
+  const collector = {
+    file: COLLECTOR,
     args: ['--config', join(ROOT, 'collector-config.yaml'), '--config', overlay],
     env: { PHOENIX_ENDPOINT: API },
-    url: 'http://127.0.0.1:13133',
-    path: '/',
-  });
-  cleanUp.use(collector);
-  const replica = await startServed({
-    command: process.execPath,
-    args: [MAIN, 'simulate', '--port', '8000', '--model', MODEL, '--ttft', '180ms', '--gap', '15ms'],
-    url: 'http://127.0.0.1:8000',
-    path: '/health',
-  });
-  cleanUp.use(replica);
-  const config = join(folder, 'gateway.yaml');
-  await writeFile(config, JSON.stringify(toConfig())); // JSON is YAML
-  const gateway = await startServed({
-    command: process.execPath,
-    args: [MAIN, '-config', config],
-    env: { OTEL_RESOURCE_ATTRIBUTES: `openinference.project.name=${PROJECT}` },
-    url: GATEWAY,
-    path: '/healthz',
-  });
-  cleanUp.use(gateway);
+  };
+  const health = { url: 'http://127.0.0.1:13133', path: '/' };
+  cleanUp.use(await startServer(collector, health, toLog('collector')));
+  const replica = createSimulatedReplica({ port: 8000, models: [MODEL], ttftMs: 180, gapMs: 15 });
+  await replica.start();
+  cleanUp.defer(() => replica.close());
+  const env = { OTEL_RESOURCE_ATTRIBUTES: `openinference.project.name=${PROJECT}` };
+  cleanUp.use(await startGateway(folder, toConfig(), env));
 }
 
-/** One replica that is there, and one that is not: an attempt at it fails, and shows in the trace. */
+/** One replica that is up, and one that is down: an attempt at the latter fails, and is part of the trace. */
 function toConfig(): object {
   return {
     gateway: { listen: '127.0.0.1:8080', admin_listen: '127.0.0.1:9090' },
@@ -146,7 +132,7 @@ async function send(path: string, body: object): Promise<Sent> {
   return { path, requestId: response.headers.get('x-request-id') ?? '', usage };
 }
 
-/** Phoenix' spans as soon as so many of them are records. */
+/** Phoenix' spans as soon as `count` of them are records, or after 30 s. */
 async function untilArrived(count: number): Promise<readonly PhoenixSpan[]> {
   const startedAtMs = performance.now();
   for (;;) {
@@ -160,7 +146,7 @@ async function untilArrived(count: number): Promise<readonly PhoenixSpan[]> {
   }
 }
 
-/** How Phoenix calls what the client saw. */
+/** The attributes that Phoenix should have of a request. */
 function toExpected({ path, usage }: Sent): Record<string, unknown> {
   const isEmbedding = path === '/v1/embeddings';
   return {
@@ -175,7 +161,7 @@ function toExpected({ path, usage }: Sent): Record<string, unknown> {
 
 function findProblems(request: Sent, spans: readonly PhoenixSpan[]): readonly string[] {
   const span = spans.find(({ attributes }) => attributes['gateway.request_id'] === request.requestId);
-  if (span === undefined) return [`${request.path} is not there`];
+  if (span === undefined) return [`${request.path} is missing`];
   const seen: Record<string, unknown> = { ...span.attributes, span_kind: span.span_kind };
   return Object.entries(toExpected(request))
     .filter(([name, value]) => !isDeepStrictEqual(seen[name], value))

@@ -4,16 +4,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 const US_PER_TICK = 10_000;
 const PAGE_BYTES = 4096;
 
-/** The CPU time that a process, its threads and its descendants have used so far; see `toSpentUs`. */
+/** The CPU time of a process, its threads and its descendants so far; see `toSpentUs`. */
 export interface CpuReading {
-  /** In ticks, complete: with threads that have ended and children that were reaped. */
+  /** Counted in ticks; includes threads that have ended and reaped children. */
   readonly coarseUs: number;
-  /** To the nanosecond, of the threads that live (/proc/PID/task/TID/schedstat); NaN if the kernel keeps none. */
+  /** Exact to the nanosecond, of live threads only (/proc/PID/task/TID/schedstat); NaN if the kernel has none. */
   readonly fineUs: number;
   readonly processCount: number;
 }
 
-/** Reads the CPU time of a process tree; pid 0 is no process, and has used none. */
+/** Reads the CPU time of a process tree; 0 for pid 0, which is no process. */
 export function readCpu(pid: number): CpuReading {
   const processes = treeOf(pid);
   return {
@@ -23,16 +23,16 @@ export function readCpu(pid: number): CpuReading {
   };
 }
 
-/** The CPU time in µs between two readings: the fine one, unless a thread ended and took its time with it. */
+/** The CPU time in µs between two readings: the fine one, unless it lacks a thread that ended. */
 export function toSpentUs(before: CpuReading, after: CpuReading): number {
   const coarseUs = after.coarseUs - before.coarseUs;
   const fineUs = after.fineUs - before.fineUs;
-  // Each process's user and system time is rounded by less than a tick, at both ends.
+  // User and system time of each process are rounded by less than a tick in both readings.
   const roundingUs = 4 * US_PER_TICK * after.processCount;
   return Math.abs(fineUs - coarseUs) <= roundingUs ? fineUs : coarseUs;
 }
 
-/** The resident memory, in bytes, of a process and its descendants; what they share counts for each. */
+/** The resident memory of a process and its descendants in bytes; shared memory counts for each. */
 export function readRssBytes(pid: number): number {
   return sum(treeOf(pid).map((id) => Number(readStat(id)[21] ?? 0))) * PAGE_BYTES;
 }
@@ -73,7 +73,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** A process may end between two reads: then it has nothing to tell. */
+/** Empty if the process has ended since the previous read. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -3,20 +3,67 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What came of a load. */
+/** An answer as a client sees it. */
+export interface Answer {
+  /** Null if the status is 200 and the answer is whole; otherwise what is wrong. */
+  readonly problem: string | null;
+  /** The X-Request-Id of the gateway. */
+  readonly requestId: string | null;
+}
+
+/** POSTs JSON and reads the answer, a stream or not, to its end. Rejects when the connection breaks. */
+export async function post(
+  agent: Agent,
+  url: string,
+  json: string | Buffer,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const length = Buffer.byteLength(json);
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': length, ...fields };
+  const outgoing = request(url, { method: 'POST', agent, headers });
+  outgoing.end(json);
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const { 'x-request-id': requestId = null, 'content-type': type = '' } = response.headers;
+  const body = await text(response);
+  const problem = findProblem(response.statusCode ?? 0, type, body);
+  return { problem, requestId: typeof requestId === 'string' ? requestId : null };
+}
+
+function findProblem(status: number, type: string, body: string): string | null {
+  if (status !== 200) return `status ${status}`;
+  const isWhole = type.startsWith('text/event-stream')
+    ? body.endsWith('data: [DONE]\n\n') && !body.includes('data: {"error"')
+    : body.endsWith('}') && Array.isArray(JSON.parse(body).choices);
+  return isWhole ? null : 'the answer has no end';
+}
+
+/** A closed loop: `clientCount` clients together send `requestCount` requests, each client one at a time. */
+export async function sendInClosedLoop(
+  clientCount: number,
+  requestCount: number,
+  send: (index: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const runClient = async () => {
+    while (next < requestCount) await send(next++);
+  };
+  await Promise.all(Array.from({ length: clientCount }, runClient));
+}
+
+/** The result of a load. */
 export interface LoadResult {
   readonly requests: number;
-  /** Sent in a second, on average. */
+  /** Requests sent per second, on average. */
   readonly perSecond: number;
-  /** Why requests failed, one line each: a status other than 200, a connection that broke, an answer without its end. */
+  /** Why requests failed, one line each: a status other than 200, a broken connection, an answer without its end. */
   readonly failures: readonly string[];
-  /** The gateway's id of each request that was answered. */
+  /** The gateway's id of each answered request. */
   readonly requestIds: readonly string[];
 }
 
 const MESSAGES = [{ role: 'user', content: 'Tell me how a rollout goes. '.repeat(30) }];
 
-/** Chats and completions, streamed and not, usage asked for and not: by turns. */
+/** Chats and completions, streamed or not, with and without usage, in turn. */
 const REQUESTS = [
   { path: '/v1/chat/completions', body: { messages: MESSAGES, stream: true } },
   { path: '/v1/chat/completions', body: { messages: MESSAGES } },
@@ -27,15 +74,15 @@ const REQUESTS = [
   { path: '/v1/completions', body: { prompt: 'Once upon a time', stream: true, max_tokens: 12 } },
 ].map(({ path, body }) => ({ path, json: JSON.stringify({ model: 'm', ...body }) }));
 
-/** Beyond it the load waits: a machine too busy for the rate would only pile up requests. */
+/** With more open requests the load waits: on a machine too slow for the rate they would only pile up. */
 const MAX_OPEN = 100;
 
-/** How many requests may follow at once on a pause of this process. */
+/** Requests that may be sent at once after this process paused. */
 const MAX_BURST = 20;
 
 /**
- * Sends so many requests a second to a gateway, whether or not earlier ones have ended, over connections that it
- * keeps: as clients of a library do.
+ * An open loop: sends requests to a gateway at a fixed rate, whether or not earlier ones have ended, over kept
+ * connections, as client libraries do.
  */
 export class Load {
   readonly #url: string;
@@ -55,13 +102,13 @@ export class Load {
     this.#running = this.#run(perSecond);
   }
 
-  /** Resolves when so many more requests have ended, well or not. */
+  /** Resolves when this many more requests have ended, well or not. */
   async untilEnded(more: number): Promise<void> {
     const end = this.#ended + more;
     while (this.#ended < end) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  /** Sends no more, and waits for those under way. */
+  /** Sends no more requests and waits for the open ones. */
   async stop(): Promise<LoadResult> {
     this.#isStopped = true;
     await this.#running;
@@ -89,38 +136,19 @@ export class Load {
   async #send(index: number): Promise<void> {
     const { path, json } = REQUESTS[index % REQUESTS.length] ?? { path: '/', json: '' };
     try {
-      const problem = await this.#ask(path, json);
+      const { problem, requestId } = await post(this.#agent, this.#url + path, json);
+      if (requestId !== null) this.#requestIds.push(requestId);
       if (problem !== null) this.#fail(index, problem);
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : String(error);
       this.#fail(index, String(code));
     }
     this.#ended += 1;
-    for (const look of this.#waiting) look();
+    for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
   }
 
   #fail(index: number, problem: string): void {
     this.#failures.push(`request ${index}, ended at ${new Date().toISOString().slice(11, -1)}: ${problem}`);
-  }
-
-  /** Null if the answer is a 200 and came whole. */
-  async #ask(path: string, json: string): Promise<string | null> {
-    const outgoing = request(this.#url + path, {
-      method: 'POST',
-      agent: this.#agent,
-      headers: { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(json) },
-    });
-    outgoing.end(json);
-    const [response]: IncomingMessage[] = await once(outgoing, 'response');
-    if (response === undefined) return 'no response';
-    const { 'x-request-id': requestId, 'content-type': type = '' } = response.headers;
-    const body = await text(response);
-    if (typeof requestId === 'string') this.#requestIds.push(requestId);
-    if (response.statusCode !== 200) return `status ${response.statusCode}`;
-    const isWhole = type.startsWith('text/event-stream')
-      ? body.endsWith('data: [DONE]\n\n') && !body.includes('data: {"error"')
-      : Array.isArray(JSON.parse(body).choices);
-    return isWhole ? null : 'the answer has no end';
   }
 }

@@ -12,11 +12,13 @@ import { EventScratch } from '../../src/proxy/response/event-scratch.ts';
 import { JsonTap, type ResponseReading, StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../src/replicas/data/replica.ts';
+import { startProgram } from '../support/program.ts';
 
-/*
- * `npm run bench:pieces`: what the gateway's own pieces of a request cost by themselves, in µs of CPU: the least of
- * several rounds, with everything in the processor's caches. In a gateway at work each costs two to three times that.
- */
+const USAGE = `npm run bench:pieces
+  Measures single steps of a request in µs of CPU: the fastest of several rounds, with all data in the processor's
+  caches. In a loaded gateway each step costs two to three times as much.`;
+
+startProgram(USAGE, {});
 
 const ROUNDS = 7;
 const CALLS = 50_000;
@@ -78,7 +80,7 @@ const event = Buffer.from(
 );
 let relay = createRelay();
 let events = 0;
-measure('look into one event of a stream', () => {
+measure('read one event of a stream', () => {
   if (++events % 1000 === 0) relay = createRelay();
   relay.push(event, events);
 });
@@ -101,7 +103,7 @@ measure('a span with its record, encoded', () => {
   span.end(toRecord(span.traceId), { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 });
 });
 
-/** What differs from request to request differs. */
+/** A record whose varying fields vary. */
 function toRecord(traceId: string): RequestRecord {
   const id = traceId.slice(16);
   return {

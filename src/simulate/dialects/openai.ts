@@ -1,3 +1,7 @@
+import { type Failure, STATUS_OF } from '../failure.ts';
+import type { JsonObject } from '../json-members.ts';
+import type { Answer, Choice } from '../plan-answer.ts';
+import type { Usage } from '../settings.ts';
 import {
   choiceText,
   type Dialect,
@@ -8,16 +12,12 @@ import {
   stepCount,
   toDelta,
 } from './dialect.ts';
-import { type Failure, STATUS_OF } from './failure.ts';
-import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice } from './plan-answer.ts';
-import type { Usage } from './settings.ts';
 
 const SYSTEM_FINGERPRINT = 'fp_simulated';
 
 /**
- * The API as its reference documents it, for servers that follow it to the letter: a role chunk, deltas, a
- * finishing chunk of its own; with include_usage a usage chunk at the end, and `usage: null` on all others.
+ * The API as its reference documents it: a role chunk, deltas, a separate finishing chunk. With include_usage a usage
+ * chunk comes at the end, and all other chunks have `usage: null`.
  */
 export const openaiDialect: Dialect = {
   engine: 'openai',

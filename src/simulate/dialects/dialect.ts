@@ -1,15 +1,15 @@
-import type { Failure } from './failure.ts';
-import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice, Token } from './plan-answer.ts';
-import type { SimulatedEngine, Usage } from './settings.ts';
+import type { Failure } from '../failure.ts';
+import type { JsonObject } from '../json-members.ts';
+import type { Answer, Choice, Token } from '../plan-answer.ts';
+import type { SimulatedEngine, Usage } from '../settings.ts';
 
 /** What goes out at one moment of a stream. */
 export interface Step {
-  /** What is waited for before it: the first token, the next one, or nothing. */
+  /** What this step waits for: the first token, the next one, or nothing. */
   readonly after: 'first_token' | 'next_token' | 'nothing';
-  /** One write each: engines differ on which events share one. */
+  /** One write each: engines differ in which events share one. */
   readonly writes: readonly string[];
-  /** Tokens in it, over all choices. */
+  /** Tokens in this step, over all choices. */
   readonly tokens: number;
 }
 
@@ -30,25 +30,25 @@ interface Embeddings {
   readonly promptTokens: number;
 }
 
-/** What is measured while an answer goes out, where an engine reports it. */
+/** Times of an answer, for engines that report them. */
 export interface Stopwatch {
   /** Milliseconds from the request to the first token, and from there to now. */
   promptMs(): number;
   predictedMs(): number;
 }
 
-/** How one engine's answers look on the wire: pure, but for the stopwatch. */
+/** The answers of one engine on the wire: pure but for the stopwatch. The tests of the gateway use them, too. */
 export interface Dialect {
   readonly engine: SimulatedEngine;
   /** On every response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Besides, on streams. */
+  /** Additional ones on streams. */
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly sendsDate: boolean;
   readonly jsonContentType: string;
-  /** Whether responses carry `Keep-Alive: timeout=5`; uvicorn closes idle connections without a word. */
+  /** Whether responses have `Keep-Alive: timeout=5`; uvicorn closes idle connections without announcing it. */
   readonly hintsKeepAlive: boolean;
-  /** Whether a stream's headers go out before its first token is there. */
+  /** Whether the headers of a stream go out before its first token. */
   readonly headersBeforeFirstToken: boolean;
   /** Whether a request for an unknown model is served by the loaded one. */
   readonly servesAnyModel: boolean;
@@ -126,8 +126,8 @@ export function plainHead(answer: Answer, part: 'chunk' | 'whole'): JsonObject {
   };
 }
 
-/** What one token adds to a message, as the API documents it; reasoning by the name that most servers use. */
-export function toDelta(choice: Choice, token: Token): JsonObject {
+/** The delta of one token, as the API documents it; reasoning by the name that most servers use. */
+export function toDelta({ toolCallId }: Pick<Choice, 'toolCallId'>, token: Token): JsonObject {
   switch (token.kind) {
     case 'reasoning':
       return { reasoning_content: token.text };
@@ -135,7 +135,7 @@ export function toDelta(choice: Choice, token: Token): JsonObject {
       return { content: token.text };
     case 'call': {
       const called = { name: token.text, arguments: '' };
-      return { tool_calls: [{ index: 0, id: choice.toolCallId, type: 'function', function: called }] };
+      return { tool_calls: [{ index: 0, id: toolCallId, type: 'function', function: called }] };
     }
     case 'arguments':
       return { tool_calls: [{ index: 0, function: { arguments: token.text } }] };

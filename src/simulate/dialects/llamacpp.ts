@@ -1,3 +1,7 @@
+import { type Failure, STATUS_OF } from '../failure.ts';
+import type { JsonObject } from '../json-members.ts';
+import type { Answer, Choice } from '../plan-answer.ts';
+import type { Usage } from '../settings.ts';
 import {
   choiceText,
   type Dialect,
@@ -8,16 +12,12 @@ import {
   stepCount,
   toDelta,
 } from './dialect.ts';
-import { type Failure, STATUS_OF } from './failure.ts';
-import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice } from './plan-answer.ts';
-import type { Usage } from './settings.ts';
 
 /**
- * llama.cpp's server, from captures of a real one: the role chunk shares a write with the first token, the
- * finishing chunk with the usage chunk; one usage chunk a choice; `timings` on the usage chunk if there is
- * one and else on the finishing chunk; legacy completions always report usage, on the finishing chunk; a
- * connection lasts 5 s idle or 100 requests; any model name is served.
+ * llama.cpp's server, from captures of a real one. The role chunk shares a write with the first token, the finishing
+ * chunk with the usage chunk. Each choice has a usage chunk. `timings` are on the usage chunk if there is one, and else
+ * on the finishing chunk. Legacy completions always report usage, on the finishing chunk. A connection lasts 5 s idle or
+ * 100 requests. Any model name is served.
  */
 export const llamacppDialect: Dialect = {
   engine: 'llamacpp',

@@ -6,50 +6,44 @@ import type { Load } from './load.ts';
 
 const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
 
-/** Replicas and clients are one process here: on a busy machine it takes a while to accept a connection. */
+/** Replicas and clients share one process: on a busy machine it may be slow to accept a connection. */
 export const CONNECT_TIMEOUT = '30s';
 
-/** Requests that are sent while a drained replica still serves, while it is down, and while it is back but drained. */
+/** Requests sent in each phase of a restart: drained and up, down, up again and still drained. */
 const REQUESTS_PER_PHASE = 60;
 
-/** One of the replicas. */
-export interface FleetReplica {
-  readonly name: string;
-  readonly url: string;
-}
-
-/** What goes on beside a restart. */
-export interface FleetHooks {
+/** What happens beside a restart. */
+export interface ReplicaSetHooks {
   /** Called before a replica is stopped. */
   readonly onRestart?: (name: string) => void;
-  /** Called when it serves again; the restart is over when this resolves. */
+  /** Called when the replica serves again; the restart is complete when this resolves. */
   readonly onRestarted?: (name: string) => Promise<void> | void;
-  /** Where each listens; 127.0.0.1 by default. A replica of another address is named after it, as behind a name. */
+  /** The address of each replica, which then is named after it; by default 127.0.0.1. */
   readonly hosts?: readonly string[];
 }
 
-/** Four simulated replicas that can be restarted by an HTTP call, as a rollout's command does. */
-export interface Fleet extends AsyncDisposable {
-  readonly replicas: readonly FleetReplica[];
-  /** POST here, with a replica's name added, restarts it and answers when it serves again. */
+/** Four simulated replicas that an HTTP call restarts, as the command of a rollout does. */
+export interface ReplicaSet extends AsyncDisposable {
+  readonly replicas: readonly { readonly name: string; readonly url: string }[];
+  /** A POST to this URL with a replica's name appended restarts the replica and is answered when it serves again. */
   readonly restartUrl: string;
-  /** In the order in which they were restarted. */
+  /** Names in the order of the restarts. */
   readonly restarted: readonly string[];
-  /** Requests that came to a replica between the end of its drain and its undrain. */
+  /** Requests that reached a replica between the end of its drain and its undrain. */
   readonly reachedWhileDrained: number;
   /** Requests that were open when a replica was stopped. */
   readonly cut: number;
   /** Stops replicas for good. */
   kill(...names: readonly string[]): Promise<void>;
-  /** What a replica counts itself; null while it is down. */
+  /** The replica's own counts; null while it is down. */
   factsOf(name: string): ReturnType<SimulatedReplica['facts']> | null;
 }
 
-/** Starts the replicas. `load` is asked for at each restart: it is what goes on meanwhile. */
-export async function startFleet(
+/** Starts the replicas. `load` returns the load that continues during a restart. */
+export async function startReplicaSet(
   load: () => Pick<Load, 'untilEnded'>,
-  { onRestart, onRestarted, hosts }: FleetHooks = {},
-): Promise<Fleet> {
+  { onRestart, onRestarted, hosts }: ReplicaSetHooks = {},
+): Promise<ReplicaSet> {
   const names = hosts?.map((host) => `vllm-${host}`) ?? NAMES;
   const running = new Map<string, { readonly replica: SimulatedReplica; readonly url: string }>();
   const counts = { reachedWhileDrained: 0, cut: 0 };

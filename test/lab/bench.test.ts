@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Sample } from '../../lab/bench/case.ts';
 import { CASES } from '../../lab/bench/cases.ts';
-import { parseOptions } from '../../lab/bench/options.ts';
-import { toSpentUs } from '../../lab/bench/process-tree.ts';
+import { toOptions } from '../../lab/bench/options.ts';
 import { toTable } from '../../lab/bench/report.ts';
-import { toSpread } from '../../lab/bench/statistics.ts';
 import { TARGETS } from '../../lab/bench/targets/all.ts';
+import { toSpentUs } from '../../lab/support/process-tree.ts';
+import { toSpread } from '../../lab/support/statistics.ts';
 
 describe('the benchmarks', () => {
-  test('the median is the middle of what was measured, and failures do not count', () => {
+  test('the median ignores failed measurements', () => {
     expect(toSpread([5, Number.NaN, 1, 2])).toEqual({ median: 2, min: 1, max: 5 });
     expect(toSpread([4, 1]).median).toBe(2.5);
   });
@@ -34,24 +34,21 @@ describe('the benchmarks', () => {
     ]);
   });
 
-  test('a thread that ended takes its time out of the fine reading, not out of the result', () => {
+  test('a thread that ended is missing from the fine reading, but not from the result', () => {
     const before = { coarseUs: 1_000_000, fineUs: 1_004_321, processCount: 1 };
     expect(toSpentUs(before, { coarseUs: 1_500_000, fineUs: 1_508_765, processCount: 1 })).toBe(504_444);
     expect(toSpentUs(before, { coarseUs: 1_500_000, fineUs: 700_000, processCount: 1 })).toBe(500_000);
     expect(toSpentUs(before, { coarseUs: 1_500_000, fineUs: Number.NaN, processCount: 1 })).toBe(500_000);
   });
 
-  test('only a whole run is written into the documents unasked', () => {
-    const writes = (...args: string[]) => {
-      const options = parseOptions(args);
-      return typeof options === 'string' ? null : options.writes;
-    };
-    expect([writes(), writes('--quick'), writes('--cases', 'plain'), writes('--quick', '--write')]).toEqual([
-      true,
-      false,
-      false,
-      true,
-    ]);
+  test('only the results of a whole run are written into the documents without --write', () => {
+    const writes = (...[values]: Parameters<typeof toOptions>) => toOptions(values).writes;
+    expect([
+      writes({}),
+      writes({ quick: true }),
+      writes({ cases: 'plain' }),
+      writes({ quick: true, write: true }),
+    ]).toEqual([true, false, false, true]);
   });
 
   test('every case names targets that exist, and its reference among them', () => {

@@ -1,3 +1,7 @@
+import { type Failure, STATUS_OF } from '../failure.ts';
+import type { JsonObject } from '../json-members.ts';
+import type { Answer, Choice, Token } from '../plan-answer.ts';
+import type { Usage } from '../settings.ts';
 import {
   choiceText,
   type Dialect,
@@ -8,18 +12,14 @@ import {
   stepCount,
   usageSoFar,
 } from './dialect.ts';
-import { type Failure, STATUS_OF } from './failure.ts';
-import type { JsonObject } from './json-members.ts';
-import type { Answer, Choice, Token } from './plan-answer.ts';
-import type { Usage } from './settings.ts';
 
 const SYSTEM_FINGERPRINT = 'vllm-simulated';
 
 /**
- * vLLM 0.32, from captures of a real server: role chunks of all choices before the first token, the finish
- * reason on the last token's chunk (a chunk of its own after a tool call), `system_fingerprint` on the
- * usage chunk if there is one and else on the finishing chunk, uvicorn's lower-case headers without keep-
- * alive hints.
+ * vLLM 0.32, from captures of a real server. The role chunks of all choices come before the first token. The finish
+ * reason is on the chunk of the last token, or on a separate chunk after a tool call. `system_fingerprint` is on the
+ * usage chunk if there is one, and else on the finishing chunk. Headers are those of uvicorn: lower-case, without
+ * keep-alive hints.
  */
 export const vllmDialect: Dialect = {
   engine: 'vllm',
@@ -93,8 +93,8 @@ export const vllmDialect: Dialect = {
 };
 
 /**
- * What `stream_options` asks for: vLLM takes the object's presence for include_usage, unless it says
- * false.
+ * What `stream_options` asks for. Running figures need include_usage, which defaults to false since vLLM 0.18
+ * (vllm-project/vllm#36379).
  */
 function usageOptions(answer: Answer): { atEnd: boolean; running: boolean } {
   const options = answer.streamOptions;
@@ -199,7 +199,7 @@ function counts(usage: Usage): JsonObject {
   };
 }
 
-/** The final chunk is dumped without null members; completions do not know what they added to the cache. */
+/** The final chunk has no null members; completions do not report what they added to the cache. */
 function usageMember({ kind, usage }: Answer): JsonObject {
   const created = kind === 'chat' ? { created_cache_tokens: usage.createdCacheTokens } : {};
   const reasoning = { completion_tokens_details: { reasoning_tokens: usage.reasoningTokens } };

@@ -1,0 +1,45 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startFakeCollector } from '../../test/support/fake-collector.ts';
+import { startGateway } from '../support/gateway-process.ts';
+import { startProgram } from '../support/program.ts';
+import { checkAnswers, checkErrors, checkPython, checkStreams } from './answers.ts';
+import { createRecordedClient } from './client.ts';
+import { installEngine, startEngine } from './engine.ts';
+import { Report } from './report.ts';
+import { checkAbort, checkKeepAlive, checkTimes } from './times.ts';
+
+const USAGE = `npm run e2e:llama
+  Puts the gateway in front of two real llama.cpp servers and sends requests with OpenAI's SDKs. Exits with 1 if a
+  record differs from what the engine sent or the client measured. Installs llama.cpp on first use, about 10 minutes.`;
+
+startProgram(USAGE, {});
+installEngine();
+await using cleanUp = new AsyncDisposableStack();
+const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-e2e-')));
+const collector = cleanUp.use(await startFakeCollector());
+const logPath = join(folder.path, 'llama.log');
+const engine = cleanUp.use(await startEngine('tiny', logPath));
+const embedder = cleanUp.use(await startEngine('tiny-embed', logPath, ['--embeddings', '--pooling', 'mean']));
+const config = {
+  gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+  state_dir: join(folder.path, 'state'),
+  replicas: [
+    { name: 'tiny', url: engine.url },
+    { name: 'tiny-embed', url: embedder.url },
+  ],
+  export: { endpoint: collector.url, interval: '10ms' },
+};
+const gateway = cleanUp.use(await startGateway(folder.path, config, { SVC_HASH_SALT: 'e2e' }));
+
+const client = createRecordedClient(gateway.url, collector);
+const report = new Report();
+await checkAnswers(client, report);
+await checkStreams(client, report);
+await checkTimes(client, report);
+await checkAbort(client, engine.url, report);
+await checkErrors(client, engine.url, report);
+await checkPython(client, report);
+await checkKeepAlive(client, report);
+process.exitCode = report.finish() ? 0 : 1;

@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+/** The programs of the lab by name, each with one line for the list. */
+export const PROGRAMS: Readonly<Record<string, string>> = {
+  bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
+  engines: 'every exchange of every scripted engine through a gateway, byte for byte',
+  fleet: 'rollouts and drains behind two gateways that share a Redis server',
+  'fuzz-http': 'the HTTP/1.1 parser beside llhttp, on generated inputs',
+  llama: 'a gateway before real llama.cpp servers',
+  phoenix: 'records in a real Arize Phoenix',
+  reliability: 'the cost of each fault; writes docs/reliability.md',
+  rollout: 'rollouts of replicas and an update of gateways under load',
+  'measure/fleet': 'the cost of shared state for Redis and a gateway',
+  'measure/guard': 'the CPU time of a request, with a bound; part of CI',
+  'measure/hops': 'the files and functions that one request and its record run',
+  'measure/metrics': 'the time to count one record',
+  'measure/metrics-stall': 'the longest turn of the event loop while metrics are read',
+  'measure/pieces': 'the CPU time of single steps of a request',
+  'measure/stall': 'the longest turn of the event loop while a large body is read',
+};
+
+/** The file of a program, from this folder. */
+export const toFile = (name: string): string => (name.includes('/') ? `${name}.ts` : `${name}/main.ts`);
+
+if (import.meta.main) runProgram(process.argv.slice(2));
+
+/** Runs a program in a child process with the same Node; without a name, prints the list. */
+function runProgram([name = '--help', ...options]: readonly string[]): void {
+  if (name === '--help') {
+    const lines = Object.entries(PROGRAMS).map(([each, summary]) => `  ${each.padEnd(24)}${summary}`);
+    console.log(['npm run lab -- NAME [options]; NAME --help prints the options.', ...lines].join('\n'));
+  } else if (name in PROGRAMS) {
+    const args = [...process.execArgv, join(import.meta.dirname, toFile(name)), ...options];
+    const child = spawn(process.execPath, args, { stdio: 'inherit' });
+    // The program ends in order; this process ends with it.
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
+    child.once('exit', (code) => process.exit(code ?? 1));
+  } else {
+    console.error(`There is no program ${name}: npm run lab prints the list.`);
+    process.exitCode = 2;
+  }
+}

@@ -1,0 +1,51 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startFakeCollector } from '../../test/support/fake-collector.ts';
+import { startGatewayProcess } from '../support/gateway-process.ts';
+import { Load, type LoadResult } from '../support/load.ts';
+import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
+import { runRolloutScript } from '../support/rollout-script.ts';
+import { compareRecords, type RecordComparison } from './records.ts';
+
+const REQUESTS_PER_SECOND = 200;
+
+/** The result of a rollout of four replicas. */
+export interface RolloutReport
+  extends LoadResult,
+    RecordComparison,
+    Pick<ReplicaSet, 'reachedWhileDrained' | 'cut' | 'restarted'> {
+  /** Of deploy/rollout.sh. */
+  readonly exitCode: number;
+}
+
+/**
+ * Rolls four simulated replicas with deploy/rollout.sh, the script of docs/rollouts.md, behind a gateway process
+ * that gets 200 mixed requests per second. `workers`: threads of the gateway.
+ */
+export async function rollReplicas(workers: number): Promise<RolloutReport> {
+  await using cleanUp = new AsyncDisposableStack();
+  const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-rollout-')));
+  const collector = cleanUp.use(await startFakeCollector());
+  const replicaSet: ReplicaSet = cleanUp.use(await startReplicaSet(() => load));
+  const { replicas } = replicaSet;
+  const gateway = cleanUp.use(
+    await startGatewayProcess({
+      ...{ folder: folder.path, workers, replicas },
+      ...{ collectorUrl: collector.url, connectTimeout: CONNECT_TIMEOUT },
+    }),
+  );
+  const load = new Load(gateway.url, REQUESTS_PER_SECOND);
+  await load.untilEnded(REQUESTS_PER_SECOND);
+
+  const exitCode = await runRolloutScript(folder.path, gateway.adminUrl, replicaSet);
+
+  await load.untilEnded(REQUESTS_PER_SECOND);
+  const result = await load.stop();
+  await gateway.end('SIGTERM');
+  const { reachedWhileDrained, cut, restarted } = replicaSet;
+  return {
+    ...{ ...result, ...compareRecords(collector, result.requestIds), exitCode },
+    ...{ reachedWhileDrained, cut, restarted },
+  };
+}
