@@ -11,7 +11,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { startProgram } from '../support/program.ts';
 
 /**
  * Lists the files and functions of src/ and otel/ that one warm chat completion runs:
@@ -25,6 +25,10 @@ import { parseArgs } from 'node:util';
  *
  * Several requests are measured, and what most of them ran counts: a timer that runs in between does not.
  */
+
+const USAGE = `npm run lab -- measure/hops [options]
+  --stream      count a streamed answer
+  --functions   list the functions, not only the files`;
 
 const PATHS = ['request', 'response', 'end', 'record'] as const;
 type Path = (typeof PATHS)[number];
@@ -66,16 +70,14 @@ const EVENTS = [
 );
 
 async function measure(): Promise<void> {
-  const { values } = parseArgs({
-    options: { stream: { type: 'boolean', default: false }, functions: { type: 'boolean', default: false } },
-  });
+  const values = startProgram(USAGE, { stream: { type: 'boolean' }, functions: { type: 'boolean' } });
   const stateDir = await mkdtemp(join(tmpdir(), 'spangate-hops-'));
   const requests = new Inbox();
   const exports = new Inbox();
   const replica = await listen((message, response) => requests.take(message, response));
   const collector = await listen((message, response) => exports.take(message, response));
   const gateway = await startGateway(stateDir, replica.url, collector.url);
-  const send = (): Promise<IncomingMessage> => sendChat(gateway.url, values.stream);
+  const send = (): Promise<IncomingMessage> => sendChat(gateway.url, values.stream === true);
   try {
     for (let sent = 0; sent < WARM_UP_REQUESTS; sent++) {
       const answered = send();
