@@ -70,14 +70,17 @@ const EVENTS = [
 );
 
 async function measure(): Promise<void> {
-  const values = startProgram(USAGE, { stream: { type: 'boolean' }, functions: { type: 'boolean' } });
+  const values = startProgram(USAGE, {
+    stream: { type: 'boolean', default: false },
+    functions: { type: 'boolean', default: false },
+  });
   const stateDir = await mkdtemp(join(tmpdir(), 'spangate-hops-'));
   const requests = new Inbox();
   const exports = new Inbox();
   const replica = await listen((message, response) => requests.take(message, response));
   const collector = await listen((message, response) => exports.take(message, response));
   const gateway = await startGateway(stateDir, replica.url, collector.url);
-  const send = (): Promise<IncomingMessage> => sendChat(gateway.url, values.stream === true);
+  const send = (): Promise<IncomingMessage> => sendChat(gateway.url, values.stream);
   try {
     for (let sent = 0; sent < WARM_UP_REQUESTS; sent++) {
       const answered = send();
