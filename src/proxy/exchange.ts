@@ -42,7 +42,7 @@ export class Exchange {
     this.requestId = requestId;
     this.outbox = outbox;
     const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
-    http.onOver = close;
+    http.onFinished = close;
   }
 
   get head(): RequestHead {
@@ -61,7 +61,7 @@ export class Exchange {
 
   /** Whether nothing can be sent any more. */
   get isFinished(): boolean {
-    return this.http.isOver;
+    return this.http.isFinished;
   }
 
   get ending(): Ending | null {

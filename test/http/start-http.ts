@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer, type SecureContextOptions } from 'node:tls';
-import type { ClientConnectionSettings } from '../../src/http/client-connection.ts';
+import type { ClientConnectionSettings } from '../../src/http/client-connection-context.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { HttpServer } from '../../src/http/http-server.ts';

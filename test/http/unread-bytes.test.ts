@@ -7,7 +7,7 @@ test('bytes that come in pieces of any size are what they were', () => {
   for (const size of [1, 2, 3, 100, 2_000]) {
     for (let at = 0; at < whole.length; at += size) unread.append(whole.subarray(at, at + size));
     expect(unread.length).toBe(whole.length);
-    expect(unread.take().equals(whole)).toBe(true);
+    expect(unread.takeAll().equals(whole)).toBe(true);
     expect(unread.length).toBe(0);
   }
 });
@@ -22,7 +22,7 @@ test('a view stays what it was, whatever comes afterwards', () => {
   unread.append(Buffer.from('x'));
   unread.append(Buffer.from('y'));
   expect(view.toString()).toBe('onetwo');
-  expect(unread.take().toString()).toBe('xy');
+  expect(unread.takeAll().toString()).toBe('xy');
 });
 
 test('a read is not written to: it may be somebody else’s', () => {

@@ -111,7 +111,7 @@ export class Relay implements RelayedResponse, Sendable {
     const pieces = this.#takeOut();
     // A head that came without any of the body goes by itself, at once.
     if (pieces.length === 0) http.flushHead();
-    else if (!http.write(pieces) && !http.isOver) this.#pauseSource(http);
+    else if (!http.write(pieces) && !http.isFinished) this.#pauseSource(http);
   }
 
   /** The replica's response is complete: the rest of it goes out at the end of the turn. */
