@@ -3,8 +3,8 @@ import { chmod, cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
 
 /**
- * Builds dist/: the JavaScript that the published package runs, since Node strips no types below node_modules.
- * Each source file becomes one file in the same folder; what is not TypeScript is copied.
+ * Builds dist/: the JavaScript of the published package, because Node strips no types in node_modules. Each TypeScript
+ * file becomes one JavaScript file in the same folder. Other files are copied.
  */
 
 const ROOT = join(import.meta.dirname, '..');
@@ -21,8 +21,8 @@ for (const folder of ['src', 'otel']) {
   await cp(join(ROOT, folder), join(DIST, folder), { recursive: true, filter: isAsset });
 }
 
-// The nearest package.json decides what `#otel/…` means and which version this is. tsc rewrites the `.ts` of
-// relative specifiers only, so here a subpath import that names a `.ts` leads to the `.js` made from it.
+// The nearest package.json defines `#otel/…` and the version. tsc rewrites `.ts` only in relative specifiers, so this
+// mapping resolves a subpath import of a `.ts` file to the generated `.js` file.
 const { name, version, type } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const manifest = { name, version, private: true, type, imports: { '#otel/*.ts': './otel/*.js' } };
 await writeFile(join(DIST, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

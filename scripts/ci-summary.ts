@@ -1,17 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node';
 
-/** Where the summary goes; .ci/run prints it when everything else has been said. */
+/** The file of the summary. .ci/run prints it last. */
 const file = process.env.CI_SUMMARY ?? 'ci-summary.txt';
 
-/** One line `N passed, N failed[, N skipped]`, after one line a skipped test with its reason. */
+/** Returns one line per skipped test with its reason, then one line `N passed, N failed[, N skipped]`. */
 function summarise(modules: readonly TestModule[], errors: readonly SerializedError[]): string {
   const tests = modules.flatMap((module) => [...module.children.allTests()]);
   const inState = (state: string) => tests.filter((test) => test.result().state === state);
   const skipped = inState('skipped');
-  // A file that does not load has no test to fail, an unhandled error belongs to none: each counts as one.
+  // A file that does not load and an unhandled error have no failed test. Each counts as one.
   const failedModules = modules.filter((module) => module.errors().length > 0);
-  // A test that never finished, in a worker that died, has failed too.
+  // A test that did not finish because its worker crashed has failed too.
   const failed = inState('failed').length + inState('pending').length + failedModules.length + errors.length;
   const counts = [`${inState('passed').length} passed`, `${failed} failed`];
   if (skipped.length > 0) counts.push(`${skipped.length} skipped`);
@@ -24,7 +24,7 @@ function toSkipLine(test: TestCase): string {
   return `skipped: ${test.fullName}: ${reason}`;
 }
 
-/** A vitest reporter that writes what CI shows last: vitest's JSON report leaves out why a test was skipped. */
+/** A vitest reporter that writes the summary for CI. Vitest's JSON report omits why a test was skipped. */
 export default class CiSummary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     writeFileSync(file, `${summarise(modules, errors)}\n`);

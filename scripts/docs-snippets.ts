@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * The code blocks of a language in a Markdown page, by the heading above them: what the docs tell people to use is
- * what tests and scripts use. The first one below each heading counts.
+ * Reads the first code block of a language below each heading of a Markdown page. Tests and scripts use these blocks, so
+ * that the examples in the documents are tested.
  */
 export async function readSnippets(path: string, language: string): Promise<ReadonlyMap<string, string>> {
   const snippets = new Map<string, string>();

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/** How a value goes over the wire, by its type in the registry; an enumeration is one of its texts. */
+/** The type of a value in OTLP by its type in the registry. An enumeration is a string. */
 const WIRE_TYPES = {
   string: 'string',
   int: 'int',
@@ -15,26 +15,26 @@ const WIRE_TYPES = {
 /** The wire types of otel/encode/attribute-names.ts. */
 export type WireType = (typeof WIRE_TYPES)[keyof typeof WIRE_TYPES];
 
-/** An attribute where it is defined, or where a span or event refers to it and says more. */
+/** An attribute, either where it is defined or where a group refers to it and adds to it. */
 export interface RegistryAttribute {
   readonly name: string;
   readonly type: WireType;
   readonly brief: string;
   readonly note: string;
   readonly unit: string;
-  /** `always`, or when it is present. */
+  /** `always`, or the condition for its presence. */
   readonly presence: string;
   readonly isRequired: boolean;
-  /** Whether nearly every request has another value. */
+  /** Whether the value differs in nearly every request. */
   readonly varies: boolean;
-  /** Its title in the dashboard; empty: it is not shown. */
+  /** The title in the dashboard; empty if the attribute is not shown. */
   readonly label: string;
 }
 
-/** How a metric counts. */
+/** The instrument of a metric. */
 export type Instrument = 'counter' | 'updowncounter' | 'histogram';
 
-/** What a metric is called on the wire, its unit (UCUM), and of a histogram the upper bounds of its buckets. */
+/** A metric: its name on the wire, its unit (UCUM), and the upper bucket bounds of a histogram. */
 export interface RegistryMetric {
   readonly name: string;
   readonly instrument: Instrument;
@@ -42,19 +42,19 @@ export interface RegistryMetric {
   readonly buckets: readonly number[] | undefined;
 }
 
-/** A group of the registry; `attributes` are those that it lists itself, with what they refer to filled in. */
+/** A group of the registry. `attributes`: those that it lists itself, with references resolved. */
 export interface RegistryGroup {
   readonly id: string;
   readonly type: string;
   readonly title: string;
   readonly brief: string;
-  /** The group whose attributes it has as well. */
+  /** The group whose attributes it inherits. */
   readonly extends: string | undefined;
   /** The name of an event on the wire. */
   readonly eventName: string | undefined;
-  /** Of a metric only. */
+  /** Set only for a metric. */
   readonly metric: RegistryMetric | undefined;
-  /** The version of the semantic conventions that its definitions are taken from. */
+  /** The version of the semantic conventions that its definitions come from. */
   readonly schemaUrl: string | undefined;
   readonly attributes: readonly RegistryAttribute[];
 }
@@ -65,7 +65,7 @@ export interface Registry {
   readonly groups: ReadonlyMap<string, RegistryGroup>;
 }
 
-/** What the files hold, as far as it is read here (Weaver, schemas/semconv-syntax.md). */
+/** The members of the files that are read here (Weaver, schemas/semconv-syntax.md). */
 interface YamlAttribute {
   readonly id?: string;
   readonly ref?: string;
@@ -92,7 +92,7 @@ interface YamlGroup {
   readonly attributes: readonly YamlAttribute[];
 }
 
-/** Reads the registry in a directory. Throws on a type, a reference or an omission that Weaver would refuse. */
+/** Reads the registry in a directory. Throws on a type, a reference or an omission that Weaver would reject. */
 export function readRegistry(directory = join(import.meta.dirname, '../otel/registry')): Registry {
   const read = (file: string): unknown => parse(readFileSync(join(directory, file), 'utf8'));
   const { name } = read('manifest.yaml') as { readonly name: string };
@@ -108,7 +108,7 @@ export function readRegistry(directory = join(import.meta.dirname, '../otel/regi
   return { name, groups: new Map(groups.map((group) => [group.id, group])) };
 }
 
-/** The attributes of a group with those it inherits first; an unknown id is an error. */
+/** The attributes of a group, after those that it inherits. Throws on an unknown id. */
 export function attributesOf(registry: Registry, id: string): readonly RegistryAttribute[] {
   const group = registry.groups.get(id);
   if (group === undefined) throw new Error(`the registry has no group ${id}`);
@@ -135,11 +135,11 @@ const INSTRUMENTS: readonly Instrument[] = ['counter', 'updowncounter', 'histogr
 function toMetric({ id, metric_name, instrument: name, unit, annotations }: YamlGroup): RegistryMetric {
   const instrument = INSTRUMENTS.find((known) => known === name);
   if (metric_name === undefined || unit === undefined || instrument === undefined) {
-    throw new Error(`${id} has no name, no unit or an instrument that nobody plays: ${name}`);
+    throw new Error(`${id} has no name, no unit, or an unknown instrument: ${name}`);
   }
   const buckets = annotations?.buckets;
   if ((instrument === 'histogram') !== (buckets !== undefined)) {
-    throw new Error(`${id} is a histogram without buckets, or has them and is none`);
+    throw new Error(`${id} is a histogram without buckets, or has buckets and is no histogram`);
   }
   return { name: metric_name, instrument, unit, buckets };
 }
@@ -152,9 +152,9 @@ function toAttribute(
   const definition = definitions.get(name);
   if (definition === undefined) throw new Error(`${name} is not defined`);
   const { type, stability, brief = '', note = '', examples, annotations } = { ...definition, ...attribute };
-  if (brief === '' || stability === undefined) throw new Error(`${name} has no brief, or no stability`);
+  if (brief === '' || stability === undefined) throw new Error(`${name} has no brief or no stability`);
   const wireType = toWireType(name, type);
-  // Weaver wants examples of texts and lists; enumerations are their own.
+  // Weaver requires examples for strings and lists of strings, but not for enumerations.
   if ((type === 'string' || type === 'string[]') && examples === undefined)
     throw new Error(`${name} has no examples`);
   const level = attribute.requirement_level;
@@ -171,6 +171,6 @@ function toAttribute(
 function toWireType(name: string, type: YamlAttribute['type']): WireType {
   if (typeof type === 'object') return 'string';
   const wireType = Object.entries(WIRE_TYPES).find(([registered]) => registered === type)?.[1];
-  if (wireType === undefined) throw new Error(`${name} has a type that no encoder knows: ${type}`);
+  if (wireType === undefined) throw new Error(`${name} has an unknown type: ${type}`);
   return wireType;
 }

@@ -2,7 +2,7 @@ import type { Attributes, AttributeValue } from '@opentelemetry/api';
 
 const JSON_TEXT = Symbol('attributes as OTLP JSON');
 
-/** One of OTLP's KeyValues in JSON, as our encoder writes it. */
+/** One of OTLP's KeyValues in JSON, as `createAttributesEncoder` writes it. */
 interface EncodedAttribute {
   readonly key: string;
   readonly value: EncodedValue;
@@ -16,7 +16,7 @@ interface EncodedValue {
   readonly arrayValue?: { readonly values: readonly EncodedValue[] };
 }
 
-/** Reads attributes from their JSON when somebody asks for the first of them. */
+/** Decodes attributes from their JSON when the first of them is read. */
 class LazyAttributes implements ProxyHandler<Attributes> {
   readonly #json: string;
   #attributes: Attributes | null = null;
@@ -54,14 +54,14 @@ class LazyAttributes implements ProxyHandler<Attributes> {
 }
 
 /**
- * The attributes of a span, from their list of KeyValues in OTLP JSON. They are read from it only when somebody asks:
- * our own processor takes the JSON as it is (docs/decisions/0021).
+ * Returns the attributes of a span, given their list of KeyValues in OTLP JSON. They are decoded only when they are
+ * read. The gateway's own processor uses the JSON as it is (docs/decisions/0021).
  */
 export function toLazyAttributes(json: string): Attributes {
   return new Proxy<Attributes>({}, new LazyAttributes(json));
 }
 
-/** The JSON that lazy attributes are read from; undefined for any others. */
+/** The JSON of attributes that `toLazyAttributes` returned; undefined for any others. */
 export function encodedJsonOf(
   attributes: Attributes & { readonly [JSON_TEXT]?: string },
 ): string | undefined {

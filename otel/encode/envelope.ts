@@ -2,7 +2,7 @@ import type { Resource } from '@opentelemetry/resources';
 import { SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
 import { encodeAttributes } from './encode-span.ts';
 
-/** What stands before and after the spans of every batch. It does not change, so it is encoded once. */
+/** The bytes before and after the spans of every batch. They never change, so they are encoded once. */
 export interface Envelope {
   readonly before: Uint8Array;
   readonly after: Uint8Array;
@@ -10,7 +10,7 @@ export interface Envelope {
 
 const SEPARATOR = Buffer.from(',');
 
-/** The envelope of a TracesData message (opentelemetry-proto, trace.proto): one resource, one scope. */
+/** Creates the envelope of a TracesData message (opentelemetry-proto, trace.proto): one resource, one scope. */
 export function createEnvelope(resource: Resource): Envelope {
   const resourceJson = `{"attributes":${encodeAttributes(resource.attributes)},"droppedAttributesCount":0}`;
   const scopeJson = JSON.stringify({ name: SCOPE_NAME });
@@ -22,12 +22,12 @@ export function createEnvelope(resource: Resource): Envelope {
   };
 }
 
-/** One OTLP/HTTP JSON body, or one line of a file, of encoded spans. */
-export function joinBatch(envelope: Envelope, lines: readonly Uint8Array[]): Buffer {
+/** Joins encoded spans to one OTLP/HTTP JSON body or one line of a file. */
+export function joinBatch(envelope: Envelope, encodedSpans: readonly Uint8Array[]): Buffer {
   const parts: Uint8Array[] = [envelope.before];
-  for (const [index, line] of lines.entries()) {
+  for (const [index, encodedSpan] of encodedSpans.entries()) {
     if (index > 0) parts.push(SEPARATOR);
-    parts.push(line);
+    parts.push(encodedSpan);
   }
   parts.push(envelope.after);
   return Buffer.concat(parts);

@@ -1,14 +1,14 @@
-/** `gen_ai.operation.name` by the endpoint whose requests are recorded. */
+/** The `gen_ai.operation.name` of each recorded endpoint. */
 export const OPERATIONS = {
   '/v1/chat/completions': 'chat',
   '/v1/completions': 'text_completion',
   '/v1/embeddings': 'embeddings',
 } as const;
 
-/** The path of an endpoint whose requests are recorded. */
+/** The path of a recorded endpoint. */
 export type RecordedEndpoint = keyof typeof OPERATIONS;
 
-/** The operation of a record; undefined where a record of another version has another endpoint. */
+/** The operation of an endpoint; undefined for an endpoint that only another version records. */
 export function toOperation(endpoint: string): string | undefined {
   return isRecordedEndpoint(endpoint) ? OPERATIONS[endpoint] : undefined;
 }

@@ -6,15 +6,15 @@ import type { RecordOutlet } from '../queue/record-outlet.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
 /**
- * Where a request's span leaves the SDK: encoded at once, so that no batch ever stalls the event loop, and handed to
- * the outlet. Never throws: the SDK would pass it on to the request.
+ * Encodes each request's span when it ends and passes it to the outlet. Spans are encoded one at a time, so that no
+ * batch stalls the event loop. Never throws, because the SDK would pass the error to the request.
  */
 export class RecordProcessor implements SpanProcessor {
   readonly #outlet: RecordOutlet;
   readonly #log: TelemetryLog;
   readonly #encoder = new RecordEncoder();
 
-  /** By the request's span, which is the same object when it starts and when it ends. */
+  /** The attempts by their request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
 
   constructor(outlet: RecordOutlet, log: TelemetryLog) {
@@ -22,7 +22,7 @@ export class RecordProcessor implements SpanProcessor {
     this.#log = log;
   }
 
-  /** Attempts wait for the end of their request's span, and go when it goes. */
+  /** Collects the spans of attempts. They are encoded together with their request's span. */
   onStart(span: ReadableSpan, parent: Context): void {
     const requestSpan = trace.getSpan(parent);
     if (!isAttempt(span) || requestSpan === undefined) return;
@@ -33,8 +33,8 @@ export class RecordProcessor implements SpanProcessor {
 
   onEnd(span: ReadableSpan): void {
     if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
-    const line = this.#encode(span);
-    if (line !== undefined) this.#outlet.put(line);
+    const encodedSpan = this.#encode(span);
+    if (encodedSpan !== undefined) this.#outlet.put(encodedSpan);
     else {
       this.#outlet.refuse();
       this.#log.error({ trace_id: span.spanContext().traceId }, 'record could not be encoded');
@@ -50,14 +50,14 @@ export class RecordProcessor implements SpanProcessor {
     }
   }
 
-  /** The drain loop alone decides when a batch leaves; only shutdown hurries it. */
+  /** Does nothing: only the drain loop and its shutdown decide when a batch is exported. */
   async forceFlush(): Promise<void> {}
 
-  /** The drain loop is stopped before the SDK is: nothing is left to do here. */
+  /** Does nothing: the drain loop has stopped before the SDK. */
   async shutdown(): Promise<void> {}
 }
 
-/** Of our spans only those of attempts are a client's. */
+/** The only CLIENT spans of the gateway are attempts. */
 function isAttempt(span: ReadableSpan): boolean {
   return span.kind === SpanKind.CLIENT;
 }

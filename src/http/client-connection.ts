@@ -205,7 +205,7 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
     this.#readHeads();
   }
 
-  /** Reads one request after another until the input is used up or an exchange is under way. */
+  /** Reads one request after another until the input is used up or an exchange is in progress. */
   #readHeads(): void {
     // An exchange that ends at once calls this method again. The loop then reads the next request.
     if (this.#isReading) return;

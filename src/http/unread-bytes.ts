@@ -2,8 +2,8 @@ const NOTHING = Buffer.alloc(0);
 const MIN_BYTES = 1024;
 
 /**
- * Bytes that have arrived and cannot be used yet. They are joined in a buffer that doubles as it grows, so that the cost
- * is linear however small the reads are.
+ * Bytes that have arrived and cannot be used yet. They are joined in a buffer that doubles as it grows, so that the
+ * cost is linear however small the reads are.
  */
 export class UnreadBytes {
   #memory: Buffer = NOTHING;

@@ -4,8 +4,8 @@ import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
 
 /**
- * Opens a connection, and calls back with it or with an error. `reads`: the source of its reads if they do not arrive as
- * `data` events.
+ * Opens a connection, and calls back with it or with an error. `reads`: the source of its reads if they do not arrive
+ * as `data` events.
  */
 export type Connector = (
   callback: (error: Error | null, socket: Socket | null, reads?: SocketReads) => void,

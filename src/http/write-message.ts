@@ -11,8 +11,8 @@ export function sizeOf(pieces: readonly Buffer[]): number {
 }
 
 /**
- * Writes text, pieces and text; in one write if they are small. `sizeBytes`: the total size of the pieces. The texts are
- * latin-1. Returns what the last `socket.write` returned.
+ * Writes text, pieces and text; in one write if they are small. `sizeBytes`: the total size of the pieces. The texts
+ * are latin-1. Returns what the last `socket.write` returned.
  */
 export function writeMessage(
   socket: Socket,
