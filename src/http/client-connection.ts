@@ -9,7 +9,7 @@ import { RequestBody, type RequestBodySink } from './request-body.ts';
 import { RequestInput } from './request-input.ts';
 import { writeMessage } from './write-message.ts';
 
-/** The socket is paused when more bytes than this wait behind the current request. */
+/** The socket is paused when more pipelined bytes than this are unread. */
 const MAX_PIPELINED_BYTES = 64 * 1024;
 /** How long a client has to read the last response before the connection is closed (RFC 9112 9.6). */
 const LINGER_MS = 5_000;
@@ -359,7 +359,7 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
     this.#resume();
   }
 
-  /** Sends a response that comes from the connection itself, and closes the connection. */
+  /** Sends an error response from the connection itself, and closes the connection. */
   #sendError(error: ConnectionError): void {
     this.#finish('malformed');
     this.#body.stop();

@@ -8,7 +8,7 @@ function createLimits(workerCount: number, limit: number) {
   return { memory, limits: limits as [SharedLimit, SharedLimit, ...SharedLimit[]] };
 }
 
-test('workers share what there is, to the last unit', () => {
+test('workers share the limit, to the last unit', () => {
   const { limits } = createLimits(2, 10);
   const [first, second] = limits;
   expect([first.tryAcquire(6), second.tryAcquire(5), second.tryAcquire(4), first.tryAcquire(1)]).toEqual([
@@ -21,7 +21,7 @@ test('workers share what there is, to the last unit', () => {
   expect(second.tryAcquire(6)).toBe(true);
 });
 
-test('what a worker held that ended is free', () => {
+test('the amount that a terminated worker held is released', () => {
   const { memory, limits } = createLimits(2, 10);
   const [first, second] = limits;
   first.tryAcquire(10);
@@ -29,7 +29,7 @@ test('what a worker held that ended is free', () => {
   expect(second.tryAcquire(10)).toBe(true);
 });
 
-test('a limit beyond what a word holds is kept, each worker being a few bytes off at most', () => {
+test('a limit above 32 bits holds, with an error of a few bytes per worker', () => {
   const terabyte = 1024 ** 4;
   const { limits } = createLimits(2, terabyte);
   const [first, second] = limits;
@@ -39,7 +39,7 @@ test('a limit beyond what a word holds is kept, each worker being a few bytes of
   expect(first.tryAcquire(1)).toBe(false);
 });
 
-test('the sum never exceeds the limit, and all that was given back can be taken again', () => {
+test('the sum never exceeds the limit, and released amounts can be acquired again', () => {
   const step = fc.record({ worker: fc.nat(2), amount: fc.integer({ min: 0, max: 12 }), takes: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step), (steps) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { UnreadBytes } from '../../src/http/unread-bytes.ts';
 
-test('bytes that come in pieces of any size are what they were', () => {
+test('bytes are the same in pieces of any size', () => {
   const unread = new UnreadBytes();
   const whole = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 251));
   for (const size of [1, 2, 3, 100, 2_000]) {
@@ -12,7 +12,7 @@ test('bytes that come in pieces of any size are what they were', () => {
   }
 });
 
-test('a view stays what it was, whatever comes afterwards', () => {
+test('a view does not change when bytes are appended', () => {
   const unread = new UnreadBytes();
   for (const piece of ['one', 'two']) unread.append(Buffer.from(piece));
   const view = unread.view();
@@ -25,7 +25,7 @@ test('a view stays what it was, whatever comes afterwards', () => {
   expect(unread.takeAll().toString()).toBe('xy');
 });
 
-test('a read is not written to: it may be somebody else’s', () => {
+test('the memory of a read is never written to', () => {
   const memory = Buffer.from('head|rest');
   const unread = new UnreadBytes();
   unread.append(memory.subarray(0, 4));
