@@ -22,16 +22,16 @@ export interface RegistryAttribute {
   readonly brief: string;
   readonly note: string;
   readonly unit: string;
-  /** `always`, or when it is present. */
+  /** `always`, or the condition for its presence. */
   readonly presence: string;
   readonly isRequired: boolean;
-  /** Whether nearly every request has another value. */
+  /** Whether the value differs in nearly every request. */
   readonly varies: boolean;
-  /** Its title in the dashboard; empty: it is not shown. */
+  /** The title in the dashboard; empty if the attribute is not shown. */
   readonly label: string;
 }
 
-/** How a metric counts. */
+/** The instrument of a metric. */
 export type Instrument = 'counter' | 'updowncounter' | 'histogram';
 
 /** The name of a metric on the wire, its unit (UCUM), and for a histogram the upper bounds of its buckets. */
@@ -52,7 +52,7 @@ export interface RegistryGroup {
   readonly extends: string | undefined;
   /** The name of an event on the wire. */
   readonly eventName: string | undefined;
-  /** Of a metric only. */
+  /** Set only for a metric. */
   readonly metric: RegistryMetric | undefined;
   /** The version of the semantic conventions from which the definitions are taken. */
   readonly schemaUrl: string | undefined;
@@ -135,11 +135,11 @@ const INSTRUMENTS: readonly Instrument[] = ['counter', 'updowncounter', 'histogr
 function toMetric({ id, metric_name, instrument: name, unit, annotations }: YamlGroup): RegistryMetric {
   const instrument = INSTRUMENTS.find((known) => known === name);
   if (metric_name === undefined || unit === undefined || instrument === undefined) {
-    throw new Error(`${id} has no name, no unit or an instrument that nobody plays: ${name}`);
+    throw new Error(`${id} has no name, no unit, or an unknown instrument: ${name}`);
   }
   const buckets = annotations?.buckets;
   if ((instrument === 'histogram') !== (buckets !== undefined)) {
-    throw new Error(`${id} is a histogram without buckets, or has them and is none`);
+    throw new Error(`${id} is a histogram without buckets, or has buckets and is no histogram`);
   }
   return { name: metric_name, instrument, unit, buckets };
 }
@@ -152,7 +152,7 @@ function toAttribute(
   const definition = definitions.get(name);
   if (definition === undefined) throw new Error(`${name} is not defined`);
   const { type, stability, brief = '', note = '', examples, annotations } = { ...definition, ...attribute };
-  if (brief === '' || stability === undefined) throw new Error(`${name} has no brief, or no stability`);
+  if (brief === '' || stability === undefined) throw new Error(`${name} has no brief or no stability`);
   const wireType = toWireType(name, type);
   // Weaver requires examples of texts and lists; enumerations are their own examples.
   if ((type === 'string' || type === 'string[]') && examples === undefined)
@@ -171,6 +171,6 @@ function toAttribute(
 function toWireType(name: string, type: YamlAttribute['type']): WireType {
   if (typeof type === 'object') return 'string';
   const wireType = Object.entries(WIRE_TYPES).find(([registered]) => registered === type)?.[1];
-  if (wireType === undefined) throw new Error(`${name} has a type that no encoder knows: ${type}`);
+  if (wireType === undefined) throw new Error(`${name} has an unknown type: ${type}`);
   return wireType;
 }

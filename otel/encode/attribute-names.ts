@@ -4,10 +4,10 @@ import type { RequestRecord } from './request-record.ts';
 /** The instrumentation scope of every request span. */
 export const SCOPE_NAME = 'spangate';
 
-/** The version of the semantic conventions that defines all their names below: see docs/decisions/0007. */
+/** The version of the semantic conventions that defines all names in SEMCONV: see docs/decisions/0007. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.41.0';
 
-/** How a value of the record can go over the wire; `doubles` is a map of numbers whose keys are not ours. */
+/** The possible types of a value in OTLP; `doubles` is a map of numbers under the engine's keys. */
 type WireTypeOf<Value> = Value extends string
   ? 'string'
   : Value extends number
@@ -18,7 +18,7 @@ type WireTypeOf<Value> = Value extends string
         ? 'strings'
         : 'doubles';
 
-/** Every field of the record by its attribute; for `doubles` what the name of each key's attribute begins with. */
+/** The attribute of each field of the record; of `doubles`, the name is the prefix of each key's attribute. */
 export const RECORD_FIELDS = {
   request_id: {
     name: 'gateway.request_id',
@@ -222,13 +222,13 @@ export const RECORD_FIELDS = {
     readonly type: WireTypeOf<NonNullable<RequestRecord[Field]>>;
     /** Whether every record has it. */
     readonly isRequired: boolean;
-    /** Whether nearly every record has another value. */
+    /** Whether the value differs in nearly every record. */
     readonly varies: boolean;
     readonly read: (record: Readonly<RequestRecord>) => RequestRecord[Field];
   };
 };
 
-/** The names of the semantic conventions that our spans and metrics carry. */
+/** The names of the semantic conventions that the gateway's spans and metrics use. */
 export const SEMCONV = {
   httpRequestMethod: 'http.request.method',
   httpRoute: 'http.route',

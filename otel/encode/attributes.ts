@@ -3,7 +3,7 @@ import { OPERATIONS } from './operations.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
 import type { RequestRecord } from './request-record.ts';
 
-/** How a value goes over the wire. */
+/** The type of a value in OTLP. */
 type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
 
 /** The scheme and address by which the client reached the gateway. */
@@ -15,16 +15,16 @@ export interface HttpFacts {
 
 type Fact = string | number | boolean | readonly string[] | Readonly<Record<string, number>> | undefined;
 
-/** One attribute of a request's span: its name, how it goes over the wire, and what it is made of. */
+/** One attribute of a request's span: its name, its type in OTLP, and how it is read. */
 interface RecordAttribute {
   readonly name: string;
   readonly type: WireType;
-  /** Whether it is another one with nearly every request. */
+  /** Whether it differs in nearly every request. */
   readonly varies?: boolean;
   readonly read: (record: Readonly<RequestRecord>, http: HttpFacts) => Fact;
 }
 
-/** `gen_ai.provider.name`: the flavour of the API, whoever implements it (the convention's note 2). */
+/** `gen_ai.provider.name`: the format of the API, not its implementation (the convention's note 2). */
 export const PROVIDER_NAME = 'openai';
 
 /** The record's fields, in the order of the registry. */
@@ -59,26 +59,26 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   },
 ];
 
-/** Longer strings are cut: the record's own are at most 256, the rest is what nobody foresaw. */
+/** Longer strings are cut. The record's names are at most 256; this limit is for everything else. */
 const MAX_STRING_CHARS = 1024;
-/** Longer lists are cut; the configuration allows no more prefix hashes than this. */
+/** Longer lists are cut. The configuration allows no more prefix hashes than this. */
 const MAX_ITEMS = 4096;
 const MAX_TIMING_KEY_CHARS = 64;
 
-/** What is the same on every span, and begins the list. */
+/** The attributes that every span has, at the beginning of the list. */
 const CONSTANT_ATTRIBUTES = `[${[
   [SEMCONV.httpRequestMethod, 'POST'],
   [SEMCONV.genAiProviderName, PROVIDER_NAME],
 ].map(([key, stringValue]) => JSON.stringify({ key, value: { stringValue } }))}`;
 
-/** One attribute of one request after another. */
+/** Encodes one attribute, and keeps its JSON while the value stays the same. */
 class AttributeEncoder {
   readonly #name: string;
   readonly #type: WireType;
   readonly #read: RecordAttribute['read'];
   readonly #before: string;
   #fact: Fact;
-  /** KeyValues in JSON with a comma before each; empty for what is unknown. */
+  /** KeyValues in JSON, each after a comma; empty if the value is unknown. */
   json = '';
 
   constructor({ name, type, read }: RecordAttribute) {
@@ -88,7 +88,7 @@ class AttributeEncoder {
     this.#before = `,{"key":${JSON.stringify(name)},"value":`;
   }
 
-  /** Goes on to another record, and tells whether that changed the text. */
+  /** Encodes the attribute of another record, and returns whether the JSON changed. */
   update(record: Readonly<RequestRecord>, http: HttpFacts): boolean {
     const fact = this.#read(record, http);
     if (fact === this.#fact) return false;
@@ -107,14 +107,14 @@ class AttributeEncoder {
 }
 
 /**
- * The attributes of a request's span as OTLP's list of KeyValue, in JSON: each field of the record as `gateway.…`,
- * and the same facts under the names of the semantic conventions. What is unknown is absent. Nothing gets through
- * that makes a Collector refuse the whole batch: NaN, infinities, integers beyond 2^53, lone surrogates, strings and
- * lists without end.
+ * Encodes the attributes of a request's span as OTLP's list of KeyValue, in JSON: each field of the record as
+ * `gateway.…`, and the same facts under the names of the semantic conventions. Unknown values are absent. Values that
+ * make a Collector refuse the whole batch are left out or cut: NaN, infinities, integers beyond 2^53, lone surrogates,
+ * unlimited strings and lists.
  *
- * The text is made of the record itself: by way of the span's `attributes`, an object of 45 members that V8 keeps as
- * a hash table, it took three times as long. What is mostly the same from request to request is one text, made anew
- * when any of it changes.
+ * The JSON is written from the record directly. Going through the span's `attributes`, an object of 45 members that V8
+ * keeps as a hash table, took three times as long. The attributes that rarely change between requests are kept as one
+ * text, which is rewritten when any of them changes.
  */
 export function createAttributesEncoder(): (record: Readonly<RequestRecord>, http: HttpFacts) => string {
   const attributes = [...FIELDS, ...CONVENTIONAL];
@@ -138,15 +138,15 @@ const namesOf = (type: WireType) => FIELDS.filter((field) => field.type === type
 const DOUBLE_NAMES: ReadonlySet<string> = new Set(namesOf('double'));
 const DOUBLE_PREFIXES = namesOf('doubles');
 
-/** Whether the attribute's numbers are doubles, integral ones too: the SDK cannot tell 85 from 85.0. */
+/** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */
 export function isDoubleName(name: string): boolean {
   return DOUBLE_NAMES.has(name) || DOUBLE_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
 /**
- * The `error.type` of a request that failed, else undefined: our code or the replica's status for 5xx, for an
- * error in the middle of a response, and for a response that broke off. A 4xx is no error of a server's span
- * (semantic conventions, HTTP spans, "Status").
+ * Returns the `error.type` of a failed request, otherwise undefined. A request has failed if its status is 5xx, if an
+ * error occurred in the middle of the response, or if the response was truncated. The type is the gateway's code or
+ * the replica's status. A 4xx is not an error on a SERVER span (semantic conventions, HTTP spans, "Status").
  */
 export function toErrorType(record: Readonly<RequestRecord>): string | undefined {
   const isServerError = record.status >= 500;
@@ -155,7 +155,7 @@ export function toErrorType(record: Readonly<RequestRecord>): string | undefined
   return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
 }
 
-/** The value as OTLP's AnyValue, made harmless; null if it is none of its type. */
+/** Encodes a value as OTLP's AnyValue; null if it does not have the type. */
 function encodeFact(type: Exclude<WireType, 'doubles'>, fact: Fact): string | null {
   switch (type) {
     case 'string':
@@ -193,14 +193,14 @@ function encodeTimings(prefix: string, timings: Fact): string {
   return json;
 }
 
-/** A text that JSON takes as it is: nearly all of ours, and looked through faster than JSON.stringify does it. */
+/** A text that needs no escapes in JSON: the usual case, and this test is faster than JSON.stringify. */
 const PLAIN = new RegExp(`^[ !#-[\\]-~]{0,${MAX_STRING_CHARS}}$`);
 
 function quote(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(cut(text, MAX_STRING_CHARS));
 }
 
-/** At most so many UTF-16 units, and no half of a surrogate pair at the cut or anywhere else. */
+/** Cuts a text to `maxChars` UTF-16 units, without lone surrogates. */
 function cut(text: string, maxChars: number): string {
   return (text.length > maxChars ? text.slice(0, maxChars) : text).toWellFormed();
 }

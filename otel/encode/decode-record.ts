@@ -10,12 +10,12 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
   WIRE_FIELDS.filter(({ type }) => type !== 'doubles').map((field) => [field.name, field]),
 );
 
-/** The fields that are an attribute a member: what the names begin with. */
+/** The fields with one attribute for each member. Their names are prefixes. */
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * The record of an encoded span as it is queued (one span in OTLP JSON, and after commas those of its attempts): what was
- * encoded, cuts included. Null for anything else, also for broken JSON.
+ * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas). Values
+ * that were cut stay cut. Returns null for anything else, including invalid JSON.
  */
 export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | null {
   const spans = parseJson(`[${toText(encodedSpan)}]`);
@@ -23,12 +23,12 @@ export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | 
 }
 
 /**
- * The records in one line of a file, in its order: a TracesData message in OTLP JSON, as `export.to: file` and a
- * Collector's file exporter write them. Spans that are no request's are passed over. Null if it is no such
- * message: a line that was cut, or another signal's.
+ * Decodes the records in one line of a file, in their order. The line is a TracesData message in OTLP JSON, as
+ * `export.to: file` and a Collector's file exporter write it. Spans other than requests are skipped. Returns null for
+ * anything else, such as an incomplete line or another signal.
  */
-export function decodeRecords(exportLine: Uint8Array | string): readonly RequestRecord[] | null {
-  const message = parseJson(toText(exportLine));
+export function decodeRecords(fileLine: Uint8Array | string): readonly RequestRecord[] | null {
+  const message = parseJson(toText(fileLine));
   if (!isObject(message) || !Array.isArray(message.resourceSpans)) return null;
   return message.resourceSpans
     .flatMap((resourceSpans) => listOf(resourceSpans, 'scopeSpans'))
@@ -46,12 +46,12 @@ function toRecord(span: unknown): RequestRecord | null {
   return isRequestRecord(fields) ? fields : null;
 }
 
-/** What tells a request's span from others, and what its readers count on. */
+/** The fields that every record has. They distinguish a request's span from other spans. */
 const REQUIRED = Object.entries(RECORD_FIELDS)
   .filter(([, { isRequired }]) => isRequired)
   .map(([field]) => field);
 
-/** The values are of their types already: each was read as the registry says. */
+/** Checks presence only: each value was read with the type in the registry. */
 function isRequestRecord(fields: Record<string, unknown>): fields is Record<string, unknown> & RequestRecord {
   return REQUIRED.every((field) => fields[field] !== undefined) && fields.truncated !== false;
 }
@@ -66,11 +66,11 @@ function readAttribute(fields: Record<string, unknown>, name: string, value: unk
   const map = MAPS.find((each) => name.startsWith(each.name));
   const number = readValue('double', value);
   if (map === undefined || number === undefined) return;
-  // A computed key defines a member, also where an engine's key is `__proto__`.
+  // A computed key defines a member even if an engine's key is `__proto__`.
   fields[map.field] = { ...toObject(fields[map.field]), [name.slice(map.name.length)]: number };
 }
 
-/** An OTLP AnyValue in JSON, if it is one of this type; protobuf's JSON has int64 as strings, and takes numbers. */
+/** Reads an OTLP AnyValue in JSON if it has this type. In protobuf's JSON, an int64 is a string or a number. */
 function readValue(type: WireType, value: unknown): unknown {
   if (!isObject(value)) return undefined;
   switch (type) {
@@ -111,7 +111,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** V8's message would quote the text: what cannot be read is undefined. */
+/** Returns undefined for invalid JSON. V8's error message would quote the text. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -9,7 +9,7 @@ interface RecordAttributes {
   readonly [RECORD]?: Readonly<RequestRecord>;
 }
 
-/** One of OTLP's KeyValues in JSON, as our encoder writes it. */
+/** One of OTLP's KeyValues in JSON, as `createAttributesEncoder` writes it. */
 interface EncodedAttribute {
   readonly key: string;
   readonly value: EncodedValue;
@@ -23,7 +23,7 @@ interface EncodedValue {
   readonly arrayValue?: { readonly values: readonly EncodedValue[] };
 }
 
-/** Reads attributes from their JSON when somebody asks for the first of them. */
+/** Decodes attributes from their JSON when the first of them is read. */
 class LazyAttributes implements ProxyHandler<Attributes> {
   readonly #record: Readonly<RequestRecord>;
   readonly #json: string;

@@ -1,5 +1,5 @@
-/** So many timings are in a record, at most: an engine reports about a dozen, and each is an attribute. */
+/** The most timings in a record. An engine reports about a dozen, and each is an attribute. */
 export const MAX_TIMINGS = 32;
 
-/** A name from outside is cut to so many UTF-16 units. */
+/** The most UTF-16 units of a name from outside. Longer names are cut. */
 export const MAX_NAME_CHARS = 256;

@@ -13,7 +13,7 @@ import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
 
-/** What somebody did through the admin API, or by a signal. */
+/** An action of the admin API or of a signal. */
 export type AdminAction = DrainAction | ReloadAction;
 
 /** A replica was drained or undrained. */
@@ -23,40 +23,40 @@ interface DrainAction {
   readonly wasDrained: boolean;
   /** Requests in flight on the replica when the action took effect. */
   readonly inflight: number;
-  /** Null when none was given. */
+  /** Null if none was given. */
   readonly reason: string | null;
-  /** When the call came, in milliseconds since 1970. */
+  /** When the call arrived: epoch milliseconds. */
   readonly startEpochMs: number;
 }
 
-/** The configuration was read again. */
+/** The configuration was reloaded. */
 interface ReloadAction {
   readonly action: 'reload';
-  /** Null when it was refused. */
+  /** Null if the configuration was invalid. */
   readonly done: {
     readonly changedKeys: readonly string[];
     readonly added: number;
     readonly changed: number;
     readonly removed: number;
   } | null;
-  /** When it was asked for, in milliseconds since 1970. */
+  /** When the reload was requested: epoch milliseconds. */
   readonly startEpochMs: number;
 }
 
-/** The spans of admin actions, which show a rollout beside the latencies that it causes. */
+/** The spans of admin actions. They show a rollout next to the latencies that it causes. */
 export interface AdminSpans {
-  /** Makes a span of the action, which ends now. */
+  /** Creates the span of an action that ends now. */
   record(action: AdminAction): void;
-  /** Sends what is left, at most until the deadline. Never rejects. */
+  /** Exports the remaining spans, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }
 
-/** For files, which hold records alone, and for OTEL_SDK_DISABLED, which these ordinary spans obey. */
+/** No spans: with `export.to: file`, because files hold only records, and with OTEL_SDK_DISABLED. */
 const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async () => undefined };
 
 /**
- * Starts the export of admin actions: the SDK's own processor and exporter, apart from the queue and the counters
- * of records. `collector` is where spans are posted; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
+ * Starts the export of admin actions with the SDK's own processor and exporter, separate from the queue and counters
+ * of records. `collector`: where spans are sent; undefined: nowhere. The OTEL_EXPORTER_OTLP_* variables apply.
  */
 export function startAdminSpans(
   collector: OtlpOptions | undefined,
@@ -76,7 +76,7 @@ export function startAdminSpans(
   const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
   return {
     record(action) {
-      // INTERNAL: a SERVER span would count among the requests of whoever makes metrics of spans.
+      // INTERNAL: tools that derive metrics from spans would count a SERVER span as a request.
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
       span.setAttributes(action.action === 'reload' ? toReloadAttributes(action) : toDrainAttributes(action));

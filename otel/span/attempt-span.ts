@@ -10,34 +10,34 @@ import {
 import { SEMCONV } from '../encode/attribute-names.ts';
 import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 
-/** What is known of an attempt when it begins. */
+/** The facts of an attempt that are known when it begins. */
 export interface AttemptStart {
   readonly method: 'POST';
-  /** Which attempt of the request it is, the first being 1. */
+  /** The number of the attempt within its request; the first is 1. */
   readonly ordinal: number;
-  /** Name of the replica tried. */
+  /** The name of the replica. */
   readonly replica: string;
-  /** Absolute; without credentials, query and fragment. */
+  /** Absolute, without credentials, query and fragment. */
   readonly url: string;
 }
 
 /** How an attempt ended. */
 export interface AttemptEnd {
-  /** The replica's status; absent when no response headers came. */
+  /** The replica's status; absent if no response headers arrived. */
   readonly status?: number | undefined;
-  /** Why it failed; absent when it did not, when the client left, and for what the status says already. */
+  /** Why it failed; absent if it succeeded, if the client disconnected, or if the status says it. */
   readonly errorType?: string | undefined;
 }
 
-/** One attempt at a replica. One that is never ended leaves no span: nothing was tried after all. */
+/** One attempt at a replica. If `end` is never called, no attempt was made, and there is no span. */
 export interface AttemptSpan {
   /** `00-<trace>-<span>-01`, sent upstream with this attempt. */
   readonly traceparent: string;
-  /** Ends it. Only the first call counts. */
+  /** Ends the attempt. Only the first call counts. */
   end(result: AttemptEnd): void;
 }
 
-/** An attempt that is over, with its ids and times. */
+/** An attempt that has ended, with its ids and times. */
 export interface EndedAttempt {
   readonly start: AttemptStart;
   readonly result: AttemptEnd;
@@ -46,7 +46,7 @@ export interface EndedAttempt {
   readonly endedEpochMs: number;
 }
 
-/** Makes the CLIENT span of an attempt, as a child of the request's span. */
+/** Creates the CLIENT span of an attempt, as a child of the request's span. */
 export function recordAttemptSpan(
   { tracer, ids }: { readonly tracer: Tracer; readonly ids: SpanIdSource },
   requestSpan: Span,
@@ -54,10 +54,10 @@ export function recordAttemptSpan(
 ): void {
   const { start, result, startedEpochMs, endedEpochMs } = attempt;
   const { status, errorType } = result;
-  // A 4xx is an error of a client's span, as it is none of a server's (semantic conventions, HTTP spans, "Status").
+  // A 4xx is an error on a CLIENT span but not on a SERVER span (semantic conventions, HTTP spans, "Status").
   const error = errorType ?? (status !== undefined && status >= 400 ? String(status) : undefined);
   ids.assign(attempt.ids);
-  // Without a low-cardinality target of its own the name is the method alone (semantic conventions, HTTP spans).
+  // Without a low-cardinality target, the name is the method (semantic conventions, HTTP spans).
   const span = tracer.startSpan(
     start.method,
     { kind: SpanKind.CLIENT, startTime: startedEpochMs },
@@ -68,7 +68,7 @@ export function recordAttemptSpan(
   span.end(endedEpochMs);
 }
 
-/** No model and no usage: backends that add up tokens over the spans of a trace would count them twice. */
+/** Without model and usage: backends that sum the tokens of a trace would count them twice. */
 function toAttributes(
   { method, ordinal, replica, url }: AttemptStart,
   status: number | undefined,

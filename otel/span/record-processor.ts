@@ -15,7 +15,7 @@ export class RecordProcessor implements SpanProcessor {
   readonly #log: TelemetryLog;
   readonly #encoder = new RecordEncoder();
 
-  /** By the request's span, which is the same object when it starts and when it ends. */
+  /** The attempts by their request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
 
   constructor(consumer: RecordConsumer, log: TelemetryLog) {
@@ -23,7 +23,7 @@ export class RecordProcessor implements SpanProcessor {
     this.#log = log;
   }
 
-  /** Attempts wait for the end of their request's span, and go when it goes. */
+  /** Collects the spans of attempts. They are encoded together with their request's span. */
   onStart(span: ReadableSpan, parent: Context): void {
     const requestSpan = trace.getSpan(parent);
     if (!isAttempt(span) || requestSpan === undefined) return;
@@ -58,7 +58,7 @@ export class RecordProcessor implements SpanProcessor {
   async shutdown(): Promise<void> {}
 }
 
-/** Of our spans only those of attempts are a client's. */
+/** The only CLIENT spans of the gateway are attempts. */
 function isAttempt(span: ReadableSpan): boolean {
   return span.kind === SpanKind.CLIENT;
 }

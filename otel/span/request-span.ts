@@ -15,88 +15,90 @@ import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSp
 import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
 import { UtcTimestamps } from './utc-timestamps.ts';
 
-/** The span of one proxied request: its ids from the beginning, all else noted until it ends. */
+/** The span of one proxied request. */
 export interface RequestSpan {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
-  /** When it began: epoch milliseconds. */
+  /** When the request arrived: epoch milliseconds. */
   readonly startedEpochMs: number;
-  /** The same as RFC 3339 in UTC. */
+  /** The same time as RFC 3339 in UTC. */
   readonly startedAt: string;
-  /** `00-<trace>-<span>-01`. What goes upstream is the attempt's, which is this one without attempt spans. */
+  /** `00-<trace>-<span>-01`. Each attempt sends its own upstream, which equals this one without attempt spans. */
   readonly traceparent: string;
-  /** Begins an attempt. It must be ended before the request is. */
+  /** Begins an attempt. End it before the request. */
   startAttempt(start: AttemptStart): AttemptSpan;
-  /** Notes an attempt that failed, the first being 1, as a span event. */
+  /** Adds a failed attempt as a span event. */
   addFailedAttempt(facts: FailedAttempt): void;
   /**
-   * Makes the span, as long as the record's `e2e_ms`: the record enters the queue, or is dropped, at once. Only the
-   * first call counts.
+   * Ends the span after the record's `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
+   * counts.
    */
   end(record: Readonly<RequestRecord>, http: HttpFacts): void;
 }
 
-/** One try that did not serve the request, and its failure code. */
+/** An attempt that did not serve the request. */
 export interface FailedAttempt {
+  /** The first attempt is 1. */
   readonly attempt: number;
   readonly replica: string;
+  /** The failure code. */
   readonly code: string;
 }
 
-/** What is known of a request when it arrives. */
+/** The facts of a request that are known when it arrives. */
 export interface RequestSpanStart {
   readonly method: 'POST';
   readonly route: string;
   readonly incomingTraceparent?: string | undefined;
 }
 
-/** What spans are made with: a tracer whose ids come from `ids`. */
-export interface SpanMakers {
+/** A tracer, and the generator of its ids. */
+export interface SpanSource {
   readonly tracer: Tracer;
   readonly ids: SpanIdSource;
 }
 
 /**
- * Creates what starts the span of a request, as the root of a new trace: a client at a public door must not choose
- * our ids, nor whether we record (W3C Trace Context, "Restart trace"). Its own trace becomes a link, whatever its
- * flags. `attemptSpans`: whether attempts get spans of their own.
+ * Creates a function that starts the span of a request as the root of a new trace. Clients of a public gateway must
+ * not choose its ids, nor whether it records (W3C Trace Context, "Restart trace"). The client's own trace becomes a
+ * link, whatever its flags. `attemptSpans`: whether attempts get their own spans.
  *
- * The SDK's span is made when the request has ended, with the times that it began and took: until then only its ids
- * are needed, and whoever ends requests can make the spans of several at a time.
+ * The SDK's span is created when the request has ended, with its real times. Until then only the ids are needed, and
+ * the spans of several requests can be created together.
  */
 export function createRequestSpans(
-  makers: SpanMakers,
+  source: SpanSource,
   { attemptSpans }: { readonly attemptSpans: boolean },
 ): (start: RequestSpanStart) => RequestSpan {
-  const shared = {
-    ...makers,
+  const collaborators = {
+    ...source,
     encodeAttributes: createAttributesEncoder(),
     timestamps: new UtcTimestamps(),
     attemptSpans,
   };
-  return (start) => new NotedRequestSpan(start, shared);
+  return (start) => new DeferredRequestSpan(start, collaborators);
 }
 
-interface SharedBySpans extends SpanMakers {
+interface RequestSpanCollaborators extends SpanSource {
   readonly encodeAttributes: ReturnType<typeof createAttributesEncoder>;
   readonly timestamps: UtcTimestamps;
   readonly attemptSpans: boolean;
 }
 
-class NotedRequestSpan implements RequestSpan {
+class DeferredRequestSpan implements RequestSpan {
   readonly traceparent: string;
   readonly #ids: SpanIds;
   readonly #start: RequestSpanStart;
-  readonly #shared: SharedBySpans;
-  readonly #stopwatch = new Stopwatch();
+  readonly #collaborators: RequestSpanCollaborators;
+  readonly #clock = new AnchoredClock();
   #attempts: EndedAttempt[] | null = null;
   #failedAttempts: { readonly facts: FailedAttempt; readonly epochMs: number }[] | null = null;
   #isEnded = false;
 
-  constructor(start: RequestSpanStart, shared: SharedBySpans) {
+  constructor(start: RequestSpanStart, collaborators: RequestSpanCollaborators) {
     this.#start = start;
-    this.#shared = shared;
-    this.#ids = shared.ids.drawIds();
+    this.#collaborators = collaborators;
+    this.#ids = collaborators.ids.drawIds();
     this.traceparent = toTraceparent(this.#ids, '01');
   }
 
@@ -105,18 +107,18 @@ class NotedRequestSpan implements RequestSpan {
   }
 
   get startedEpochMs(): number {
-    return this.#stopwatch.startedEpochMs;
+    return this.#clock.startedEpochMs;
   }
 
   get startedAt(): string {
-    return this.#shared.timestamps.toText(this.startedEpochMs);
+    return this.#collaborators.timestamps.toText(this.startedEpochMs);
   }
 
   startAttempt(start: AttemptStart): AttemptSpan {
-    const { attemptSpans, ids } = this.#shared;
+    const { attemptSpans, ids } = this.#collaborators;
     if (!attemptSpans) return { traceparent: this.traceparent, end: () => undefined };
     const own = { traceId: this.traceId, spanId: ids.drawSpanId() };
-    const startedEpochMs = this.#stopwatch.epochMs();
+    const startedEpochMs = this.#clock.epochMs();
     let isEnded = false;
     return {
       traceparent: toTraceparent(own, '01'),
@@ -124,7 +126,7 @@ class NotedRequestSpan implements RequestSpan {
         if (isEnded) return;
         isEnded = true;
         this.#attempts ??= [];
-        const endedEpochMs = this.#stopwatch.epochMs();
+        const endedEpochMs = this.#clock.epochMs();
         this.#attempts.push({ start, result, ids: own, startedEpochMs, endedEpochMs });
       },
     };
@@ -132,13 +134,13 @@ class NotedRequestSpan implements RequestSpan {
 
   addFailedAttempt(facts: FailedAttempt): void {
     this.#failedAttempts ??= [];
-    this.#failedAttempts.push({ facts, epochMs: this.#stopwatch.epochMs() });
+    this.#failedAttempts.push({ facts, epochMs: this.#clock.epochMs() });
   }
 
   end(record: Readonly<RequestRecord>, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const { tracer, ids, encodeAttributes } = this.#shared;
+    const { tracer, ids, encodeAttributes } = this.#collaborators;
     const { method, route, incomingTraceparent } = this.#start;
     const { startedEpochMs } = this;
     ids.assign(this.#ids);
@@ -147,7 +149,7 @@ class NotedRequestSpan implements RequestSpan {
       { kind: SpanKind.SERVER, startTime: startedEpochMs, links: toLinks(incomingTraceparent) },
       ROOT_CONTEXT,
     );
-    for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#shared, span, attempt);
+    for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#collaborators, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
     Object.assign(span, { attributes: toRecordAttributes(record, encodeAttributes(record, http)) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
@@ -155,8 +157,8 @@ class NotedRequestSpan implements RequestSpan {
   }
 }
 
-/** Times as the system's clock would have them, if nobody set it since the beginning. */
-class Stopwatch {
+/** Wall-clock times that advance monotonically from a start, so that a change of the system clock has no effect. */
+class AnchoredClock {
   readonly startedEpochMs = Date.now();
   readonly #startedMs = performance.now();
 

@@ -6,32 +6,32 @@ import { createRequestSpans, type RequestSpan, type RequestSpanStart } from './r
 import { SpanIdSource, toTraceparent } from './trace-ids.ts';
 import { startRequestTracer } from './tracer.ts';
 
-/** What is decided of spans before the first request. */
+/** The settings of the request spans. */
 export interface RecorderSettings {
-  /** What becomes of a caller's valid traceparent: a link of the span, or nothing. */
+  /** Whether a client's valid traceparent becomes a link of the span. */
   readonly incoming: 'link' | 'ignore';
-  /** Whether each attempt at a replica is a span of its own. Default: false. */
+  /** Whether each attempt at a replica gets its own span. Default: false. */
   readonly attemptSpans?: boolean | undefined;
 }
 
-/** Whom the recorder hands records to, and complains to. */
+/** Where the recorder sends records and logs errors. */
 export interface RecorderCollaborators {
   readonly consumer: RecordConsumer;
   readonly log: TelemetryLog;
 }
 
-/** The telemetry of one thread that serves requests: their spans, which become records. */
+/** Creates the request spans of one thread that serves requests. Each span becomes a record. */
 export interface Recorder {
   /**
-   * Starts the span of one request: the gateway always starts the trace, whatever the caller sent. It must end, or
-   * be given up by `discardRequestSpan`.
+   * Starts the span of one request. The gateway always starts a new trace, whatever the client sent. Each span must be
+   * ended, or discarded with `discardRequestSpan`.
    */
   startRequestSpan(start: RequestSpanStart): RequestSpan;
-  /** A request whose span was started was none: it leaves no record. */
+  /** Discards a started span: the message was not a valid request, and leaves no record. */
   discardRequestSpan(): void;
-  /** A traceparent with flags 00 and fresh ids, for requests that leave no record (GET /v1/models). */
+  /** Creates a traceparent with new ids and flags 00, for requests that leave no record (GET /v1/models). */
   createUnsampledTraceparent(): string;
-  /** Ends the SDK. */
+  /** Shuts down the SDK. */
   shutdown(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import type { IdGenerator } from '@opentelemetry/sdk-trace';
 
 const TRACE_ID_BYTES = 16;
 const SPAN_ID_BYTES = 8;
-/** Bytes drawn at once: drawing 24 a request costs ten times as much (2.1 against 0.2 µs on Node 26.10). */
+/** Random bytes are drawn in bulk: 24 bytes per request cost 2.1 µs alone and 0.2 µs in bulk (Node 26.10). */
 const POOL_BYTES = 4096;
 
 /** The ids of a span. */
@@ -13,25 +13,25 @@ export interface SpanIds {
 }
 
 /**
- * Trace and span ids from the system's random numbers: the ids reach clients' replicas, and Math.random's can be
- * foretold from a few. Never all zero, which W3C Trace Context calls invalid.
+ * Generates trace and span ids from the system's random numbers. The ids leave the gateway, and a few results of
+ * Math.random are enough to predict the rest. An id is never all zero, which W3C Trace Context forbids.
  */
 export class SpanIdSource implements IdGenerator {
   readonly #pool = Buffer.alloc(POOL_BYTES);
   #used = POOL_BYTES;
   #assigned: SpanIds | null = null;
 
-  /** Makes the ids of a new trace and its first span. */
+  /** Generates the ids of a new trace and its first span. */
   drawIds(): SpanIds {
     return { traceId: this.#nextHex(TRACE_ID_BYTES), spanId: this.drawSpanId() };
   }
 
-  /** Makes the id of one more span. */
+  /** Generates the id of another span. */
   drawSpanId(): string {
     return this.#nextHex(SPAN_ID_BYTES);
   }
 
-  /** The spans that the SDK starts from now on get these ids: whoever starts one assigns before. */
+  /** Sets the ids of the span that the SDK starts next. Call it before each start. */
   assign(ids: SpanIds): void {
     this.#assigned = ids;
   }
@@ -55,7 +55,7 @@ export class SpanIdSource implements IdGenerator {
   }
 }
 
-/** The header of W3C Trace Context level 1 for our own ids. */
+/** Returns the `traceparent` header of W3C Trace Context level 1. */
 export function toTraceparent(ids: SpanIds, flags: '00' | '01'): string {
   return `00-${ids.traceId}-${ids.spanId}-${flags}`;
 }

@@ -20,15 +20,15 @@ import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 const SERVICE_NAME = 'service.name';
 const DEFAULT_SERVICE_NAME = 'spangate';
 
-/** The tracer of the request spans, and the end of the SDK behind it. */
+/** The tracer of the request spans, and the shutdown of its SDK. */
 export interface RequestTracer {
   readonly tracer: Tracer;
   shutdown(): Promise<void>;
 }
 
 /**
- * Limits beyond anything the record has, passed explicitly: else OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and its like
- * would cut fields. otel/encode/attributes.ts has its own bounds.
+ * Limits above everything a record can hold. They are passed explicitly, because OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and
+ * similar variables would otherwise cut fields. otel/encode/attributes.ts has its own limits.
  */
 const SPAN_LIMITS = {
   attributeCountLimit: 1024,
@@ -39,7 +39,7 @@ const SPAN_LIMITS = {
   attributePerLinkCountLimit: 64,
 };
 
-/** What describes this process on every span: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES apply. */
+/** Creates the resource of this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES apply. */
 export function createResource(serviceName: string | undefined): Resource {
   const detected = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] });
   const resource = defaultResource()
@@ -51,8 +51,8 @@ export function createResource(serviceName: string | undefined): Resource {
 }
 
 /**
- * Composes the OpenTelemetry SDK of spans alone: no metric reader, no log processor, no instrumentation, no
- * detection of host and command line. Every span is recorded and sampled, whatever OTEL_TRACES_SAMPLER says.
+ * Starts the OpenTelemetry SDK for spans only: no metric reader, log processor, instrumentation, or detection of host
+ * and command line. Every span is recorded and sampled, whatever OTEL_TRACES_SAMPLER says.
  */
 export function startRequestTracer(options: {
   readonly resource: Resource;
@@ -67,7 +67,7 @@ export function startRequestTracer(options: {
     spanLimits: SPAN_LIMITS,
     spanProcessors: [spanProcessor],
   };
-  // The records are what this product is for: the variable that turns NodeSDK off does not turn them off.
+  // OTEL_SDK_DISABLED turns NodeSDK off, but it must not turn off the request records.
   if (getBooleanFromEnv('OTEL_SDK_DISABLED')) {
     const provider = new TracerProvider(tracing);
     return { tracer: getRequestTracer(provider), shutdown: () => provider.shutdown() };
@@ -85,8 +85,8 @@ export function startRequestTracer(options: {
 }
 
 /**
- * NodeSDK hands out its tracer through the API's globals only, and the first to register keeps them. They are
- * emptied before and after, so that each gateway of a process has its own tracer and nobody else gets it.
+ * NodeSDK provides its tracer only through the API's globals, and the first registration wins. The globals are cleared
+ * before and after, so that each gateway in a process has its own tracer and no other code gets it.
  */
 function withoutGlobals(start: () => void): Tracer {
   trace.disable();
@@ -101,7 +101,7 @@ function getRequestTracer(provider: Pick<TracerProvider, 'getTracer'>): Tracer {
   return provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
 }
 
-/** Contexts are passed by hand; AsyncLocalStorage would cost every await a little, for nothing. */
+/** Contexts are passed explicitly. AsyncLocalStorage would slow down every await for no benefit. */
 const NO_CONTEXT_MANAGER: NonNullable<ConstructorParameters<typeof NodeSDK>[0]>['contextManager'] & object = {
   active: () => ROOT_CONTEXT,
   with: (_context, run, thisArg, ...args) => run.call(thisArg, ...args),

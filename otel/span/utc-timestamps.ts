@@ -1,6 +1,6 @@
 /**
- * Writes times as RFC 3339 in UTC with milliseconds. Date formats 1.4 µs long; here it does so once per second, since
- * the requests of one second differ in their milliseconds only.
+ * Formats times as RFC 3339 in UTC with milliseconds. Date takes 1.4 µs to format a time. Here it does so once per
+ * second, because the requests of one second differ only in their milliseconds.
  */
 export class UtcTimestamps {
   #second = Number.NaN;

@@ -33,4 +33,4 @@ export const recordSchema = z
     client_request_id: z.string().optional(),
     timings: z.record(z.string(), z.number()).readonly().optional(),
   })
-  .meta({ id: 'Record', description: 'The facts of one request; docs/record.md says what each means.' });
+  .meta({ id: 'Record', description: 'The facts of one request; docs/record.md defines each field.' });

@@ -14,14 +14,14 @@ import type { Framing } from './head.ts';
 import { HttpError } from './http-error.ts';
 import { TrailerSection } from './trailer-section.ts';
 
-/** Receives a body as it is read. */
+/** Receives the body of a message as it is read. */
 export interface BodySink {
-  /** A view into the read: valid as long as that buffer. */
+  /** `view`: a view into the bytes passed to `read`, valid as long as they are. */
   onData(view: Buffer): void;
 }
 
 /**
- * What the next byte is, and what comes after it.
+ * The states: what the next byte is.
  * ```
  *  DONE ◄── length is 0 ── DATA_OF_LENGTH          UNTIL_CLOSE ── end() ──► DONE
  *
@@ -61,38 +61,40 @@ const HEX_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Reads the body of one message after the other, pushed in reads that may be cut anywhere (RFC 9112 6, 7). It copies
- * nothing but trailer fields, and looks at each byte of a line once, however it is cut.
+ * Reads the bodies of successive messages from reads that may be split anywhere (RFC 9112 6, 7). It copies only trailer
+ * fields, and examines each byte of a line once, however the line is split.
  */
 export class BodyReader {
   readonly #maxLineBytes: number;
   readonly #trailers: TrailerSection;
   #state = DONE;
-  /** Bytes of the body, or of its present chunk, that have not come yet; while a size is read, what it is so far. */
+  /**
+   * How many bytes of the body or the current chunk have not arrived. While a chunk size is read: its value so far.
+   */
   #leftBytes = 0;
   #sizeDigits = 0;
   #lineBytes = 0;
-  /** Where the body's bytes of the present read are, as far as they are moved together. */
+  /** Where the body data of the current read is, after its chunks have been joined. */
   #joinedStart = -1;
   #joinedEnd = -1;
 
-  /** `maxLineBytes` bounds the line of a chunk's size with its extensions, `maxTrailerBytes` the trailer section. */
+  /** `maxLineBytes` limits a chunk-size line with its extensions, `maxTrailerBytes` the trailer section. */
   constructor(limits: { readonly maxLineBytes?: number; readonly maxTrailerBytes?: number } = {}) {
     this.#maxLineBytes = limits.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
     this.#trailers = new TrailerSection(limits.maxTrailerBytes ?? DEFAULT_MAX_TRAILER_BYTES);
   }
 
-  /** Whether the body has come whole. */
+  /** Whether the body is complete. */
   get isDone(): boolean {
     return this.#state === DONE;
   }
 
-  /** The trailer fields of a chunked body, once done; empty otherwise. */
+  /** The trailer fields of a complete chunked body; empty otherwise. */
   get trailers(): Fields {
     return this.#trailers.fields;
   }
 
-  /** Begins the body of the next message. It is done at once when there is none, or when its length is 0. */
+  /** Begins the body of the next message. A message without a body, or with length 0, is done at once. */
   start(framing: Framing): void {
     this.#trailers.start();
     switch (framing.kind) {
@@ -113,16 +115,16 @@ export class BodyReader {
   }
 
   /**
-   * Takes bytes from `start`, gives those of the body to the sink in one view, and returns the offset of the first byte
-   * behind the body. Chunks are moved together in `bytes`, over their framing: who reads events gets 16 chunks at
-   * once, not in 16 pieces. Throws HttpError('malformed'); then the reader is of no use until the next `start`.
+   * Reads from `start`, passes the body data to the sink in one view, and returns the offset of the first byte after
+   * the body. Chunks are joined in place in `bytes`, over their framing, so that a reader of events gets 16 chunks in
+   * one piece, not in 16. Throws HttpError('malformed'); the reader cannot be used again until the next `start`.
    */
   read(bytes: Buffer, start: number, sink: BodySink): number {
     this.#joinedStart = this.#joinedEnd = -1;
     try {
       return this.#read(bytes, start);
     } finally {
-      // What came before a fault belongs to the body all the same.
+      // Data before an error is part of the body too.
       if (this.#joinedStart !== -1) sink.onData(viewOf(bytes, this.#joinedStart, this.#joinedEnd));
     }
   }
@@ -152,8 +154,8 @@ export class BodyReader {
   }
 
   /**
-   * The peer ended its side. That ends a body whose end it marks; throws HttpError('closed_early') when another has
-   * not come whole.
+   * The peer has closed its side, which completes a body without a length. Throws HttpError('closed_early') if any
+   * other body is incomplete.
    */
   end(): void {
     if (this.#state === UNTIL_CLOSE) this.#state = DONE;
@@ -175,7 +177,7 @@ export class BodyReader {
     return end;
   }
 
-  /** Moves a piece of the body behind the piece before it. */
+  /** Appends a piece of the body to the pieces before it. */
   #join(bytes: Buffer, start: number, end: number): void {
     if (this.#joinedStart === -1) {
       this.#joinedStart = start;
@@ -186,7 +188,7 @@ export class BodyReader {
     }
   }
 
-  /** Reads on in the line end of a chunk's data and in the line of the next one's size. */
+  /** Reads the line end after chunk data, and the size line of the next chunk. */
   #readSizeLine(bytes: Buffer, start: number): number {
     let at = start;
     let state = this.#state;
@@ -204,7 +206,7 @@ export class BodyReader {
     return at;
   }
 
-  /** The state after one more byte of a chunk's framing. */
+  /** Returns the state after one more byte of chunk framing. */
   #next(state: number, byte: number): number {
     switch (state) {
       case DATA_CR:
@@ -252,12 +254,12 @@ function viewOf(bytes: Buffer, start: number, end: number): Buffer {
   return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
 }
 
-/** What may stand behind a whole part of the line: the next extension, or the line's end. */
+/** After a complete part of the line comes the next extension or the line end. */
 function afterPart(byte: number): number {
   return byte === SEMICOLON ? EXTENSION_START : expected(byte === CR, SIZE_LF);
 }
 
-function expected(isThere: boolean, next: number): number {
-  if (!isThere) throw new HttpError('malformed');
+function expected(isValid: boolean, next: number): number {
+  if (!isValid) throw new HttpError('malformed');
   return next;
 }

@@ -1,48 +1,23 @@
 import type { Socket } from 'node:net';
-import type { DeadlineClock, Timed } from './deadline-clock.ts';
-import { findHeadEnd, parseRequestHead, type RequestHead } from './head.ts';
+import type { AcceptedConnection, ClientConnectionContext } from './client-connection-context.ts';
+import { CONNECTION_ERRORS, type ConnectionError, toErrorResponse } from './connection-errors.ts';
+import type { Timed } from './deadline-clock.ts';
+import type { RequestHead } from './head.ts';
 import { HttpError } from './http-error.ts';
 import { type ExchangeConnection, type ExchangeEnd, HttpExchange } from './http-exchange.ts';
-import { REFUSALS, type Refusal, toRefusalText } from './refusal.ts';
 import { RequestBody, type RequestBodySink } from './request-body.ts';
-import { UnreadBytes } from './unread-bytes.ts';
+import { RequestInput } from './request-input.ts';
 import { writeMessage } from './write-message.ts';
 
-/** Times and sizes that hold for every connection of a listener. */
-export interface ClientConnectionSettings {
-  readonly maxHeadBytes: number;
-  /** From the first byte of a head to its last. */
-  readonly headTimeoutMs: number;
-  /** How long a connection without a request is kept. */
-  readonly keepAliveMs: number;
-  /** How long a client may take nothing of what is sent to it. */
-  readonly sendTimeoutMs: number;
-  /** Bytes of a request's body that are read and thrown away after its answer. */
-  readonly maxDiscardedBytes: number;
-}
-
-/** What the connections of a listener have in common. */
-export interface ClientConnectionContext {
-  readonly settings: ClientConnectionSettings;
-  /** `closing`: each response that begins is the last of its connection. `ending`: no connection is kept. */
-  readonly phase: 'serving' | 'closing' | 'ending';
-  readonly clock: DeadlineClock;
-  handle(exchange: HttpExchange): void;
-  /** A defect of ours ended a connection. */
-  reportDefect(error: unknown): void;
-  /** The connection is closed: called exactly once. */
-  onClosed(connection: ClientConnection): void;
-}
-
-/** Bytes of requests behind the present one that wait unread; then the socket is not read. */
+/** The socket is paused when more pipelined bytes than this are unread. */
 const MAX_PIPELINED_BYTES = 64 * 1024;
-/** How long a client has to read an answer after which the connection is closed (RFC 9112 9.6). */
+/** How long a client has to read the last response before the connection is closed (RFC 9112 9.6). */
 const LINGER_MS = 5_000;
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * What a connection does:
+ * The states of a connection:
  *
  *     idle ─first byte→ head ─complete→ exchange ─response sent, body read→ idle
  *                        │                 └─otherwise→ lingering → closed
@@ -51,21 +26,20 @@ const NEVER = Number.POSITIVE_INFINITY;
 type State = 'idle' | 'head' | 'exchange' | 'lingering' | 'closed';
 
 /**
- * One connection of a client: reads one request after the other, each when the response before it was sent. Whoever
- * sends requests faster is not read from.
+ * One connection of a client. It reads a request after the previous response has been sent, and stops reading from
+ * clients that send requests faster.
  */
-export class ClientConnection implements ExchangeConnection, Timed {
+export class ClientConnection implements ExchangeConnection, AcceptedConnection, Timed {
   deadlineMs: number;
   clockIndex = -1;
   readonly #socket: Socket;
   readonly #context: ClientConnectionContext;
   readonly #body = new RequestBody();
-  /** A part of a head, a body that nobody has claimed yet, or requests behind the present one. */
-  readonly #unread = new UnreadBytes();
+  readonly #input = new RequestInput();
   #state: State = 'idle';
   #exchange: HttpExchange | null = null;
   #isReading = false;
-  /** Bytes handed to the system when it was last looked at whether the client takes any. */
+  /** How many bytes the operating system had accepted when the send time-out was last restarted. */
   #sentBytes = 0;
 
   constructor(socket: Socket, context: ClientConnectionContext) {
@@ -73,7 +47,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
     this.#context = context;
     this.deadlineMs = context.clock.nowMs() + context.settings.keepAliveMs;
     socket.on('data', (read: Buffer) => {
-      // Not by #guard: a function per read is garbage per read.
+      // Without #guard, which would allocate a closure for each read.
       try {
         this.#onRead(read);
       } catch (error) {
@@ -82,7 +56,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
     });
     socket.on('drain', () => this.#guard(() => this.#onDrain()));
     socket.on('end', () => this.#guard(() => this.#onEnd()));
-    // What failed is told by 'close'.
+    // 'close' follows.
     socket.on('error', () => undefined);
     socket.on('close', () => this.#guard(() => this.#onClose()));
     context.clock.watch(this);
@@ -103,14 +77,13 @@ export class ClientConnection implements ExchangeConnection, Timed {
       : `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
   }
 
-  /** Ends it after the response under way; at once when there is none. */
-  closeWhenIdle(): void {
+  closeIfIdle(): void {
     if (this.#state === 'idle') this.#linger();
   }
 
   destroy(): void {
     this.#socket.destroy();
-    // Whoever destroys a connection need not wait for the event loop to learn that it is closed.
+    // The caller must see the connection closed at once, before the 'close' event.
     this.#onClose();
   }
 
@@ -118,13 +91,8 @@ export class ClientConnection implements ExchangeConnection, Timed {
     this.#guard(() => {
       switch (this.#state) {
         case 'head':
-          // Some clients send a line end behind a body (RFC 9112 2.2): no request has begun.
-          if (
-            this.#unread.length <= 2 &&
-            this.#unread.view().equals(LINE_END.subarray(0, this.#unread.length))
-          ) {
-            this.destroy();
-          } else this.#refuse(REFUSALS.slow);
+          if (this.#input.hasOnlyLineEnd) this.destroy();
+          else this.#sendError(CONNECTION_ERRORS.slow);
           break;
         case 'exchange':
           this.#onExchangeDeadline();
@@ -139,11 +107,11 @@ export class ClientConnection implements ExchangeConnection, Timed {
     });
   }
 
-  // What an exchange asks of its connection.
+  // Called by the exchange.
 
   canKeep(): boolean {
     if (this.#context.phase !== 'serving' || this.#exchange?.head.keepsAlive !== true) return false;
-    // Nobody wants the body; what lies here of it may be all.
+    // Nobody has claimed the body. The unread bytes may hold all of it.
     if (this.#body.state === 'unclaimed') this.discardBody();
     return this.#body.state === 'done' || this.#body.state === 'claimed';
   }
@@ -154,7 +122,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
       return;
     }
     this.#body.claim(sink);
-    this.deadlineMs = this.#context.clock.recentMs + timeoutMs;
+    this.deadlineMs = this.#context.clock.cachedNowMs + timeoutMs;
     if (this.#exchange?.head.expectsContinue === true) this.#socket.write(CONTINUE, 'latin1');
     this.#readUnreadBody();
   }
@@ -168,10 +136,10 @@ export class ClientConnection implements ExchangeConnection, Timed {
   stopReadingBody(): void {
     if (this.#body.state === 'done') return;
     this.#body.stop();
-    this.#noteSending();
+    this.#restartSendTimeout();
   }
 
-  restForATurn(): void {
+  yieldToOtherSockets(): void {
     if (this.#socket.isPaused()) return;
     this.#socket.pause();
     setImmediate(() => this.#resume());
@@ -180,34 +148,30 @@ export class ClientConnection implements ExchangeConnection, Timed {
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean {
     if (this.#state === 'closed') return true;
     const canTakeMore = writeMessage(this.#socket, before, pieces, sizeBytes, after);
-    if (!canTakeMore) this.#noteSending();
+    if (!canTakeMore) this.#restartSendTimeout();
     return canTakeMore;
   }
 
   endResponse(isKept: boolean): void {
     if (this.#socket.writableLength === 0) this.#endExchange(isKept);
     else {
-      this.#noteSending();
+      this.#restartSendTimeout();
       this.#socket.write(NOTHING, () => this.#guard(() => this.#endExchange(isKept)));
     }
   }
 
-  // What comes from the socket.
+  // Called by the socket.
 
   #onRead(read: Buffer): void {
     switch (this.#state) {
       case 'idle':
-        this.#state = 'head';
-        this.deadlineMs = this.#context.clock.nowMs() + this.#context.settings.headTimeoutMs;
-        this.#unread.append(read);
-        this.#readHeads(0);
+        this.#input.append(read);
+        this.#startHead(this.#context.clock.nowMs());
         break;
-      case 'head': {
-        const scanFrom = this.#unread.length;
-        this.#unread.append(read);
-        this.#readHeads(scanFrom);
+      case 'head':
+        this.#input.append(read);
+        this.#readHeads();
         break;
-      }
       case 'exchange':
         this.#onReadInExchange(read);
         break;
@@ -235,39 +199,33 @@ export class ClientConnection implements ExchangeConnection, Timed {
     }
   }
 
-  /** Reads heads and what is behind them for as long as there is something to read. */
-  #readHeads(scanFrom: number): void {
-    // An exchange that ends at once comes back here: the loop goes on with what is behind it.
+  #startHead(nowMs: number): void {
+    this.#state = 'head';
+    this.deadlineMs = nowMs + this.#context.settings.headTimeoutMs;
+    this.#readHeads();
+  }
+
+  /** Reads one request after another until the input is used up or an exchange is in progress. */
+  #readHeads(): void {
+    // An exchange that ends at once calls this method again. The loop then reads the next request.
     if (this.#isReading) return;
     this.#isReading = true;
-    let from = scanFrom;
-    while (this.#state === 'head' && this.#unread.length > 0 && this.#tryReadHead(from)) from = 0;
+    while (this.#state === 'head' && this.#input.length > 0 && this.#tryBeginExchange());
     this.#isReading = false;
   }
 
-  /** Whether a head was complete and its exchange has begun. */
-  #tryReadHead(scanFrom: number): boolean {
-    const bytes = this.#unread.view();
-    const { maxHeadBytes } = this.#context.settings;
-    let head: RequestHead;
-    let end: number;
+  /** Begins an exchange if the next head is complete and valid, and returns whether it is. */
+  #tryBeginExchange(): boolean {
+    let head: RequestHead | null;
     try {
-      end = findHeadEnd(bytes, 0, scanFrom);
-      if ((end === -1 ? bytes.length : end) > maxHeadBytes) {
-        this.#refuse(REFUSALS.tooLarge);
-        return false;
-      }
-      if (end === -1) return false;
-      head = parseRequestHead(bytes, 0, end);
+      head = this.#input.readHead(this.#context.settings.maxHeadBytes);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
-      this.#refuse(REFUSALS.malformed);
+      this.#sendError(CONNECTION_ERRORS[error.code === 'head_too_large' ? 'headTooLarge' : 'malformed']);
       return false;
     }
-    this.#unread.clear();
-    if (end < bytes.length) this.#unread.append(bytes.subarray(end));
-    this.#beginExchange(head);
-    return true;
+    if (head !== null) this.#beginExchange(head);
+    return head !== null;
   }
 
   #beginExchange(head: RequestHead): void {
@@ -277,15 +235,15 @@ export class ClientConnection implements ExchangeConnection, Timed {
     const exchange = new HttpExchange(head, this, this.#context.clock.nowMs());
     this.#exchange = exchange;
     if (head.method === 'CONNECT') {
-      // No tunnel is made; what follows is not HTTP.
-      this.#refuse(REFUSALS.connect);
+      // The gateway opens no tunnels. The bytes that follow are not HTTP.
+      this.#sendError(CONNECTION_ERRORS.connect);
       return;
     }
     this.#context.handle(exchange);
   }
 
   #readUnreadBody(): void {
-    if (this.#unread.length > 0) this.#readBody(this.#unread.take());
+    if (this.#input.length > 0) this.#readBody(this.#input.takeAll());
   }
 
   #readBody(bytes: Buffer): void {
@@ -294,31 +252,33 @@ export class ClientConnection implements ExchangeConnection, Timed {
       end = this.#body.read(bytes);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
-      this.#endMalformed();
+      // Once a response has begun, no error can be sent.
+      if (this.#exchange?.isAnswered === false) this.#sendError(CONNECTION_ERRORS.malformed);
+      else this.destroy();
       return;
     }
     if (this.#exchange === null) return;
     if (!this.#body.isComplete) {
-      if (this.#body.discardedBytes > this.#context.settings.maxDiscardedBytes) this.#giveUpBody();
+      if (this.#body.discardedBytes > this.#context.settings.maxDiscardedBytes) this.#stopDiscarding();
       return;
     }
-    // Before the sink is told: it may answer at once.
+    // Before `onEnd`: the sink may respond at once.
     if (end < bytes.length) this.#keepUnread(bytes.subarray(end));
     const sink = this.#body.finish();
     this.deadlineMs = NEVER;
     sink?.onEnd();
   }
 
-  /** More of an unwanted body came than is thrown away: if its answer is out, the connection ends. */
-  #giveUpBody(): void {
+  /** The rest of the body is too long to discard. If the response is complete, the connection is closed. */
+  #stopDiscarding(): void {
     this.#body.stop();
     if (this.#exchange?.isEnded === true) this.destroy();
     else this.#socket.pause();
   }
 
   #keepUnread(bytes: Buffer): void {
-    this.#unread.append(bytes);
-    if (this.#unread.length > MAX_PIPELINED_BYTES) this.#socket.pause();
+    this.#input.append(bytes);
+    if (this.#input.length > MAX_PIPELINED_BYTES) this.#socket.pause();
   }
 
   #discard(sizeBytes: number): void {
@@ -329,7 +289,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
   }
 
   #resume(): void {
-    if (this.#state === 'closed' || this.#unread.length > MAX_PIPELINED_BYTES) return;
+    if (this.#state === 'closed' || this.#input.length > MAX_PIPELINED_BYTES) return;
     if (this.#socket.isPaused()) this.#socket.resume();
   }
 
@@ -338,7 +298,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
     this.#exchange?.onDrain?.();
   }
 
-  /** The client has closed its side. One that waits for an answer is taken for gone. */
+  /** The client has closed its side. A client that still waits for a response is treated as disconnected. */
   #onEnd(): void {
     if (this.#state === 'exchange' && this.#exchange?.isEnded === true) this.#state = 'lingering';
     if (this.#state === 'lingering') this.#socket.end();
@@ -349,7 +309,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#context.clock.unwatch(this);
-    this.#unread.clear();
+    this.#input.clear();
     this.#finish('closed');
     this.#context.onClosed(this);
   }
@@ -357,63 +317,53 @@ export class ClientConnection implements ExchangeConnection, Timed {
   #onExchangeDeadline(): void {
     if (this.#body.state === 'claimed') {
       const sink = this.#body.stop();
-      this.#noteSending();
+      this.#restartSendTimeout();
       sink?.onTimeout();
-    } else if (this.#socket.bytesWritten - this.#socket.writableLength > this.#sentBytes) this.#noteSending();
+    } else if (this.#socket.bytesWritten - this.#socket.writableLength > this.#sentBytes)
+      this.#restartSendTimeout();
     else this.destroy();
   }
 
-  /** From now on the client has so long to take something of what is sent to it. */
-  #noteSending(): void {
+  /** Gives the client `sendTimeoutMs` to accept more bytes. */
+  #restartSendTimeout(): void {
     if (this.#body.state === 'claimed') return;
     this.#sentBytes = this.#socket.bytesWritten - this.#socket.writableLength;
-    this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.sendTimeoutMs;
+    this.deadlineMs = this.#context.clock.cachedNowMs + this.#context.settings.sendTimeoutMs;
   }
 
-  /** The response was handed to the system whole. */
+  /** The operating system has accepted the complete response. */
   #endExchange(isKept: boolean): void {
     if (this.#exchange === null) return;
-    const canGoOn = isKept && this.#body.state === 'done' && this.#context.phase !== 'ending';
+    const canReuse = isKept && this.#body.state === 'done' && this.#context.phase !== 'ending';
     this.#finish('sent');
     if (this.#state !== 'exchange') return;
-    if (!canGoOn) {
+    if (!canReuse) {
       this.#linger();
       return;
     }
     this.#state = 'idle';
-    this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.keepAliveMs;
-    if (this.#unread.length > 0) {
-      this.#state = 'head';
-      this.deadlineMs = this.#context.clock.recentMs + this.#context.settings.headTimeoutMs;
-      this.#readHeads(0);
-    }
+    this.deadlineMs = this.#context.clock.cachedNowMs + this.#context.settings.keepAliveMs;
+    if (this.#input.length > 0) this.#startHead(this.#context.clock.cachedNowMs);
     this.#resume();
   }
 
-  /** Ends our side, and lets the client read what was sent: closing at once would reset the connection. */
+  /**
+   * Closes only the gateway's side, because a full close could reset the connection before the client reads the
+   * response.
+   */
   #linger(): void {
     this.#state = 'lingering';
-    this.#unread.clear();
-    this.deadlineMs = this.#context.clock.recentMs + LINGER_MS;
+    this.#input.clear();
+    this.deadlineMs = this.#context.clock.cachedNowMs + LINGER_MS;
     this.#socket.end();
     this.#resume();
   }
 
-  /** The body of the request is no valid HTTP: that request is answered so, if it got no answer yet. */
-  #endMalformed(): void {
-    if (this.#exchange?.isAnswered !== false) {
-      this.destroy();
-      return;
-    }
-    this.#finish('malformed');
-    this.#refuse(REFUSALS.malformed);
-  }
-
-  /** Answers where there is no request to answer to, and closes. */
-  #refuse(refusal: Refusal): void {
+  /** Sends an error response from the connection itself, and closes the connection. */
+  #sendError(error: ConnectionError): void {
     this.#finish('malformed');
     this.#body.stop();
-    this.#socket.write(toRefusalText(refusal), 'latin1');
+    this.#socket.write(toErrorResponse(error), 'latin1');
     this.#linger();
   }
 
@@ -424,7 +374,7 @@ export class ClientConnection implements ExchangeConnection, Timed {
     exchange?.finish(end, this.#context.clock.nowMs());
   }
 
-  /** An error that nobody foresaw ends this connection, never the process. */
+  /** Runs an action. An unexpected error ends this connection, never the process. */
   #guard(action: () => void): void {
     try {
       action();
@@ -440,4 +390,3 @@ export class ClientConnection implements ExchangeConnection, Timed {
 }
 
 const NOTHING = Buffer.alloc(0);
-const LINE_END = Buffer.from('\r\n');

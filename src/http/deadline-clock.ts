@@ -1,24 +1,24 @@
-/** Something that waits for something else, and not for ever. */
+/** Something with a deadline. */
 export interface Timed {
-  /** When the wait is over, on the clock of `performance.now()`; Infinity while there is nothing to wait for. */
+  /** The deadline in the time of `performance.now()`; Infinity when there is none. */
   deadlineMs: number;
-  /** Its place in the clock that watches it; -1: none does. Written by the clock alone. */
+  /** Its index in the clock that watches it; -1 if none does. Only the clock writes it. */
   clockIndex: number;
-  /** Called when the deadline has passed; the deadline is Infinity then. */
+  /** Called when the deadline has passed. The deadline is Infinity by then. */
   onDeadline(): void;
 }
 
-/** Where the time comes from. Replaced by a simulation. */
+/** The source of time. A simulation replaces it. */
 export interface TimeSource {
   /** Monotonic milliseconds. */
   nowMs(): number;
-  /** Calls back again and again until the returned function is called. */
+  /** Calls back repeatedly until the returned function is called. */
   every(intervalMs: number, callback: () => void): () => void;
-  /** Calls back when what has arrived by now was read. */
+  /** Calls back when everything that has arrived so far has been read. */
   afterReads(callback: () => void): void;
 }
 
-/** The system's time. */
+/** The time of the operating system. */
 const SYSTEM_TIME: TimeSource = {
   nowMs: () => performance.now(),
   every(intervalMs, callback) {
@@ -30,7 +30,7 @@ const SYSTEM_TIME: TimeSource = {
 };
 
 /**
- * One coarse clock for all connections of a thread, in place of a timer per request: to move a deadline is to write a
+ * One coarse clock for all connections of a thread, instead of a timer per request: moving a deadline is one write to a
  * number. A deadline is noticed up to one tick late, never early.
  */
 export class DeadlineClock {
@@ -38,26 +38,26 @@ export class DeadlineClock {
   readonly #watched: Timed[] = [];
   #tickMs: number;
   #stop: (() => void) | null = null;
-  #recentMs: number;
+  #cachedNowMs: number;
 
   constructor(tickMs: number, time: TimeSource = SYSTEM_TIME) {
     this.#tickMs = tickMs;
     this.#time = time;
-    this.#recentMs = time.nowMs();
+    this.#cachedNowMs = time.nowMs();
   }
 
-  /** Monotonic milliseconds, exact. To be called when something has arrived. */
+  /** The exact time in monotonic milliseconds. Call it when something has arrived. */
   nowMs(): number {
-    this.#recentMs = this.#time.nowMs();
-    return this.#recentMs;
+    this.#cachedNowMs = this.#time.nowMs();
+    return this.#cachedNowMs;
   }
 
-  /** What `nowMs` said last: good enough for a deadline, and free. */
-  get recentMs(): number {
-    return this.#recentMs;
+  /** The last result of `nowMs`. It is accurate enough for a deadline and costs nothing. */
+  get cachedNowMs(): number {
+    return this.#cachedNowMs;
   }
 
-  /** Changes how often deadlines are looked at. */
+  /** Changes how often deadlines are checked. */
   setTick(tickMs: number): void {
     if (tickMs === this.#tickMs) return;
     this.#tickMs = tickMs;
@@ -66,14 +66,14 @@ export class DeadlineClock {
     this.#stop = this.#time.every(tickMs, () => this.#tick());
   }
 
-  /** Watches the deadlines of a thing until `unwatch`. */
+  /** Watches a deadline until `unwatch`. */
   watch(timed: Timed): void {
     if (timed.clockIndex !== -1) return;
     timed.clockIndex = this.#watched.push(timed) - 1;
     this.#stop ??= this.#time.every(this.#tickMs, () => this.#tick());
   }
 
-  /** Stops watching; the last one moves to its place. */
+  /** Stops watching. The last entry moves to the free place. */
   unwatch(timed: Timed): void {
     if (timed.clockIndex === -1) return;
     const last = this.#watched.pop();
@@ -90,7 +90,7 @@ export class DeadlineClock {
   #tick(): void {
     const nowMs = this.nowMs();
     const due = this.#watched.filter(({ deadlineMs }) => deadlineMs <= nowMs);
-    // After a stall, what is waited for may lie in the socket already: it is read first.
+    // After a stall, the awaited bytes may already be in the socket. They are read first.
     if (due.length > 0) this.#time.afterReads(() => this.#expire(due));
   }
 
@@ -104,7 +104,7 @@ export class DeadlineClock {
   }
 }
 
-/** How often deadlines have to be looked at so that the shortest of these is at most a tenth late. */
+/** How often to check deadlines, so that the shortest time-out is at most a tenth late. */
 export function toTickMs(timeoutsMs: readonly number[]): number {
   const shortestMs = Math.min(...timeoutsMs.filter((timeoutMs) => timeoutMs > 0));
   return Math.min(500, Math.max(5, Math.floor(shortestMs / 10)));

@@ -1,6 +1,6 @@
-/** What an error answer says: the shape of the OpenAI API, so that every client library understands it. */
+/** The content of an error response, in the shape of the OpenAI API that client libraries understand. */
 export interface ErrorFacts {
-  /** 4xx make `invalid_request_error`, 5xx `server_error`. */
+  /** The type is `invalid_request_error` for 4xx and `server_error` for 5xx. */
   readonly status: number;
   readonly code: string;
   /** A constant: it never names a replica's address or echoes the request. */

@@ -2,7 +2,7 @@ import { COLON, CR, HTAB, LF, SPACE, TEXT_BYTES, TOKEN_BYTES } from './character
 import { Fields } from './fields.ts';
 import { HttpError } from './http-error.ts';
 
-/** Fields that decide where a message ends, or whether it is one: their values are kept as they come. */
+/** The fields that decide where a message ends and whether it is valid. Their values are also kept by name. */
 type FieldRole = 'host' | 'content-length' | 'transfer-encoding' | 'connection' | 'expect';
 
 interface KnownName {
@@ -58,7 +58,7 @@ const COMMON_NAMES = [
   'Expect',
 ];
 
-/** Lower-case names of common fields by the spellings in which they usually come. Never grows. */
+/** The lower-case names of common fields by their usual spellings. It never grows. */
 const KNOWN_NAMES: ReadonlyMap<string, KnownName> = new Map(
   COMMON_NAMES.flatMap((name): [string, KnownName][] => {
     const lowerName = name.toLowerCase();
@@ -70,25 +70,25 @@ const KNOWN_NAMES: ReadonlyMap<string, KnownName> = new Map(
   }),
 );
 
-/** The field lines of one head or one trailer section, and the values of those that decide about framing. */
+/** The field lines of a head or a trailer section, and the values of those with a role in framing. */
 export class FieldLines {
   readonly fields = new Fields();
-  /** How many Host fields there are, and what the last one says. */
+  /** How many Host fields there are, and the value of the last one. */
   hostCount = 0;
   host = '';
-  /** The value of the one field of that name; null when there is none. */
+  /** The value of the only field with that name; null if there is none. */
   contentLength: string | null = null;
   transferEncoding: string | null = null;
-  /** All Connection fields in one list, all Expect fields likewise. */
+  /** The values of all Connection fields, joined by commas; Expect likewise. */
   connection: string | null = null;
   expect: string | null = null;
 
   /**
    * Reads the field lines in `bytes[start, end)`, each with its CRLF (RFC 9112 5). `text` holds the same bytes as
-   * latin-1, `bytes[textStart]` being its first.
+   * latin-1 and begins at `bytes[textStart]`.
    *
-   * Throws HttpError('malformed') for anything else: a folded line, a space before the colon, a control byte, and
-   * for a second Content-Length or Transfer-Encoding.
+   * Throws HttpError('malformed') for anything else, such as a folded line, a space before the colon, a control byte,
+   * or a second Content-Length or Transfer-Encoding.
    */
   read(bytes: Buffer, start: number, end: number, text: string, textStart: number): void {
     let at = start;
@@ -105,8 +105,8 @@ export class FieldLines {
       let valueEnd = at;
       while (valueEnd > valueStart && isBlank(bytes[valueEnd - 1] as number)) valueEnd--;
       const role = this.#add(name, text.slice(valueStart - textStart, valueEnd - textStart));
-      // With a tab behind it, llhttp takes `chunked` for another coding: whoever sends that may mean to be read in
-      // two ways.
+      // llhttp treats `chunked` followed by a tab as another coding. Two readers of such a message could disagree about
+      // its end.
       if (role === 'transfer-encoding' && text.slice(valueEnd - textStart, at - textStart).includes('\t')) {
         throw new HttpError('malformed');
       }
@@ -126,21 +126,21 @@ export class FieldLines {
       }
     }
     this.fields.add(name, known.lowerName, value);
-    if (known.role !== null) this.#note(known.role, value);
+    if (known.role !== null) this.#keepValue(known.role, value);
     return known.role;
   }
 
-  #note(role: FieldRole, value: string): void {
+  #keepValue(role: FieldRole, value: string): void {
     switch (role) {
       case 'host':
         this.hostCount++;
         this.host = value;
         break;
       case 'content-length':
-        this.contentLength = onlyOne(this.contentLength, value);
+        this.contentLength = requireSingle(this.contentLength, value);
         break;
       case 'transfer-encoding':
-        this.transferEncoding = onlyOne(this.transferEncoding, value);
+        this.transferEncoding = requireSingle(this.transferEncoding, value);
         break;
       case 'connection':
         this.connection = this.connection === null ? value : `${this.connection},${value}`;
@@ -156,7 +156,7 @@ function isBlank(byte: number): boolean {
   return byte === SPACE || byte === HTAB;
 }
 
-function onlyOne(earlier: string | null, value: string): string {
+function requireSingle(earlier: string | null, value: string): string {
   if (earlier !== null) throw new HttpError('malformed');
   return value;
 }

@@ -1,23 +1,25 @@
-/** Header fields in the order and spelling in which they came. Values are latin-1, without surrounding white space. */
+/**
+ * Header or trailer fields in their original order and spelling. Values are latin-1, without surrounding white space.
+ */
 export class Fields {
-  /** Parallel lists: entry i of each belongs to one field line. */
+  /** Parallel lists: entry i of each list belongs to the same field line. */
   readonly names: string[] = [];
   readonly lowerNames: string[] = [];
   readonly values: string[] = [];
 
-  /** How many field lines there are. */
+  /** The number of field lines. */
   get count(): number {
     return this.names.length;
   }
 
-  /** Adds one field line behind the others. */
+  /** Appends a field line. */
   add(name: string, lowerName: string, value: string): void {
     this.names.push(name);
     this.lowerNames.push(lowerName);
     this.values.push(value);
   }
 
-  /** The value of a field; several of one name are joined by ", ". */
+  /** The value of a field. Several fields of the same name are joined by ", ". */
   get(lowerName: string): string | undefined {
     const { lowerNames, values } = this;
     const first = lowerNames.indexOf(lowerName);
@@ -29,7 +31,7 @@ export class Fields {
     return value;
   }
 
-  /** Whether there is a field of that name. */
+  /** Whether there is a field with that name. */
   has(lowerName: string): boolean {
     return this.lowerNames.includes(lowerName);
   }

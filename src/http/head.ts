@@ -16,28 +16,28 @@ import type { Fields } from './fields.ts';
 import { HttpError } from './http-error.ts';
 import { isAuthority, isTarget } from './target.ts';
 
-/** How the end of a message's body is found (RFC 9112 6.3). */
+/** How a message's body is delimited (RFC 9112 6.3). */
 export type Framing =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until_close' };
 
-/** What the head of a request says. */
+/** The head of a request. */
 export interface RequestHead {
   readonly method: string;
   readonly target: string;
   readonly minorVersion: 0 | 1;
   readonly fields: Fields;
   readonly framing: Framing;
-  /** Whether the client lets the connection be kept; never behind CONNECT, where a tunnel would begin. */
+  /** Whether the client allows a persistent connection; never after CONNECT, where a tunnel would begin. */
   readonly keepsAlive: boolean;
   /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
   readonly connectionOptions: ReadonlySet<string> | null;
   readonly expectsContinue: boolean;
 }
 
-/** What the head of a response says. */
+/** The head of a response. */
 export interface ResponseHead {
   readonly status: number;
   /** Latin-1, byte for byte. */
@@ -45,7 +45,7 @@ export interface ResponseHead {
   readonly minorVersion: 0 | 1;
   readonly fields: Fields;
   readonly framing: Framing;
-  /** Whether the connection can be used again; never when the body ends with it, nor behind 101. */
+  /** Whether the connection can be reused; never after 101, nor when closing it ends the body. */
   readonly keepsAlive: boolean;
   /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
   readonly connectionOptions: ReadonlySet<string> | null;
@@ -62,30 +62,30 @@ const VERSION_PREFIX = 'HTTP/1.';
 const VERSION_LENGTH = VERSION_PREFIX.length + 1;
 
 /**
- * Offset behind the empty line that ends a head beginning at `start`, or -1 while it has not come. One empty line
- * before the head is part of it (RFC 9112 2.2). `scanFrom` resumes: what stands before it was looked at, and is as it
- * was.
+ * Returns the offset after the empty line that ends a head beginning at `start`, or -1 if the line has not arrived. One
+ * empty line before the head is part of it (RFC 9112 2.2). The bytes before `scanFrom` have been scanned already and
+ * have not changed.
  *
- * Throws HttpError('malformed') when what came can be no head: a bare CR or LF, a NUL or another control byte.
+ * Throws HttpError('malformed') if the bytes cannot be a head: a bare CR or LF, a NUL or another control byte.
  */
 export function findHeadEnd(bytes: Buffer, start: number, scanFrom: number = start): number {
-  // The end of the head may have begun in what was looked at.
+  // The end of the head may have begun in the scanned bytes.
   const from = Math.max(start, scanFrom - (HEAD_END.length - 1));
   const at = bytes.indexOf(HEAD_END, from);
   if (at !== -1) return at + HEAD_END.length;
-  refuseNoHead(bytes, start, from);
+  rejectInvalidBytes(bytes, start, from);
   return -1;
 }
 
-function refuseNoHead(bytes: Buffer, start: number, from: number): void {
+function rejectInvalidBytes(bytes: Buffer, start: number, from: number): void {
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     if (TEXT_BYTES[byte] === 1) continue;
-    const isWhole =
+    const isLineEnd =
       byte === CR
         ? at + 1 === bytes.length || bytes[at + 1] === LF
         : byte === LF && isAfterCr(bytes, start, at);
-    if (!isWhole) throw new HttpError('malformed');
+    if (!isLineEnd) throw new HttpError('malformed');
   }
 }
 
@@ -93,10 +93,10 @@ function isAfterCr(bytes: Buffer, start: number, at: number): boolean {
   return at > start && bytes[at - 1] === CR;
 }
 
-/** Reads the request head `bytes[start, end)`, whole with its empty line. Throws HttpError. */
+/** Parses the complete request head `bytes[start, end)`, including its empty line. Throws HttpError. */
 export function parseRequestHead(bytes: Buffer, start: number, end: number): RequestHead {
   const text = bytes.toString('latin1', start, end);
-  refuseUnended(text);
+  requireHeadEnd(text);
   let at = text.startsWith('\r\n') ? 2 : 0;
 
   const methodStart = at;
@@ -122,7 +122,7 @@ export function parseRequestHead(bytes: Buffer, start: number, end: number): Req
     target,
     minorVersion,
     fields: lines.fields,
-    // RFC 9110 9.3.6: it has no content, whatever its head says.
+    // RFC 9110 9.3.6: CONNECT has no content, even if the head declares some.
     framing: isConnect ? NO_BODY : framing,
     keepsAlive: !isConnect && isKept(connection, minorVersion),
     connectionOptions: connection.options,
@@ -131,15 +131,15 @@ export function parseRequestHead(bytes: Buffer, start: number, end: number): Req
   };
 }
 
-/** RFC 9112 3.2: a request of HTTP/1.1 has one Host, an older one may have one. Its value may be empty. */
+/** RFC 9112 3.2: an HTTP/1.1 request has one Host field; in HTTP/1.0 it is optional. Its value may be empty. */
 function hasOneHost({ hostCount, host }: FieldLines, minorVersion: 0 | 1): boolean {
   if (hostCount === 0) return minorVersion === 0;
   return hostCount === 1 && (host === '' || isAuthority(host));
 }
 
 /**
- * Reads the response head `bytes[start, end)`, whole with its empty line. The method of the request decides whether a
- * body follows. Throws HttpError.
+ * Parses the complete response head `bytes[start, end)`, including its empty line. The method of the request decides
+ * whether a body follows. Throws HttpError.
  */
 export function parseResponseHead(
   bytes: Buffer,
@@ -148,14 +148,14 @@ export function parseResponseHead(
   requestMethod: string,
 ): ResponseHead {
   const text = bytes.toString('latin1', start, end);
-  refuseUnended(text);
+  requireHeadEnd(text);
   const minorVersion = minorVersionAt(text, 0);
   let at = VERSION_LENGTH;
   if (text.charCodeAt(at) !== SPACE) throw new HttpError('malformed');
   const status = statusAt(text, ++at);
   at += 3;
   let reason = '';
-  // The space is missing where the reason is, in what some servers send. It changes the meaning of nothing.
+  // Some servers omit the space when there is no reason phrase, which is harmless.
   if (text.charCodeAt(at) === SPACE) {
     const reasonStart = ++at;
     while (TEXT_BYTES[bytes[start + at] as number] === 1) at++;
@@ -179,7 +179,7 @@ export function parseResponseHead(
   };
 }
 
-function refuseUnended(text: string): void {
+function requireHeadEnd(text: string): void {
   if (!text.endsWith('\r\n\r\n')) throw new HttpError('malformed');
 }
 
@@ -200,7 +200,7 @@ function statusAt(text: string, at: number): number {
   return status;
 }
 
-/** What the head says about the body's end; null when it says nothing (RFC 9112 6.1, 6.2). */
+/** The framing that the head declares; null if it declares none (RFC 9112 6.1, 6.2). */
 function framingOf({ transferEncoding, contentLength }: FieldLines, minorVersion: 0 | 1): Framing | null {
   if (transferEncoding !== null) {
     const isChunked = transferEncoding === 'chunked' || transferEncoding.toLowerCase() === 'chunked';
@@ -210,7 +210,7 @@ function framingOf({ transferEncoding, contentLength }: FieldLines, minorVersion
   return contentLength === null ? null : { kind: 'length', bytes: toLength(contentLength) };
 }
 
-/** 16 digits hold every safe integer; more could only be zeros before it. */
+/** 16 digits hold every safe integer. More digits could only be leading zeros. */
 const MAX_LENGTH_DIGITS = 16;
 
 function toLength(digits: string): number {
@@ -231,7 +231,7 @@ interface ConnectionFacts {
   readonly options: ReadonlySet<string> | null;
 }
 
-const NOT_SAID: ConnectionFacts = { closes: false, keeps: false, options: null };
+const UNSPECIFIED: ConnectionFacts = { closes: false, keeps: false, options: null };
 const KEEPS: ConnectionFacts = { closes: false, keeps: true, options: null };
 const CLOSES: ConnectionFacts = { closes: true, keeps: false, options: null };
 
@@ -239,9 +239,9 @@ function isKept({ closes, keeps }: ConnectionFacts, minorVersion: 0 | 1): boolea
   return !closes && (minorVersion === 1 || keeps);
 }
 
-/** Reads the list of options of all Connection fields (RFC 9110 7.6.1); members may be empty (5.6.1.2). */
+/** Parses the options of all Connection fields (RFC 9110 7.6.1). List members may be empty (5.6.1.2). */
 function readConnection(value: string | null): ConnectionFacts {
-  if (value === null) return NOT_SAID;
+  if (value === null) return UNSPECIFIED;
   const lower = value.toLowerCase();
   if (lower === 'keep-alive') return KEEPS;
   if (lower === 'close') return CLOSES;
@@ -258,7 +258,7 @@ function readConnection(value: string | null): ConnectionFacts {
   return { closes, keeps, options: namedCount === 0 ? null : options };
 }
 
-/** `trim` would take more than SP and HTAB: a no-break space too. */
+/** Removes SP and HTAB only. `trim` would also remove other white space, such as a no-break space. */
 function withoutBlanks(text: string): string {
   let start = 0;
   let end = text.length;

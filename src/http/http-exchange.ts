@@ -5,38 +5,38 @@ import type { RequestBodySink } from './request-body.ts';
 import { sizeOf } from './write-message.ts';
 
 /**
- * How an exchange ended: its response was handed to the system whole, the connection closed before that, or the body
- * of its request was no valid HTTP and the connection answered so.
+ * How an exchange ended. `sent`: the operating system accepted the complete response. `closed`: the connection closed
+ * before that. `malformed`: the request body was not valid HTTP, and the connection sent an error response.
  */
 export type ExchangeEnd = 'sent' | 'closed' | 'malformed';
 
-/** The head of a response as it is to be sent. */
+/** The head of a response to send. */
 export interface OutgoingHead {
   readonly status: number;
   /** Latin-1; may be empty. */
   readonly reason: string;
-  /** Field lines, each with its CRLF, without those that frame the body or say what becomes of the connection. */
+  /** Field lines, each with its CRLF, without those for framing (Content-Length …) and for the connection. */
   readonly fieldLines: string;
-  /** The length of the body in bytes; null while it is not known. */
+  /** The length of the body in bytes; null if unknown. */
   readonly contentLength: number | null;
 }
 
-/** What an exchange needs of its connection. */
+/** What an exchange needs from its connection. */
 export interface ExchangeConnection {
   readonly remoteAddress: string | undefined;
-  /** Whether the client speaks TLS. */
+  /** Whether the client uses TLS. */
   readonly isEncrypted: boolean;
-  /** Whether the connection can be kept after this exchange, as far as is known now. */
+  /** Whether the connection can be kept open after this exchange, as far as is known now. */
   canKeep(): boolean;
-  /** What a kept connection tells its client: field lines. */
+  /** The field lines that announce a persistent connection. */
   readonly keepAliveLines: string;
   readBody(sink: RequestBodySink, timeoutMs: number): void;
   discardBody(): void;
   stopReadingBody(): void;
-  restForATurn(): void;
-  /** Writes to the client; returns whether it takes more. */
+  yieldToOtherSockets(): void;
+  /** Writes to the client. Returns false when the caller should wait for `onDrain`. */
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean;
-  /** All of the response was given to `write`. */
+  /** The complete response has been passed to `write`. */
   endResponse(isKept: boolean): void;
   destroy(): void;
 }
@@ -47,21 +47,21 @@ const LAST_CHUNK = '0\r\n';
 const isBodiless = (status: number) => status === 204 || status === 304;
 
 /**
- * One request of a client and its response. The head is sent with the first bytes of the body, so that what fits is
- * one write.
+ * One request of a client and its response. The head is sent together with the first bytes of the body, so that a small
+ * response is one write.
  */
 export class HttpExchange {
   readonly head: RequestHead;
   /** When the head was complete: monotonic milliseconds. */
   readonly arrivedMs: number;
-  /** Called exactly once, when nothing more will happen; `atMs`: when that was. */
-  onOver: ((end: ExchangeEnd, atMs: number) => void) | null = null;
-  /** Called when a client that took no more takes more again. */
+  /** Called exactly once, when the exchange is finished, with the time: monotonic milliseconds. */
+  onFinished: ((end: ExchangeEnd, atMs: number) => void) | null = null;
+  /** Called when the client accepts more bytes after `write` returned false. */
   onDrain: (() => void) | null = null;
-  /** Whether the connection is closed after this response, whatever the client wants. */
+  /** Whether the connection is closed after this response even if the client wants to keep it. */
   isLast = false;
   readonly #connection: ExchangeConnection;
-  #state: 'unanswered' | 'head_due' | 'sending' | 'ended' | 'over' = 'unanswered';
+  #state: 'unanswered' | 'head_due' | 'sending' | 'ended' | 'finished' = 'unanswered';
   #status = 0;
   #headText = '';
   #bodyKind: 'none' | 'plain' | 'chunked' = 'none';
@@ -86,41 +86,44 @@ export class HttpExchange {
     return this.#status;
   }
 
-  /** Whether a response has begun: no other can be sent. */
+  /** Whether a response has begun. No other can be sent then. */
   get isAnswered(): boolean {
     return this.#status !== 0;
   }
 
-  /** Whether all of the response was given to the connection. */
+  /** Whether the complete response has been passed to the connection. */
   get isEnded(): boolean {
-    return this.#state === 'ended' || this.#state === 'over';
+    return this.#state === 'ended' || this.#state === 'finished';
   }
 
-  get isOver(): boolean {
-    return this.#state === 'over';
+  get isFinished(): boolean {
+    return this.#state === 'finished';
   }
 
-  /** Reads the body into the sink, within this time. Sends the 100 that the client may be waiting for. */
+  /** Reads the body into the sink, within `timeoutMs`. Sends `100 Continue` if the client expects it. */
   readBody(sink: RequestBodySink, timeoutMs: number): void {
-    if (!this.isOver) this.#connection.readBody(sink, timeoutMs);
+    if (!this.isFinished) this.#connection.readBody(sink, timeoutMs);
   }
 
-  /** Reads the body and throws it away, up to a bound; beyond it the connection is not kept. */
+  /** Reads and discards the body, up to a limit. If the body is longer, the connection is closed. */
   discardBody(): void {
-    if (!this.isOver) this.#connection.discardBody();
+    if (!this.isFinished) this.#connection.discardBody();
   }
 
-  /** Reads nothing more of the body. */
+  /** Stops reading the body. */
   stopReadingBody(): void {
-    if (!this.isOver) this.#connection.stopReadingBody();
+    if (!this.isFinished) this.#connection.stopReadingBody();
   }
 
-  /** Reads on after the event loop has looked at the other sockets. */
-  restForATurn(): void {
-    if (!this.isOver) this.#connection.restForATurn();
+  /** Pauses reading until the event loop has served the other sockets. */
+  yieldToOtherSockets(): void {
+    if (!this.isFinished) this.#connection.yieldToOtherSockets();
   }
 
-  /** Begins the response, unless it has begun or nothing can be sent any more. Its head goes with what is written next, or by `flushHead`. */
+  /**
+   * Begins the response, unless one has begun or the exchange is finished. The head is sent with the next write or by
+   * `flushHead`.
+   */
   begin(head: OutgoingHead): void {
     if (this.#state !== 'unanswered') return;
     const { status, reason, fieldLines, contentLength } = head;
@@ -142,27 +145,30 @@ export class HttpExchange {
       '\r\n';
   }
 
-  /** Sends the head if it has not gone yet. */
+  /** Sends the head if it has not been sent. */
   flushHead(): void {
     if (this.#state === 'head_due') this.write(NO_PIECES);
   }
 
-  /** Sends the pieces in one write, in chunked coding as one chunk. Returns whether the client takes more. */
+  /**
+   * Sends the pieces in one write; in chunked coding as one chunk. Returns false when the caller should wait for
+   * `onDrain`.
+   */
   write(pieces: readonly Buffer[]): boolean {
     if (this.#state !== 'head_due' && this.#state !== 'sending') return true;
     const sizeBytes = this.#bodyKind === 'none' ? 0 : sizeOf(pieces);
     const before = this.#takeHead() + this.#toChunkSize(sizeBytes);
-    // A chunk of no bytes would be the end of the body.
+    // An empty chunk would end the body.
     if (sizeBytes === 0 && before === '') return true;
     return this.#connection.write(before, pieces, sizeBytes, this.#toChunkEnd(sizeBytes));
   }
 
-  /** Ends the response whole, with its last pieces. Trailers go to clients that get chunks. */
+  /** Completes the response with its last pieces. Trailers are sent in chunked coding only. */
   end(pieces: readonly Buffer[] = NO_PIECES, trailers: Fields | null = null): void {
     if (this.#state !== 'head_due' && this.#state !== 'sending') return;
     const sizeBytes = this.#bodyKind === 'none' ? 0 : sizeOf(pieces);
     const before = this.#takeHead() + this.#toChunkSize(sizeBytes);
-    const last = this.#bodyKind === 'chunked' ? `${LAST_CHUNK}${toLines(trailers)}\r\n` : '';
+    const last = this.#bodyKind === 'chunked' ? `${LAST_CHUNK}${toTrailerLines(trailers)}\r\n` : '';
     const after = this.#toChunkEnd(sizeBytes) + last;
     this.#state = 'ended';
     if (sizeBytes > 0 || before !== '' || after !== '') {
@@ -171,7 +177,7 @@ export class HttpExchange {
     this.#connection.endResponse(this.#isKept);
   }
 
-  /** Sends a whole response of our own. `fieldLines`: those beside Content-Type and Date, each with its CRLF. */
+  /** Sends a complete response. `fieldLines`: those besides Content-Type and Date, each with its CRLF. */
   answer(status: number, contentType: string, text: string, fieldLines = ''): void {
     const body = Buffer.from(text);
     this.begin({
@@ -183,19 +189,19 @@ export class HttpExchange {
     this.end([body]);
   }
 
-  /** Closes the connection at once: nobody takes the response for whole. */
+  /** Closes the connection at once, so that the client sees that the response is incomplete. */
   destroy(): void {
-    if (!this.isOver) this.#connection.destroy();
+    if (!this.isFinished) this.#connection.destroy();
   }
 
-  /** Told by the connection: nothing more will happen. */
+  /** Called by the connection when the exchange is finished. */
   finish(end: ExchangeEnd, atMs: number): void {
-    if (this.#state === 'over') return;
-    this.#state = 'over';
-    const { onOver } = this;
-    this.onOver = null;
+    if (this.#state === 'finished') return;
+    this.#state = 'finished';
+    const { onFinished } = this;
+    this.onFinished = null;
     this.onDrain = null;
-    onOver?.(end, atMs);
+    onFinished?.(end, atMs);
   }
 
   #takeHead(): string {
@@ -217,7 +223,7 @@ export class HttpExchange {
 
 const NO_PIECES: readonly Buffer[] = [];
 
-function toLines(fields: Fields | null): string {
+function toTrailerLines(fields: Fields | null): string {
   if (fields === null) return '';
   let lines = '';
   for (let i = 0; i < fields.count; i++) lines += `${fields.names[i]}: ${fields.values[i]}\r\n`;

@@ -1,27 +1,29 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import {
-  ClientConnection,
-  type ClientConnectionContext,
-  type ClientConnectionSettings,
-} from './client-connection.ts';
+import { ClientConnection } from './client-connection.ts';
+import type {
+  AcceptedConnection,
+  ClientConnectionContext,
+  ClientConnectionSettings,
+  ListenerPhase,
+} from './client-connection-context.ts';
 import type { DeadlineClock } from './deadline-clock.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { SharedLimit } from './shared-limit.ts';
 
-/** Whom a server works with. */
+/** The collaborators of a server. */
 export interface HttpServerCollaborators {
   readonly clock: DeadlineClock;
-  /** Client connections, over all workers. */
+  /** Limits the client connections of all workers together. */
   readonly connections: SharedLimit;
-  /** Handles one request of one connection; the next comes when this one is over. */
+  /** Handles one request of a connection. The next request comes when this one is finished. */
   readonly handle: (exchange: HttpExchange) => void;
-  /** A connection was closed unread since there are as many as may be. */
+  /** A connection was closed unread because the limit was reached. */
   readonly onTooMany: () => void;
-  /** A defect of ours ended a connection. */
+  /** A bug in the gateway ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
 
-/** Where to listen. `reusePort`: together with others who say so (SO_REUSEPORT). */
+/** Where to listen. `reusePort`: share the port with other sockets that set it too (SO_REUSEPORT). */
 export interface HttpServerAddress {
   readonly host: string;
   readonly port: number;
@@ -33,9 +35,9 @@ export class HttpServer implements ClientConnectionContext {
   readonly clock: DeadlineClock;
   readonly #collaborators: HttpServerCollaborators;
   readonly #server: Server;
-  readonly #open = new Set<ClientConnection>();
+  readonly #open = new Set<AcceptedConnection>();
   #settings: ClientConnectionSettings;
-  #phase: 'serving' | 'closing' | 'ending' = 'serving';
+  #phase: ListenerPhase = 'serving';
 
   constructor(settings: ClientConnectionSettings, collaborators: HttpServerCollaborators) {
     this.#settings = settings;
@@ -48,7 +50,7 @@ export class HttpServer implements ClientConnectionContext {
     return this.#settings;
   }
 
-  get phase(): 'serving' | 'closing' | 'ending' {
+  get phase(): ListenerPhase {
     return this.#phase;
   }
 
@@ -64,10 +66,10 @@ export class HttpServer implements ClientConnectionContext {
     });
   }
 
-  /** Serves a connection that was accepted elsewhere, for example by a TLS server. */
+  /** Serves a connection that another server has accepted, for example a TLS server. */
   accept(socket: Socket): void {
     const { connections, onTooMany } = this.#collaborators;
-    if (!connections.tryTake(1)) {
+    if (!connections.tryAcquire(1)) {
       socket.on('error', () => undefined);
       socket.destroy();
       onTooMany();
@@ -76,21 +78,21 @@ export class HttpServer implements ClientConnectionContext {
     this.#open.add(new ClientConnection(socket, this));
   }
 
-  /** Takes over other times and sizes; deadlines that are set stay. */
+  /** Applies new settings. Deadlines that are already set do not change. */
   configure(settings: ClientConnectionSettings): void {
     this.#settings = settings;
   }
 
-  /** From now on each response that begins is the last of its connection, and says so. */
+  /** Each response that begins from now on is the last of its connection, and sends `Connection: close`. */
   startClosing(): void {
     if (this.#phase === 'serving') this.#phase = 'closing';
   }
 
-  /** Stops accepting. Idle connections end now, others with their response, whatever it promised. */
+  /** Stops accepting. Idle connections close now, others after their response, even if it announced keep-alive. */
   stopAccepting(): void {
     this.#phase = 'ending';
     this.#server.close();
-    for (const connection of [...this.#open]) connection.closeWhenIdle();
+    for (const connection of [...this.#open]) connection.closeIfIdle();
   }
 
   /** Destroys every connection. */
@@ -106,7 +108,7 @@ export class HttpServer implements ClientConnectionContext {
     this.#collaborators.onDefect(error);
   }
 
-  onClosed(connection: ClientConnection): void {
-    if (this.#open.delete(connection)) this.#collaborators.connections.giveBack(1);
+  onClosed(connection: AcceptedConnection): void {
+    if (this.#open.delete(connection)) this.#collaborators.connections.release(1);
   }
 }

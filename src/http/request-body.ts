@@ -5,20 +5,20 @@ import type { Framing } from './head.ts';
 export interface RequestBodySink extends BodySink {
   /** The body is complete. */
   onEnd(): void;
-  /** The body did not arrive in time. Nothing more of it is read. */
+  /** The body did not arrive in time. No more of it is read. */
   onTimeout(): void;
 }
 
 /**
- * What happens to the body of the present request:
+ * The states of the body of the current request:
  *
  *     unclaimed ─claim→ claimed ──┬─complete→ done
  *       │    └─discard→ discarded ┘
- *       └─stop→ stopped (also from claimed and discarded): nothing more of it is read
+ *       └─stop→ stopped (also from claimed and discarded): no more of it is read
  */
 export type RequestBodyState = 'unclaimed' | 'claimed' | 'discarded' | 'stopped' | 'done';
 
-/** The body of the present request of a connection: given to a sink, thrown away, or left unread. */
+/** The body of a connection's current request: passed to a sink, discarded, or left unread. */
 export class RequestBody implements BodySink {
   readonly #reader = new BodyReader();
   #state: RequestBodyState = 'done';
@@ -29,7 +29,7 @@ export class RequestBody implements BodySink {
     return this.#state;
   }
 
-  /** Bytes that were read and thrown away since the request began. */
+  /** How many bytes have been discarded since the request began. */
   get discardedBytes(): number {
     return this.#discardedBytes;
   }
@@ -42,19 +42,19 @@ export class RequestBody implements BodySink {
     this.#state = this.#reader.isDone ? 'done' : 'unclaimed';
   }
 
-  /** Gives what comes to the sink. */
+  /** Passes the body to the sink. */
   claim(sink: RequestBodySink): void {
     this.#sink = sink;
     this.#state = 'claimed';
   }
 
-  /** Throws away what comes. */
+  /** Discards the body as it is read. */
   discard(): void {
     this.#sink = null;
     this.#state = 'discarded';
   }
 
-  /** Reads nothing more. Returns the sink, if there was one. */
+  /** Stops reading. Returns the sink, if there was one. */
   stop(): RequestBodySink | null {
     const sink = this.#sink;
     this.#sink = null;
@@ -62,17 +62,17 @@ export class RequestBody implements BodySink {
     return sink;
   }
 
-  /** Reads nothing more for the sink; the state stays. */
+  /** Detaches the sink. The state does not change. */
   forgetSink(): void {
     this.#sink = null;
   }
 
-  /** Counts bytes that were thrown away unread. */
+  /** Counts bytes that were discarded without being parsed. */
   countDiscarded(sizeBytes: number): void {
     this.#discardedBytes += sizeBytes;
   }
 
-  /** Takes bytes of the body, and returns the offset behind them. Throws HttpError('malformed'). */
+  /** Reads the body's part of `bytes`, and returns the offset after it. Throws HttpError('malformed'). */
   read(bytes: Buffer): number {
     return this.#reader.read(bytes, 0, this);
   }
@@ -82,7 +82,7 @@ export class RequestBody implements BodySink {
     return this.#reader.isDone;
   }
 
-  /** Marks a complete body as done. Returns the sink that is to be told. */
+  /** Marks a complete body as done. Returns the sink to notify. */
   finish(): RequestBodySink | null {
     const sink = this.#state === 'claimed' ? this.#sink : null;
     this.#sink = null;

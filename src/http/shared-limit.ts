@@ -1,36 +1,36 @@
-/** The memory of a limit, as it can be handed to another thread. */
+/** The memory of a limit, which can be passed to another thread. */
 export interface LimitMemory {
   readonly buffer: SharedArrayBuffer;
   readonly limit: number;
 }
 
-/** 64 bytes: the words of two workers share no cache line. */
+/** 64 bytes per worker, so that no two workers share a cache line. */
 const ROW_WORDS = 16;
 
-/** A limit may be more than a word can hold: it is counted in units, of one each up to this many. */
+/** A larger limit does not fit a 32-bit word and is counted in units greater than 1. */
 const MAX_UNITS = 2 ** 30;
 
-/** Reserves the memory of a limit that so many workers keep together. */
+/** Allocates the memory of a limit that `workerCount` workers share. */
 export function allocateLimit(workerCount: number, limit: number): LimitMemory {
   const bytes = workerCount * ROW_WORDS * Int32Array.BYTES_PER_ELEMENT;
   return { buffer: new SharedArrayBuffer(bytes), limit };
 }
 
-/** What a worker that ended had taken is free again. */
+/** Releases everything that a terminated worker held. */
 export function clearLimit({ buffer }: LimitMemory, worker: number): void {
   Atomics.store(new Int32Array(buffer), worker * ROW_WORDS, 0);
 }
 
 /**
- * So much of something (bytes of request bodies, client connections) that all workers together may hold. Each has a
- * word that only it writes; what they hold is the sum.
+ * How much of a resource (bytes of request bodies, client connections) all workers together may hold. Each worker has a
+ * word that only it writes. The total is the sum of the words.
  */
 export class SharedLimit {
   readonly #words: Int32Array;
   readonly #place: number;
   readonly #unit: number;
   readonly #limitUnits: number;
-  /** What this worker holds. */
+  /** How much this worker holds. */
   #held = 0;
 
   constructor({ buffer, limit }: LimitMemory, worker: number) {
@@ -41,18 +41,18 @@ export class SharedLimit {
   }
 
   /**
-   * Whether so much could be taken; nothing is taken when it could not. `leaves`: the share of the limit, from 0 to 1,
-   * that is left for others.
+   * Acquires an amount if it fits into the limit, and returns whether it did. `reservedShare`: the share of the limit,
+   * from 0 to 1, that stays free for others.
    */
-  tryTake(amount: number, leaves = 0): boolean {
-    // Taken first and looked at afterwards: of two workers at the brim at most one gets the rest.
+  tryAcquire(amount: number, reservedShare = 0): boolean {
+    // Add first, then check: when two workers compete for the last units, at most one gets them.
     this.#hold(this.#held + amount);
-    if (this.#heldByAll() <= this.#limitUnits * (1 - leaves)) return true;
+    if (this.#heldByAll() <= this.#limitUnits * (1 - reservedShare)) return true;
     this.#hold(this.#held - amount);
     return false;
   }
 
-  giveBack(amount: number): void {
+  release(amount: number): void {
     this.#hold(this.#held - amount);
   }
 

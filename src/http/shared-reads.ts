@@ -1,25 +1,25 @@
 import type { OnReadOpts } from 'node:net';
 
-/** What Node reads at most at one time. */
+/** The most that Node reads at a time. */
 const READ_BYTES = 64 * 1024;
 
-/** What one socket reads. */
+/** The reads of one socket. */
 export interface SocketReads {
   /** The `onread` option of the socket. */
   readonly option: OnReadOpts;
-  /** Receives each read. The bytes belong to the listener. Set it when the socket is connected, before it reads. */
+  /** Receives each read and owns its bytes. Set it when the socket is connected, before it reads. */
   listener: ((read: Buffer) => void) | null;
 }
 
 /**
- * One piece of memory that many sockets read into, one after another. Each read is copied out of it. Node allocates
- * 64 KiB for every read and gives the rest back, and passes the read through a stream: for reads of some KB that
- * costs more than the copy.
+ * One buffer that many sockets read into. Each read is copied out of it. By default Node allocates 64 KiB for every
+ * read, frees the unused rest, and passes the read through a stream. For reads of a few KB that costs more than the
+ * copy.
  */
 export class SharedReads {
   readonly #memory = Buffer.allocUnsafeSlow(READ_BYTES);
 
-  /** The reads of a socket that is not connected yet. */
+  /** Creates the reads of a socket that is not connected yet. */
   forSocket(): SocketReads {
     const memory = this.#memory;
     const reads: SocketReads = {

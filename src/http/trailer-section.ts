@@ -3,7 +3,7 @@ import { FieldLines } from './field-lines.ts';
 import { Fields } from './fields.ts';
 import { HttpError } from './http-error.ts';
 
-/** Where in the section the next byte stands. */
+/** The states: where in the section the next byte is. */
 const LINE_START = 0;
 const LINE = 1;
 const LINE_LF = 2;
@@ -13,11 +13,11 @@ const DONE = 4;
 const LINE_END_BYTES = 2;
 const NOTHING = Buffer.alloc(0);
 
-/** Reads what follows the last chunk of a body: trailer fields, mostly none, and an empty line (RFC 9112 7.1.2). */
+/** Reads what follows the last chunk of a body: optional trailer fields and an empty line (RFC 9112 7.1.2). */
 export class TrailerSection {
   readonly #maxBytes: number;
   #state = DONE;
-  /** The section as far as it came, when it did not come in one. */
+  /** The part of the section that has arrived, unless it is only the empty line in one read. */
   #bytes = NOTHING;
   #sizeBytes = 0;
   #fields = new Fields();
@@ -26,39 +26,39 @@ export class TrailerSection {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether the section has come whole. */
+  /** Whether the section is complete. */
   get isDone(): boolean {
     return this.#state === DONE;
   }
 
-  /** The fields of a section that has come whole; empty until then. */
+  /** The fields of a complete section; empty until then. */
   get fields(): Fields {
     return this.#fields;
   }
 
-  /** Begins the section of the next body, and forgets the one before. */
+  /** Begins the section of the next body. */
   start(): void {
     this.#state = LINE_START;
     this.#bytes = NOTHING;
     this.#sizeBytes = 0;
-    // Whoever asked for the fields keeps them.
+    // The previous fields belong to their reader.
     if (this.#fields.count > 0) this.#fields = new Fields();
   }
 
-  /** Takes bytes from `start`; returns the offset of the first that is not the section's. Throws HttpError. */
+  /** Reads from `start`, and returns the offset after the section's bytes. Throws HttpError. */
   read(bytes: Buffer, start: number): number {
     let at = start;
     let state = this.#state;
     while (at < bytes.length && state !== DONE) state = toNext(state, bytes[at++] as number);
     this.#state = state;
-    // Nearly always there are no fields, and the empty line comes in one.
+    // The usual case: no fields, and the whole empty line in one read.
     if (state === DONE && this.#sizeBytes === 0 && at - start === LINE_END_BYTES) return at;
     this.#keep(bytes, start, at);
     if (state === DONE) this.#parse();
     return at;
   }
 
-  /** Copies a piece of the section, into memory that doubles. */
+  /** Copies a piece of the section into a buffer that doubles as it grows. */
   #keep(bytes: Buffer, start: number, end: number): void {
     const sizeBytes = this.#sizeBytes + end - start;
     if (sizeBytes > this.#maxBytes) throw new HttpError('malformed');
@@ -78,7 +78,7 @@ export class TrailerSection {
     if (end === 0) return;
     const lines = new FieldLines();
     lines.read(bytes, 0, end, bytes.toString('latin1', 0, end), 0);
-    // RFC 9110 6.5.1: what frames or routes a message, or is about the connection, has to stand before it.
+    // RFC 9110 6.5.1: fields for framing, routing or the connection must not be in a trailer section.
     const { hostCount, contentLength, transferEncoding, connection } = lines;
     if (hostCount > 0 || contentLength !== null || transferEncoding !== null || connection !== null) {
       throw new HttpError('malformed');
@@ -87,7 +87,7 @@ export class TrailerSection {
   }
 }
 
-/** The state behind one more byte. What a line says is looked at when all have come. */
+/** The state after one more byte. Lines are parsed when the section is complete. */
 function toNext(state: number, byte: number): number {
   switch (state) {
     case LINE_START:

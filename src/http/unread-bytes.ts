@@ -2,12 +2,12 @@ const NOTHING = Buffer.alloc(0);
 const MIN_BYTES = 1024;
 
 /**
- * Bytes that came and cannot be used yet: part of a head, or requests behind the present one. Joins them in memory
- * that doubles, so that the cost is linear however small the reads are.
+ * Bytes that have arrived and cannot be used yet. They are joined in a buffer that doubles as it grows, so that the
+ * cost is linear however small the reads are.
  */
 export class UnreadBytes {
   #memory: Buffer = NOTHING;
-  /** Whether the memory is ours to write to: a read's is not. */
+  /** Whether this object allocated the memory and may write to it. The memory of a read is not its own. */
   #isOwn = false;
   #length = 0;
 
@@ -15,10 +15,10 @@ export class UnreadBytes {
     return this.#length;
   }
 
-  /** Adds a read. */
+  /** Appends a read. */
   append(read: Buffer): void {
     if (this.#length === 0) {
-      // The usual case is one read, which nobody else writes to.
+      // The usual case is a single read, which is not copied.
       this.#memory = read;
       this.#isOwn = false;
       this.#length = read.length;
@@ -35,19 +35,19 @@ export class UnreadBytes {
     this.#length = length;
   }
 
-  /** All of them: a view that is good for as long as it is wanted. What is added afterwards does not change it. */
+  /** All bytes, as a view that stays valid. Bytes appended later do not change it. */
   view(): Buffer {
     return this.#memory.length === this.#length ? this.#memory : this.#memory.subarray(0, this.#length);
   }
 
-  /** Forgets them; views of them stay good. */
+  /** Removes all bytes. Views of them stay valid. */
   clear(): void {
     this.#memory = NOTHING;
     this.#length = 0;
   }
 
-  /** All of them, which are forgotten here. */
-  take(): Buffer {
+  /** Removes all bytes and returns them. */
+  takeAll(): Buffer {
     const bytes = this.view();
     this.clear();
     return bytes;

@@ -8,82 +8,85 @@ import type { SocketReads } from './shared-reads.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 import { sizeOf, writeMessage } from './write-message.ts';
 
-/** Why a response is not whole. */
+/** Why a response is incomplete. */
 export type UpstreamFault =
   /** The connection was closed or reset. */
   | 'closed'
-  /** Nothing came in time. */
+  /** Nothing arrived in time. */
   | 'timed_out'
-  /** What came is not HTTP/1.1 as RFC 9112 has it. */
+  /** The response is not valid HTTP/1.1 (RFC 9112). */
   | 'malformed'
-  /** A defect of ours, in whoever handles the response. */
+  /** A bug in the gateway: the response handler threw. */
   | 'defect';
 
-/** Who handles the response to one request. After `onEnd` or `onFault` nothing more comes. */
+/** Handles the response to one request. Nothing is called after `onEnd` or `onFault`. */
 export interface ResponseHandler extends BodySink {
-  /** The system has taken all of the request. Not called if the connection closes before. */
+  /** The operating system has accepted the complete request. Not called if the connection closes before that. */
   onWritten(): void;
   onHead(head: ResponseHead, atMs: number): void;
-  /** All that one read held was handed over, and the response goes on. */
+  /** Everything in one read has been passed on, and the response is not complete. */
   onReadEnd(): void;
-  /** The response is complete; with it the read. */
+  /** The response is complete. `onReadEnd` is not called for its last read. */
   onEnd(trailers: Fields): void;
-  /** It is not, and the connection is closed. `hasBytes`: whether any byte came since the request was written. */
+  /**
+   * The response is incomplete and the connection is closed. `hasBytes`: whether any byte arrived after the request.
+   */
   onFault(fault: UpstreamFault, cause: unknown, hasBytes: boolean): void;
 }
 
-/** One request as it is written. */
+/** One request to send. */
 export interface UpstreamRequest {
   readonly method: string;
-  /** Request line and fields with their empty line: latin-1. */
+  /** The request line, the fields and the empty line; latin-1. */
   readonly headText: string;
   readonly body: readonly Buffer[];
-  /** From the request to the head of the response. */
+  /** The time-out from the request to the head of the response. */
   readonly firstByteMs: number;
-  /** Between two reads of the response. */
+  /** The time-out between two reads of the response. */
   readonly idleMs: number;
 }
 
-/** A socket, and its reads where they do not come as `data` events. */
+/** A socket. `reads`: the source of its reads if they do not arrive as `data` events. */
 export interface ConnectedSocket {
   readonly socket: Socket;
   readonly reads: SocketReads | undefined;
 }
 
-/** To whom a connection goes back. */
+/** The owner of a connection, which gets it back after each exchange. */
 export interface UpstreamConnectionOwner {
   readonly clock: DeadlineClock;
-  /** Its exchange is over, and it can carry another. */
+  /** The exchange is finished, and the connection can carry another. */
   onFree(connection: UpstreamConnection): void;
   onClosed(connection: UpstreamConnection): void;
-  /** Bytes came that belong to no request: the connection is closed. */
-  onUnasked(): void;
-  /** A defect of ours ended a connection. */
+  /** Bytes arrived that belong to no response. The connection is closed. */
+  onUnsolicitedBytes(): void;
+  /** Reports a bug in the gateway that ended a connection. */
   reportDefect(error: unknown): void;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
-/** undici's limit, and node:http's. Engines send far less. */
+/** The same limit as in undici and node:http. Engines send far less. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Informational responses to one request (RFC 9110 15.2): nobody needs more than a few. */
+/** The most informational responses to one request (RFC 9110 15.2). */
 const MAX_INFORMATIONAL = 16;
 
 /**
- * One connection to a server, which carries one request after the other:
+ * The states of a connection:
  *
  *     idle ─send→ head ─→ body ─complete, request written→ idle (onFree)
  *       └─bytes, closed, too long idle→ closed   └─fault→ closed
  */
 type State = 'idle' | 'head' | 'body' | 'closed';
 
+/** One connection to a server, which carries one request at a time. */
 export class UpstreamConnection implements Timed {
   deadlineMs = NEVER;
   clockIndex = -1;
-  /** How many requests it has carried, the present one included. */
+  /** How many requests it has carried, including the current one. */
   exchangeCount = 0;
-  /** When it was connected: monotonic. */
+  /** When it was connected: monotonic milliseconds. */
   readonly connectedMs: number;
-  /** How long the server says it keeps an idle connection; null where it says nothing. */
+  /** How long the server announced that it keeps an idle connection; null if it announced nothing. */
   keepAliveHintMs: number | null = null;
   readonly #socket: Socket;
   readonly #owner: UpstreamConnectionOwner;
@@ -120,15 +123,15 @@ export class UpstreamConnection implements Timed {
     return this.#state === 'closed';
   }
 
-  /** Whether a request is under way on it. */
+  /** Whether a request is in flight on it. */
   get isBusy(): boolean {
     return this.#handler !== null;
   }
 
-  /** Writes a request. */
+  /** Sends a request. */
   send(request: UpstreamRequest, handler: ResponseHandler): void {
     this.#state = 'head';
-    // Not the request itself: its body may be large, and is needed no more once it is written.
+    // Only the method is kept: the body may be large and is not needed once it is written.
     this.#method = request.method;
     this.#idleMs = request.idleMs;
     this.#handler = handler;
@@ -136,18 +139,18 @@ export class UpstreamConnection implements Timed {
     this.#hasBytes = false;
     this.#isWritten = false;
     this.exchangeCount++;
-    this.deadlineMs = this.#owner.clock.recentMs + request.firstByteMs;
+    this.deadlineMs = this.#owner.clock.cachedNowMs + request.firstByteMs;
     writeMessage(this.#socket, request.headText, request.body, sizeOf(request.body), '');
-    if (this.#socket.writableLength === 0) this.#noteWritten(handler);
-    else this.#socket.write(NOTHING, () => this.#noteWritten(handler));
+    if (this.#socket.writableLength === 0) this.#markWritten(handler);
+    else this.#socket.write(NOTHING, () => this.#markWritten(handler));
   }
 
-  /** Waits idle for the next request, for so long at most. */
+  /** Waits for the next request, for at most `keepAliveMs`. */
   waitIdle(keepAliveMs: number): void {
-    this.deadlineMs = this.#owner.clock.recentMs + keepAliveMs;
+    this.deadlineMs = this.#owner.clock.cachedNowMs + keepAliveMs;
   }
 
-  /** Reads nothing more until `resume`: whoever the response is for takes no more. */
+  /** Stops reading until `resume`, because the client accepts no more bytes. */
   pause(): void {
     if (this.#isPaused || this.#state === 'closed') return;
     this.#isPaused = true;
@@ -158,18 +161,18 @@ export class UpstreamConnection implements Timed {
   resume(): void {
     if (!this.#isPaused || this.#state === 'closed') return;
     this.#isPaused = false;
-    this.#noteHeard(this.#owner.clock.recentMs);
+    this.#restartIdleTimeout(this.#owner.clock.cachedNowMs);
     this.#socket.resume();
   }
 
-  /** Closes it at once. Its handler hears nothing of it. */
+  /** Closes it at once, without calling its handler. */
   destroy(): void {
     this.#handler = null;
     this.#close();
   }
 
-  /** Closes it at once. Its handler hears that it was closed. */
-  breakOff(): void {
+  /** Closes it at once. Its handler gets the fault `closed`. */
+  abort(): void {
     this.#fail('closed', null);
   }
 
@@ -177,7 +180,7 @@ export class UpstreamConnection implements Timed {
     this.#fail('timed_out', null);
   }
 
-  #noteWritten(handler: ResponseHandler): void {
+  #markWritten(handler: ResponseHandler): void {
     if (this.#handler !== handler) return;
     this.#isWritten = true;
     handler.onWritten();
@@ -187,7 +190,7 @@ export class UpstreamConnection implements Timed {
     if (this.#state === 'closed') return;
     const handler = this.#handler;
     if (handler === null) {
-      this.#owner.onUnasked();
+      this.#owner.onUnsolicitedBytes();
       this.#close();
       return;
     }
@@ -211,16 +214,16 @@ export class UpstreamConnection implements Timed {
       if (at === -1) return;
       this.#unread.clear();
     }
-    // Whoever handles the head may have closed the connection.
+    // `onHead` may have closed the connection.
     if (this.#state !== 'body' || this.#handler !== handler) return;
-    this.#noteHeard(nowMs);
+    this.#restartIdleTimeout(nowMs);
     if (!this.#body.isDone) at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);
     else handler.onReadEnd();
   }
 
-  /** Offset behind the head of the response, which was handed over; -1: it is not complete. */
+  /** Passes the final head to the handler, and returns the offset after it; -1 if it is incomplete. */
   #readHead(bytes: Buffer, scanFrom: number, handler: ResponseHandler, nowMs: number): number {
     let start = 0;
     let from = scanFrom;
@@ -237,30 +240,30 @@ export class UpstreamConnection implements Timed {
       if (head.status >= 200) {
         this.#body.start(head.framing);
         this.#isKept = head.keepsAlive && head.framing.kind !== 'until_close';
-        this.#noteKeepAlive(head);
+        this.#readKeepAliveHint(head);
         this.#state = 'body';
         handler.onHead(head, nowMs);
         return end;
       }
       this.#informationalCount++;
-      // Nobody asked to switch protocols.
+      // The gateway never asks to switch protocols.
       if (head.status === 101 || this.#informationalCount > MAX_INFORMATIONAL)
         throw new HttpError('malformed');
       start = from = end;
     }
   }
 
-  #noteKeepAlive({ fields }: ResponseHead): void {
+  #readKeepAliveHint({ fields }: ResponseHead): void {
     const hint = fields.get('keep-alive');
     const seconds = hint === undefined ? undefined : /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(hint)?.[1];
     this.keepAliveHintMs = seconds === undefined ? null : Number(seconds) * 1000;
   }
 
-  #noteHeard(nowMs: number): void {
+  #restartIdleTimeout(nowMs: number): void {
     if (!this.#isPaused) this.deadlineMs = nowMs + this.#idleMs;
   }
 
-  /** `isExact`: nothing came behind the response. */
+  /** `isExact`: no bytes followed the response. */
   #endResponse(handler: ResponseHandler, isExact: boolean): void {
     const { trailers } = this.#body;
     const isFree = isExact && this.#isKept && this.#isWritten;
@@ -270,7 +273,7 @@ export class UpstreamConnection implements Timed {
       this.#isPaused = false;
       this.#socket.resume();
     }
-    if (!isExact) this.#owner.onUnasked();
+    if (!isExact) this.#owner.onUnsolicitedBytes();
     if (isFree) this.#state = 'idle';
     else this.#close();
     handler.onEnd(trailers);

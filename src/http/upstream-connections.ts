@@ -4,7 +4,7 @@ import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
 
 /**
- * Opens a connection; calls back with it, or with why there is none. `reads`: what it reads, where that does not come
+ * Opens a connection, and calls back with it or with an error. `reads`: the source of its reads if they do not arrive
  * as `data` events.
  */
 export type Connector = (
@@ -14,41 +14,41 @@ export type Connector = (
 /** How connections are opened and how long they are kept. */
 export interface UpstreamConnectionsSettings {
   readonly connect: Connector;
-  /** How long a connection without a request is kept. */
+  /** How long a connection without a request is kept open. */
   readonly keepAliveMs: number;
-  /** The age at which a connection takes no further request; Infinity: none. */
+  /** The age at which a connection accepts no further request; Infinity for no limit. */
   readonly maxAgeMs: number;
-  /** A defect of ours ended a connection. */
+  /** A bug in the gateway ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
 
-/** A server's own hint (`Keep-Alive: timeout=5`) is shortened by the way there. */
+/** Subtracted from the server's time-out (`Keep-Alive: timeout=5`), to allow for the time on the network. */
 const HINT_MARGIN_MS = 1_000;
-/** How long no connection is used twice after a server sent bytes that nobody had asked for. */
-const DISTRUST_MS = 60_000;
+/** How long no connection is reused after the server sent unsolicited bytes. */
+const NO_REUSE_MS = 60_000;
 
 /**
- * The connections to one server: as many as there are requests at one time. The one used last is used next, so that
- * those which are too many come to their keep-alive time-out.
+ * The connections to one server, one for each concurrent request. The most recently used connection is reused first, so
+ * that surplus connections reach their keep-alive time-out.
  */
 export class UpstreamConnections implements UpstreamConnectionOwner {
   readonly clock: DeadlineClock;
   readonly #settings: UpstreamConnectionsSettings;
   readonly #all = new Set<UpstreamConnection>();
-  /** Those without a request, the one used last at the end. */
+  /** The connections without a request. The most recently used one is last. */
   readonly #idle: UpstreamConnection[] = [];
   #isRetired = false;
   #isDestroyed = false;
-  #distrustedUntilMs = 0;
+  #noReuseUntilMs = 0;
 
   constructor(settings: UpstreamConnectionsSettings, clock: DeadlineClock) {
     this.#settings = settings;
     this.clock = clock;
   }
 
-  /** A connection without a request, if there is one that may be used. */
+  /** Removes and returns an idle connection that can be reused; null if there is none. */
   takeIdle(): UpstreamConnection | null {
-    const nowMs = this.clock.recentMs;
+    const nowMs = this.clock.cachedNowMs;
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined) return null;
@@ -71,26 +71,26 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     });
   }
 
-  /** Takes back a connection that was not used. */
-  putBack(connection: UpstreamConnection): void {
+  /** Takes back a connection from `takeIdle` or `open` that carried no request. */
+  returnUnused(connection: UpstreamConnection): void {
     if (!connection.isClosed) this.onFree(connection);
   }
 
-  /** Closes each connection as soon as no request is under way on it. */
+  /** Closes each connection as soon as it has no request in flight. */
   retire(): void {
     this.#isRetired = true;
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
-  /** Destroys every connection; requests under way fail. */
+  /** Destroys all connections. Requests in flight fail. */
   destroy(): void {
     this.#isDestroyed = true;
     this.retire();
-    for (const connection of [...this.#all]) connection.breakOff();
+    for (const connection of [...this.#all]) connection.abort();
   }
 
   onFree(connection: UpstreamConnection): void {
-    if (this.#isRetired || this.clock.recentMs < this.#distrustedUntilMs) {
+    if (this.#isRetired || this.clock.cachedNowMs < this.#noReuseUntilMs) {
       connection.destroy();
       return;
     }
@@ -115,8 +115,8 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     this.#settings.onDefect(error);
   }
 
-  onUnasked(): void {
-    this.#distrustedUntilMs = this.clock.nowMs() + DISTRUST_MS;
+  onUnsolicitedBytes(): void {
+    this.#noReuseUntilMs = this.clock.nowMs() + NO_REUSE_MS;
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 }

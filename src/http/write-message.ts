@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 
-/** Up to so many bytes are copied into one Buffer; beyond, copying costs more than a vectored write. */
+/** Up to this size, a message is copied into one Buffer. Above it, copying costs more than a vectored write. */
 const JOINED_BYTES = 32 * 1024;
 
-/** How many bytes there are in all. */
+/** The total size in bytes. */
 export function sizeOf(pieces: readonly Buffer[]): number {
   let sizeBytes = 0;
   for (const { length } of pieces) sizeBytes += length;
@@ -11,8 +11,8 @@ export function sizeOf(pieces: readonly Buffer[]): number {
 }
 
 /**
- * Writes text, pieces and text, in one write where they are small. `sizeBytes`: that of the pieces; texts are latin-1.
- * Returns whether the socket takes more.
+ * Writes text, pieces and text; in one write if they are small. `sizeBytes`: the total size of the pieces. The texts
+ * are latin-1. Returns what the last `socket.write` returned.
  */
 export function writeMessage(
   socket: Socket,
@@ -23,7 +23,7 @@ export function writeMessage(
 ): boolean {
   if (sizeBytes === 0) return socket.write(before + after, 'latin1');
   if (before === '' && after === '' && pieces.length === 1) return socket.write(pieces[0] as Buffer);
-  if (sizeBytes > JOINED_BYTES) return writeApart(socket, before, pieces, after);
+  if (sizeBytes > JOINED_BYTES) return writeSeparately(socket, before, pieces, after);
   const message = Buffer.allocUnsafe(before.length + sizeBytes + after.length);
   let at = before === '' ? 0 : message.write(before, 0, 'latin1');
   for (const piece of pieces) {
@@ -34,7 +34,7 @@ export function writeMessage(
   return socket.write(message);
 }
 
-function writeApart(socket: Socket, before: string, pieces: readonly Buffer[], after: string): boolean {
+function writeSeparately(socket: Socket, before: string, pieces: readonly Buffer[], after: string): boolean {
   socket.cork();
   let canTakeMore = true;
   if (before !== '') canTakeMore = socket.write(before, 'latin1');

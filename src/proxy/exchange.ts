@@ -41,7 +41,7 @@ export class Exchange {
     this.outbox = outbox;
     // Not assigned as a literal, for the reason at `whenFinished`.
     const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
-    http.onOver = close;
+    http.onFinished = close;
   }
 
   get head(): RequestHead {
@@ -60,7 +60,7 @@ export class Exchange {
 
   /** Whether nothing more can be sent. */
   get isFinished(): boolean {
-    return this.http.isOver;
+    return this.http.isFinished;
   }
 
   get ending(): Ending | null {

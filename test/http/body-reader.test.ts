@@ -11,13 +11,13 @@ const lengthOf = (bytes: number): Framing => ({ kind: 'length', bytes });
 
 interface Body {
   readonly views: readonly string[];
-  /** Bytes that are not the body's. */
+  /** Bytes that do not belong to the body. */
   readonly restBytes: number;
   readonly isDone: boolean;
   readonly trailers: readonly string[];
 }
 
-/** Pushes reads one after the other, as they come from a socket; latin-1. */
+/** Reads a body from successive reads, as from a socket; latin-1. */
 function readBody(framing: Framing, reads: readonly string[], reader = new BodyReader()): Body {
   const views: string[] = [];
   let restBytes = 0;
@@ -32,7 +32,7 @@ function readBody(framing: Framing, reads: readonly string[], reader = new BodyR
   return { views, restBytes, isDone: reader.isDone, trailers };
 }
 
-/** The same bytes in every way that two cuts make. */
+/** The text in every possible split into three reads. */
 function* everySplit(text: string): Generator<readonly string[]> {
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
@@ -41,9 +41,9 @@ function* everySplit(text: string): Generator<readonly string[]> {
   }
 }
 
-describe('a body of no bytes', () => {
+describe('an empty body', () => {
   test.for([{ kind: 'none' }, lengthOf(0)] as const)(
-    'is done at once, and takes nothing (case %#)',
+    'is done at once and reads nothing (case %#)',
     (framing) => {
       expect(readBody(framing, [])).toEqual({ views: [], restBytes: 0, isDone: true, trailers: [] });
       expect(readBody(framing, ['GET'])).toEqual({ views: [], restBytes: 3, isDone: true, trailers: [] });
@@ -52,14 +52,14 @@ describe('a body of no bytes', () => {
 });
 
 describe('a body with a length', () => {
-  test('ends where its length does, however it was cut', () => {
+  test('ends after its length, however it is split', () => {
     for (const reads of everySplit('helloGET')) {
       const { views, restBytes, isDone } = readBody(lengthOf(5), reads);
       expect([views.join(''), restBytes, isDone]).toEqual(['hello', 3, true]);
     }
   });
 
-  test('gives one view a read', () => {
+  test('passes on one view per read', () => {
     expect(readBody(lengthOf(5), ['he', 'll', 'oGET']).views).toEqual(['he', 'll', 'o']);
   });
 
@@ -67,13 +67,13 @@ describe('a body with a length', () => {
     expect(readBody(lengthOf(6), ['hello'])).toMatchObject({ views: ['hello'], isDone: false });
   });
 
-  test('may be as long as a number is exact', () => {
+  test('may be as long as the largest safe integer', () => {
     expect(readBody(lengthOf(Number.MAX_SAFE_INTEGER), ['hello']).isDone).toBe(false);
   });
 });
 
 describe('a body without a length', () => {
-  test('is all that comes, until the peer ends', () => {
+  test('is everything until the peer closes the connection', () => {
     const reader = new BodyReader();
     expect(readBody(UNTIL_CLOSE, ['he', '', 'llo'], reader)).toMatchObject({
       views: ['he', 'llo'],
@@ -99,7 +99,7 @@ describe('a chunked body', () => {
     ['an extension in quotes', '5;a="\tb;c=\\"\\\\ \xe9"\r\nhello\r\n0\r\n\r\n', ['hello']],
     ['an extension of empty quotes', '5;a=""\r\nhello\r\n0\r\n\r\n', ['hello']],
     ['several extensions', '5;a=b;c;d="e";f=g\r\nhello\r\n0\r\n\r\n', ['hello']],
-  ] as const)('may have %s, and ends behind its trailer section', ([, text, views]) => {
+  ] as const)('may have %s, and ends after its trailer section', ([, text, views]) => {
     expect(readBody(CHUNKED, [`${text}GET`])).toEqual({
       views: views.length === 0 ? [] : [views.join('')],
       restBytes: 3,
@@ -107,12 +107,12 @@ describe('a chunked body', () => {
       trailers: [],
     });
     for (const reads of everySplit(`${text}GET`)) {
-      const { views: cutViews, restBytes, isDone } = readBody(CHUNKED, reads);
-      expect([cutViews.join(''), restBytes, isDone]).toEqual([views.join(''), 3, true]);
+      const { views: splitViews, restBytes, isDone } = readBody(CHUNKED, reads);
+      expect([splitViews.join(''), restBytes, isDone]).toEqual([views.join(''), 3, true]);
     }
   });
 
-  test('is read byte by byte as in one', () => {
+  test('is the same when it arrives byte by byte', () => {
     const text = '5;a="b"\r\nhello\r\n6\r\n world\r\n0\r\nX-A: b\r\nX-A: c\r\n\r\n';
     expect(readBody(CHUNKED, [...text])).toEqual({
       views: [...'hello world'],
@@ -122,7 +122,7 @@ describe('a chunked body', () => {
     });
   });
 
-  test('gives what each read holds in one view', () => {
+  test('passes on the data of each read in one view', () => {
     expect(readBody(CHUNKED, ['5\r\nhel', 'lo\r\n1\r\n', '!\r\n0\r\n\r\n']).views).toEqual([
       'hel',
       'lo',
@@ -130,7 +130,7 @@ describe('a chunked body', () => {
     ]);
   });
 
-  test('gives views into the read, and copies nothing', () => {
+  test('passes on views into the read without copying', () => {
     const reader = new BodyReader();
     const bytes = Buffer.from('5\r\nhello\r\n0\r\n\r\n');
     const views: Buffer[] = [];
@@ -143,26 +143,26 @@ describe('a chunked body', () => {
 
   test.for([
     ['no size', '\r\n'],
-    ['a size that is no number', 'zz\r\n'],
+    ['a size that is not a number', 'zz\r\n'],
     ['a negative size', '-5\r\nhello\r\n'],
     ['a size with a plus', '+5\r\nhello\r\n'],
     ['a size with 0x', '0x5\r\nhello\r\n'],
     ['a space before the size', ' 5\r\nhello\r\n'],
-    ['a space behind the size', '5 \r\nhello\r\n'],
-    ['a tab behind the size', '5\t\r\nhello\r\n'],
+    ['a space after the size', '5 \r\nhello\r\n'],
+    ['a tab after the size', '5\t\r\nhello\r\n'],
     ['an underscore in the size', '1_0\r\nhello\r\n'],
     ['a size of 16 digits', '0000000000000005\r\nhello\r\n'],
     ['a size that no number holds exactly', '20000000000000\r\n'],
     ['a size beyond 2^64', 'fffffffffffffffff\r\n'],
-    ['an LF behind the size', '5\nhello\r\n'],
-    ['a CR behind the size', '5\rhello\r\n'],
-    ['CR CR LF behind the size', '5\r\r\nhello\r\n'],
-    ['a NUL behind the size', '5\0\r\nhello\r\n'],
+    ['an LF after the size', '5\nhello\r\n'],
+    ['a CR after the size', '5\rhello\r\n'],
+    ['CR CR LF after the size', '5\r\r\nhello\r\n'],
+    ['a NUL after the size', '5\0\r\nhello\r\n'],
     ['an empty extension', '5;\r\nhello\r\n'],
     ['two semicolons', '5;;a\r\nhello\r\n'],
     ['a space before an extension', '5 ;a\r\nhello\r\n'],
     ['a space in an extension', '5; a\r\nhello\r\n'],
-    ['a space behind an extension', '5;a \r\nhello\r\n'],
+    ['a space after an extension', '5;a \r\nhello\r\n'],
     ['an extension without a value', '5;a=\r\nhello\r\n'],
     ['an extension without a value, then another', '5;a=;b\r\nhello\r\n'],
     ['an extension without a name', '5;=b\r\nhello\r\n'],
@@ -176,21 +176,21 @@ describe('a chunked body', () => {
     ['an escaped LF in quotes', '5;a="b\\\n"\r\nhello\r\n'],
     ['a NUL in quotes', '5;a="b\0"\r\nhello\r\n'],
     ['a DEL in quotes', '5;a="b\x7f"\r\nhello\r\n'],
-    ['something behind quotes', '5;a="b"c\r\nhello\r\n'],
+    ['text after quotes', '5;a="b"c\r\nhello\r\n'],
     ['quotes in an extension’s name', '5;"a"\r\nhello\r\n'],
     ['a chunk that is longer than its size', '4\r\nhello\r\n'],
     ['a chunk that is shorter than its size', '6\r\nhello\r\n0\r\n\r\n'],
-    ['an LF behind the data', '5\r\nhello\n0\r\n\r\n'],
-    ['a CR behind the data', '5\r\nhello\r0\r\n\r\n'],
-    ['nothing behind the data', '5\r\nhello0\r\n\r\n'],
-    ['an LF behind the last chunk', '0\n\r\n'],
+    ['an LF after the data', '5\r\nhello\n0\r\n\r\n'],
+    ['a CR after the data', '5\r\nhello\r0\r\n\r\n'],
+    ['nothing after the data', '5\r\nhello0\r\n\r\n'],
+    ['an LF after the last chunk', '0\n\r\n'],
     ['an LF at its end', '0\r\n\n'],
     ['a CR at its end', '0\r\n\rG'],
-  ] as const)('with %s is malformed, however it was cut', ([, text]) => {
+  ] as const)('with %s is malformed, however it is split', ([, text]) => {
     for (const reads of everySplit(text)) expect(() => readBody(CHUNKED, reads)).toThrow(MALFORMED);
   });
 
-  test('may begin with a line of the size that is allowed, and no longer one', () => {
+  test('may have a size line of the maximum length, but no longer', () => {
     const reader = new BodyReader({ maxLineBytes: 8 });
     expect(readBody(CHUNKED, ['5;abcd\r\nhello\r\n0;abcd\r\n\r\n'], reader).isDone).toBe(true);
     expect(() => readBody(CHUNKED, ['5;abcde\r\nhello\r\n'], reader)).toThrow(MALFORMED);
@@ -198,7 +198,7 @@ describe('a chunked body', () => {
     expect(() => readBody(CHUNKED, [...'5;abcdefg'], reader)).toThrow(MALFORMED);
   });
 
-  test('may have a million chunks, whatever their lines come to', () => {
+  test('may have many chunks, whose size lines together exceed the limit', () => {
     const text = '1;abcd\r\nx\r\n'.repeat(100_000);
     const reader = new BodyReader({ maxLineBytes: 8 });
     expect(readBody(CHUNKED, [text, '0\r\n\r\n'], reader).views).toEqual(['x'.repeat(100_000)]);
@@ -209,7 +209,7 @@ describe('trailer fields', () => {
   const read = (section: string, reader = new BodyReader()) =>
     readBody(CHUNKED, [`1\r\nx\r\n0\r\n${section}\r\nGET`], reader);
 
-  test('are kept in order and spelling, however they were cut', () => {
+  test('are kept in order and spelling, however they are split', () => {
     const text = '0\r\nX-B: 1\r\nx-a:\t\xe9 b \r\nX-b:\r\n\r\nGET';
     for (const reads of everySplit(text)) {
       expect(readBody(CHUNKED, reads)).toMatchObject({
@@ -220,7 +220,7 @@ describe('trailer fields', () => {
     }
   });
 
-  test('are those of one message', () => {
+  test('belong to one message only', () => {
     const reader = new BodyReader();
     expect(read('X-A: b\r\n', reader).trailers).toEqual(['X-A: b']);
     const { trailers } = reader;
@@ -229,7 +229,7 @@ describe('trailer fields', () => {
     expect(read('X-C: d\r\n', reader).trailers).toEqual(['X-C: d']);
   });
 
-  test('are forgotten with a message that is given up', () => {
+  test('are discarded with an incomplete message', () => {
     const reader = new BodyReader();
     readBody(CHUNKED, ['0\r\nX-A: b\r\nX-'], reader);
     expect(read('X-C: d\r\n', reader).trailers).toEqual(['X-C: d']);
@@ -254,7 +254,7 @@ describe('trailer fields', () => {
     expect(() => read(section)).toThrow(MALFORMED);
   });
 
-  test('are bounded, however they come', () => {
+  test('are limited in size, however they are split', () => {
     const reader = new BodyReader({ maxTrailerBytes: 10 });
     expect(read('X-A: b\r\n', reader).isDone).toBe(true);
     expect(() => read('X-A: bc\r\n', reader)).toThrow(MALFORMED);
@@ -272,11 +272,11 @@ describe('the end of the connection', () => {
     ['chunks, in a size', CHUNKED, '5'],
     ['chunks, in an extension', CHUNKED, '5;a'],
     ['chunks, in data', CHUNKED, '5\r\nhell'],
-    ['chunks, behind data', CHUNKED, '5\r\nhello\r\n'],
+    ['chunks, after data', CHUNKED, '5\r\nhello\r\n'],
     ['chunks, before the last line end', CHUNKED, '0\r\n'],
     ['chunks, in the last line end', CHUNKED, '0\r\n\r'],
     ['chunks, in trailer fields', CHUNKED, '0\r\nX-A: b\r\n'],
-  ] as const)('breaks a body of %s', ([, framing, text]) => {
+  ] as const)('is an error in a body of %s', ([, framing, text]) => {
     const reader = new BodyReader();
     readBody(framing, [text], reader);
     expect(() => reader.end()).toThrow(CLOSED_EARLY);
@@ -287,7 +287,7 @@ describe('the end of the connection', () => {
     [{ kind: 'none' }, ''],
     [lengthOf(5), 'hello'],
     [CHUNKED, '0\r\n\r\n'],
-  ] as const)('breaks no body that has come whole (case %#)', ([framing, text]) => {
+  ] as const)('is not an error after a complete body (case %#)', ([framing, text]) => {
     const reader = new BodyReader();
     readBody(framing, [text], reader);
     reader.end();
@@ -295,7 +295,7 @@ describe('the end of the connection', () => {
   });
 });
 
-test('one reader reads the bodies of one message after the other', () => {
+test('one reader reads the bodies of successive messages', () => {
   const reader = new BodyReader();
   expect(readBody(lengthOf(2), ['ab'], reader)).toMatchObject({ views: ['ab'], isDone: true });
   expect(readBody(CHUNKED, ['1\r\nc\r\n0\r\n\r\n'], reader)).toMatchObject({ views: ['c'], isDone: true });
@@ -304,10 +304,10 @@ test('one reader reads the bodies of one message after the other', () => {
   expect(readBody(CHUNKED, ['1\r\ne\r\n0\r\n\r\n'], reader)).toMatchObject({ views: ['e'], isDone: true });
 });
 
-describe('a body whose chunks are moved together', () => {
+describe('a body whose chunks are joined', () => {
   const wire = '3\r\none\r\n3;x=1\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\nrest';
 
-  test('comes in one view for each read, and what is behind it stays', () => {
+  test('is passed on in one view per read, and the bytes after it do not change', () => {
     const reader = new BodyReader();
     reader.start({ kind: 'chunked' });
     const views: string[] = [];
@@ -318,7 +318,7 @@ describe('a body whose chunks are moved together', () => {
     expect(reader.isDone).toBe(true);
   });
 
-  test('is the same however it is cut', () => {
+  test('is the same however it is split', () => {
     for (let first = 1; first < wire.length; first++) {
       const reader = new BodyReader();
       reader.start({ kind: 'chunked' });
@@ -330,7 +330,7 @@ describe('a body whose chunks are moved together', () => {
     }
   });
 
-  test('gives what came before a fault', () => {
+  test('passes on the data before an error', () => {
     const reader = new BodyReader();
     reader.start({ kind: 'chunked' });
     const views: string[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DeadlineClock, type Timed, type TimeSource, toTickMs } from '../../src/http/deadline-clock.ts';
 
-/** Time that moves when the test says so. */
+/** Time that the test advances. */
 class ScriptedTime implements TimeSource {
   ms = 0;
   readonly timers = new Set<() => void>();
@@ -20,7 +20,7 @@ class ScriptedTime implements TimeSource {
     this.#afterReads.push(callback);
   }
 
-  /** Moves on and lets timers run; what is read meanwhile happens before deadlines are told. */
+  /** Advances the time and runs timers. Reads happen before deadlines expire. */
   passTo(ms: number, read: () => void = () => undefined): void {
     this.ms = ms;
     for (const timer of this.timers) timer();
@@ -43,8 +43,8 @@ class Waiting implements Timed {
   }
 }
 
-describe('a clock of deadlines', () => {
-  test('tells of each that has passed, once', () => {
+describe('the deadline clock', () => {
+  test('reports each deadline that has passed, once', () => {
     const time = new ScriptedTime();
     const clock = new DeadlineClock(100, time);
     const [early, late] = [new Waiting(150), new Waiting(1_000)];
@@ -58,7 +58,7 @@ describe('a clock of deadlines', () => {
     expect([early.expiredCount, late.expiredCount]).toEqual([1, 0]);
   });
 
-  test('reads first what has arrived: a deadline that moves meanwhile has not passed', () => {
+  test('lets sockets be read first: a deadline that is moved by then has not passed', () => {
     const time = new ScriptedTime();
     const clock = new DeadlineClock(100, time);
     const waiting = new Waiting(150);
@@ -70,7 +70,7 @@ describe('a clock of deadlines', () => {
     expect(waiting.expiredCount).toBe(0);
   });
 
-  test('tells nothing of what is not watched any more, and rests when nothing is', () => {
+  test('reports no unwatched deadline, and stops its timer when none is watched', () => {
     const time = new ScriptedTime();
     const clock = new DeadlineClock(100, time);
     const all = [new Waiting(50), new Waiting(50), new Waiting(50)];
@@ -84,7 +84,7 @@ describe('a clock of deadlines', () => {
     expect(time.timers.size).toBe(0);
   });
 
-  test('looks ten times within the shortest time-out, within bounds', () => {
+  test('checks ten times per shortest time-out, within limits', () => {
     expect(toTickMs([15_000, 1_000, 75_000])).toBe(100);
     expect(toTickMs([20])).toBe(5);
     expect(toTickMs([60_000])).toBe(500);

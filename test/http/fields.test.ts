@@ -20,7 +20,7 @@ test('fields keep their order and spelling', () => {
   expect(fields.count).toBe(3);
 });
 
-test('several fields of one name are one list, in their order', () => {
+test('several fields of one name are joined in order', () => {
   const fields = createFields([
     ['Accept', 'a'],
     ['Via', 'x'],
@@ -33,7 +33,7 @@ test('several fields of one name are one list, in their order', () => {
   expect(fields.get('cookie')).toBeUndefined();
 });
 
-test('names that every object has are no fields until they come', () => {
+test('names of object members are not fields until they are added', () => {
   const fields = createFields([['constructor', 'x']]);
 
   expect(fields.get('constructor')).toBe('x');

@@ -12,8 +12,10 @@ function toInput(side: Side, text: string, methods: readonly string[] = ['POST']
 const NEXT_REQUEST = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n';
 const NEXT_RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
-// 100,000 of another seed are a step of their own in CI: npm run fuzz:http.
-test('what is accepted of 20,000 inputs, llhttp accepts and reads alike', { timeout: 60_000 }, () => {
+// CI runs 100,000 inputs of another seed in a step of its own: npm run fuzz:http.
+test('llhttp accepts every accepted message of 20,000 inputs and reads it the same way', {
+  timeout: 60_000,
+}, () => {
   const { counts, finding } = fuzz({ seed: 2, first: 0, inputs: 20_000 });
 
   expect(finding === null ? '' : toReport(finding)).toBe('');
@@ -21,34 +23,34 @@ test('what is accepted of 20,000 inputs, llhttp accepts and reads alike', { time
   expect(counts.refused_by_both).toBeGreaterThan(2000);
 });
 
-describe('what the fuzzer found is read by both alike, or refused', () => {
+describe('a message that the fuzzer found is read the same way by both, or rejected', () => {
   const POST = 'POST / HTTP/1.1\r\nHost: g\r\n';
   const CHUNKED = `${POST}Transfer-Encoding: chunked\r\n\r\n`;
 
   test.for([
-    // llhttp takes `chunked` with a tab behind it for another coding.
+    // llhttp treats `chunked` followed by a tab as another coding.
     ['request', `${POST}Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n${NEXT_REQUEST}`, 'refused_by_both'],
     ['response', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked \t\r\n\r\n0\r\n\r\n', 'refused_by_us'],
-    // llhttp goes by what trailer fields say of the connection and of the body.
+    // llhttp obeys trailer fields about the connection and the body.
     ['request', `${CHUNKED}0\r\nConnection: close\r\n\r\n${NEXT_REQUEST}`, 'refused_by_us'],
     ['request', `${CHUNKED}0\r\nContent-Length: 5\r\n\r\nhello`, 'refused_by_both'],
     ['request', `${CHUNKED}0\r\nTransfer-Encoding: identity\r\n\r\n`, 'refused_by_both'],
-    // What follows is a tunnel or another protocol, whatever the head says.
+    // A tunnel or another protocol follows, whatever the head says.
     [
       'request',
       `CONNECT g:1 HTTP/1.1\r\nHost: g\r\nContent-Length: 5\r\n\r\nhello${NEXT_REQUEST}`,
       'accepted',
     ],
     ['response', `HTTP/1.1 101 Switching Protocols\r\n\r\n${NEXT_RESPONSE}`, 'accepted'],
-    // Interim responses have no body, those that llhttp does not know neither.
+    // Interim responses have no body, not even those that llhttp does not know.
     ['response', `HTTP/1.1 199 x\r\nTransfer-Encoding: chunked\r\n\r\n${NEXT_RESPONSE}`, 'accepted'],
   ] as const)('%s: %j', ([side, text, verdict]) => {
     expect(compare(toInput(side, text))).toEqual({ verdict, difference: null });
   });
 });
 
-describe('llhttp, as the fuzzer calls it,', () => {
-  test('reads what is sound, one message after the other', () => {
+describe('llhttp in the fuzzer', () => {
+  test('reads successive valid messages', () => {
     const text = `${NEXT_REQUEST}POST /x HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nA: b\r\n\r\n`;
     const { messages, isRefused } = readWithLlhttp(toInput('request', text));
 
@@ -73,7 +75,7 @@ describe('llhttp, as the fuzzer calls it,', () => {
   });
 });
 
-test('a finding is told in a way that can be pasted into a test, and seen again', () => {
+test('a finding is printed so that it can be pasted into a test and reproduced', () => {
   const input = {
     side: 'response',
     bytes: Buffer.from('a\\\'"\r\n\t\0\xff', 'latin1'),

@@ -26,7 +26,7 @@ function parseResponse(text: string, requestMethod = 'POST'): ResponseHead {
   return parseResponseHead(bytes, 0, end, requestMethod);
 }
 
-/** A request whose lines, after its Host, are given. */
+/** A request with the given lines after its Host. */
 function request(...lines: readonly string[]): string {
   return `${['POST /v1/x HTTP/1.1', 'Host: g', ...lines].join('\r\n')}\r\n\r\n`;
 }
@@ -43,7 +43,7 @@ function oldResponse(...lines: readonly string[]): string {
   return `${['HTTP/1.0 200 OK', ...lines].join('\r\n')}\r\n\r\n`;
 }
 
-/** Fields as text, one a line. */
+/** Fields as text, one per line. */
 function toText({ names, values }: Fields): string {
   return names.map((name, index) => `${name}: ${values[index]}`).join('\n');
 }
@@ -53,13 +53,13 @@ describe('the end of a head', () => {
 
   test.for([
     ['a head alone', HEAD, 0, HEAD.length],
-    ['a head with what follows', `${HEAD}GET\r\n\r\n`, 0, HEAD.length],
-    ['a head behind other bytes', `\n\n${HEAD}`, 2, 2 + HEAD.length],
-    ['a head behind an empty line', `\r\n${HEAD}`, 0, 2 + HEAD.length],
+    ['a head followed by other bytes', `${HEAD}GET\r\n\r\n`, 0, HEAD.length],
+    ['a head after other bytes', `\n\n${HEAD}`, 2, 2 + HEAD.length],
+    ['a head after an empty line', `\r\n${HEAD}`, 0, 2 + HEAD.length],
     ['a head without fields', 'GET / HTTP/1.0\r\n\r\n', 0, 18],
-    ['two empty lines, which are no head', `\r\n\r\n${HEAD}`, 0, 4],
+    ['two empty lines, which are not a head', `\r\n\r\n${HEAD}`, 0, 4],
     ['nothing', '', 0, -1],
-    ['nothing behind other bytes', HEAD, HEAD.length, -1],
+    ['nothing after other bytes', HEAD, HEAD.length, -1],
     ['an empty line', '\r\n', 0, -1],
     ['half a line end', 'GET / HTTP/1.1\r', 0, -1],
     ['a head whose last byte is missing', HEAD.slice(0, -1), 0, -1],
@@ -67,7 +67,7 @@ describe('the end of a head', () => {
     expect(findHeadEnd(Buffer.from(text, 'latin1'), start)).toBe(end);
   });
 
-  test('is found wherever the bytes before it were cut', () => {
+  test('is found however the bytes before it are split', () => {
     const bytes = Buffer.from(`GET${HEAD}x`);
     const end = bytes.length - 1;
     for (let cut = 3; cut < end; cut++) {
@@ -89,7 +89,7 @@ describe('the end of a head', () => {
   ] as const)('does not come when there is %s: refused at once', ([, text]) => {
     const bytes = Buffer.from(text, 'latin1');
     expect(() => findHeadEnd(bytes, 0)).toThrow(MALFORMED);
-    // However it was cut: what passed before is passed over.
+    // However it is split: bytes that were scanned are skipped.
     for (let cut = 1; cut < bytes.length; cut++) {
       const refuse = () => {
         findHeadEnd(bytes.subarray(0, cut), 0);
@@ -99,18 +99,18 @@ describe('the end of a head', () => {
     }
   });
 
-  test('is looked for only in what has come since', () => {
+  test('is searched for only in new bytes', () => {
     expect(findHeadEnd(Buffer.from('\0GET / HTTP/1.1'), 0, 6)).toBe(-1);
     expect(findHeadEnd(Buffer.from('\0GET / HTTP/1.1\r\n\r\n'), 0, 6)).toBe(19);
   });
 
-  test('an LF whose CR is not the head’s own is a bare one', () => {
+  test('an LF whose CR is before the head is a bare LF', () => {
     expect(() => findHeadEnd(Buffer.from('\r\nGET'), 1)).toThrow(MALFORMED);
   });
 });
 
 describe('a request', () => {
-  test('is its method, target, version and fields, as they came', () => {
+  test('has its method, target, version and fields unchanged', () => {
     const head = parseRequest(
       'POST /v1/chat/completions?a=b HTTP/1.1\r\nHost: 127.0.0.1:80\r\ncontent-LENGTH: 12\r\nX-Own: a\t b\r\n\r\n',
     );
@@ -128,13 +128,13 @@ describe('a request', () => {
     expect(head.fields.lowerNames).toEqual(['host', 'content-length', 'x-own']);
   });
 
-  test('is read from the middle of a read', () => {
+  test('may be in the middle of a read', () => {
     const text = request('X-A: b');
     const bytes = Buffer.from(`\r\n\r\nxyz${text}\r\n\r\n`);
     expect(toText(parseRequestHead(bytes, 7, 7 + text.length).fields)).toBe('Host: g\nX-A: b');
   });
 
-  test('may have one empty line before it, and no more', () => {
+  test('may have one empty line before it, but not two', () => {
     expect(parseRequest(`\r\n${request()}`).method).toBe('POST');
     expect(() => parseRequest(`\r\n\r\n${request()}`)).toThrow(MALFORMED);
   });
@@ -154,7 +154,7 @@ describe('a request', () => {
     'http://gateway/v1/models?x',
     'https://127.0.0.1:9?x',
     'HTTP://[::1]:80/',
-  ])('may be for %s', (target) => {
+  ])('may have the target %s', (target) => {
     expect(parseRequest(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`).target).toBe(target);
   });
 
@@ -169,7 +169,7 @@ describe('a request', () => {
     ['a target with a tab', 'GET /\tx HTTP/1.1'],
     ['a target beyond ASCII', 'GET /\xe9 HTTP/1.1'],
     ['a target with a DEL', 'GET /\x7f HTTP/1.1'],
-    ['a target that is no path', 'GET v1 HTTP/1.1'],
+    ['a target that is not a path', 'GET v1 HTTP/1.1'],
     ['a query alone', 'GET ?x HTTP/1.1'],
     ['a target that begins with a star', 'GET *x HTTP/1.1'],
     ['a host and port', 'GET g:80 HTTP/1.1'],
@@ -184,7 +184,7 @@ describe('a request', () => {
     ['CONNECT to a URL', 'CONNECT http://g:80 HTTP/1.1'],
     ['an unknown method', 'SMUGGLE / HTTP/1.1'],
     ['a method in lower case', 'get / HTTP/1.1'],
-    ['a method that every object has', 'constructor / HTTP/1.1'],
+    ['the name of an object member as method', 'constructor / HTTP/1.1'],
     ['no method', ' / HTTP/1.1'],
     ['a space before the method', ' GET / HTTP/1.1'],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0'],
@@ -202,7 +202,7 @@ describe('a request', () => {
     ['http/1.1', 'GET / http/1.1'],
     ['RTSP/1.0', 'OPTIONS / RTSP/1.0'],
     ['ICE/1.0', 'SOURCE / ICE/1.0'],
-    ['a space behind the version', 'GET / HTTP/1.1 '],
+    ['a space after the version', 'GET / HTTP/1.1 '],
     ['a line of another protocol', 'SSH-2.0-OpenSSH_9.6'],
   ] as const)('with %s is malformed', ([, line]) => {
     expect(() => parseRequest(`${line}\r\nHost: g\r\n\r\n`)).toThrow(MALFORMED);
@@ -258,9 +258,9 @@ describe('a request', () => {
 
   test.for([
     ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
-    ['no Host, but others', 'GET / HTTP/1.1\r\nX-Host: g\r\n\r\n'],
+    ['no Host, but another field', 'GET / HTTP/1.1\r\nX-Host: g\r\n\r\n'],
     ['two Hosts', request('Host: g')],
-    ['two Hosts of several spellings', request('hOST: g')],
+    ['two Hosts with different spellings', request('hOST: g')],
     ['an empty Host and another', request('Host:')],
     ['two Hosts in HTTP/1.0', oldRequest('Host: g', 'Host: g')],
   ] as const)('with %s is malformed', ([, text]) => {
@@ -271,12 +271,12 @@ describe('a request', () => {
     expect(parseRequest(oldRequest()).minorVersion).toBe(0);
   });
 
-  test('without a length has no body, whatever it is', () => {
+  test('without a length has no body', () => {
     expect(parseRequest(request()).framing).toEqual({ kind: 'none' });
     expect(parseRequest(oldRequest()).framing).toEqual({ kind: 'none' });
   });
 
-  test('of CONNECT has no body and leaves no connection to be kept: a tunnel would begin', () => {
+  test('with CONNECT has no body, and its connection is not kept: a tunnel would begin', () => {
     const head = parseRequest('CONNECT g:443 HTTP/1.1\r\nHost: g\r\nContent-Length: 5\r\n\r\n');
     expect(head).toMatchObject({ framing: { kind: 'none' }, keepsAlive: false });
   });
@@ -288,13 +288,13 @@ describe('a request', () => {
     [request('Expect: 200-ok'), false],
     [request('Expect: 100-continue', 'Expect: 100-continue'), false],
     [request(), false],
-  ] as const)('waits for a 100 when it says so (case %#)', ([text, expectsContinue]) => {
+  ] as const)('expects a 100 only if it says so (case %#)', ([text, expectsContinue]) => {
     expect(parseRequest(text).expectsContinue).toBe(expectsContinue);
   });
 });
 
 describe('a response', () => {
-  test('is its status, reason, version and fields, as they came', () => {
+  test('has its status, reason, version and fields unchanged', () => {
     const head = parseResponse(response('content-length: 2', 'Set-Cookie: a', 'set-cookie: b'));
 
     expect(head).toMatchObject({
@@ -361,16 +361,16 @@ describe('a response', () => {
     ['204', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', 'POST'],
     ['304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n', 'GET'],
     ['304, chunked', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n', 'GET'],
-  ] as const)('%s has no body, whatever it says', ([, text, method]) => {
+  ] as const)('%s has no body, whatever its head says', ([, text, method]) => {
     expect(parseResponse(text, method)).toMatchObject({ framing: { kind: 'none' }, keepsAlive: true });
   });
 
-  test('of 101 leaves no connection to be kept: another protocol begins', () => {
+  test('with 101 does not keep its connection: another protocol begins', () => {
     const head = parseResponse('HTTP/1.1 101 Switching Protocols\r\nContent-Length: 0\r\n\r\n');
     expect(head).toMatchObject({ framing: { kind: 'none' }, keepsAlive: false });
   });
 
-  test('without a length ends with the connection, which is not kept then', () => {
+  test('without a length ends when the connection closes', () => {
     expect(parseResponse(response())).toMatchObject({ framing: { kind: 'until_close' }, keepsAlive: false });
     expect(parseResponse(oldResponse('Connection: keep-alive'))).toMatchObject({
       framing: { kind: 'until_close' },
@@ -378,7 +378,7 @@ describe('a response', () => {
     });
   });
 
-  test('may hold what only requests are asked for, in any number', () => {
+  test('may have request fields, in any number', () => {
     expect(toText(parseResponse(response('Host: a b', 'Host: c', 'Expect: x')).fields)).toBe(
       'Host: a b\nHost: c\nExpect: x',
     );
@@ -397,8 +397,8 @@ describe.for([
     ['a colon in a value', 'X-A: b:c', 'X-A', 'b:c'],
     ['a value beyond ASCII, byte for byte', 'X-A: \xe9\x80\xff', 'X-A', '\xe9\x80\xff'],
     ['a value with a no-break space at its end', 'X-A: b\xa0', 'X-A', 'b\xa0'],
-    ['a name of every kind of character', "!#$%&'*+-.^_`|~09azAZ: b", "!#$%&'*+-.^_`|~09azAZ", 'b'],
-    ['a name that every object has', '__proto__: b', '__proto__', 'b'],
+    ['a name with every kind of character', "!#$%&'*+-.^_`|~09azAZ: b", "!#$%&'*+-.^_`|~09azAZ", 'b'],
+    ['a name of an object member', '__proto__: b', '__proto__', 'b'],
     ['a name of one character', 'a: b', 'a', 'b'],
     ['a name in capitals', 'ACCEPT: b', 'ACCEPT', 'b'],
   ] as const)('may have %s', ([, line, name, value]) => {
@@ -406,7 +406,7 @@ describe.for([
     expect([names.at(-1), lowerNames.at(-1), values.at(-1)]).toEqual([name, name.toLowerCase(), value]);
   });
 
-  test('may be thousands', () => {
+  test('may be in the thousands', () => {
     const lines = Array.from({ length: 4000 }, (_, index) => `x${index}: ${index}`);
     const { fields } = parse(compose(...lines));
     expect(fields.get('x3999')).toBe('3999');
@@ -446,7 +446,7 @@ describe.for([
     ['Content-Length: 007', 7],
     ['Content-Length:\t12 ', 12],
     ['Content-Length: 9007199254740991', 9007199254740991],
-  ] as const)('%s is a length', ([line, bytes]) => {
+  ] as const)('%s gives a length', ([line, bytes]) => {
     expect(parse(compose(line)).framing).toEqual({ kind: 'length', bytes });
     expect(parse(composeOld(line)).framing).toEqual({ kind: 'length', bytes });
   });
@@ -474,7 +474,7 @@ describe.for([
   });
 
   test.for(['Transfer-Encoding: chunked', 'transfer-encoding: \t Chunked ', 'TRANSFER-ENCODING:CHUNKED'])(
-    '%s makes chunks',
+    '%s gives a chunked body',
     (line) => {
       expect(parse(compose(line)).framing).toEqual({ kind: 'chunked' });
     },
@@ -506,11 +506,11 @@ describe.for([
     expect(() => parse(compose(line))).toThrow(MALFORMED);
   });
 
-  test('in HTTP/1.0 know no chunks', () => {
+  test('of HTTP/1.0 must not have Transfer-Encoding', () => {
     expect(() => parse(composeOld('Transfer-Encoding: chunked'))).toThrow(MALFORMED);
   });
 
-  test('beside a Content-Length know no chunks, even where there is no body', () => {
+  test('must not have both Content-Length and Transfer-Encoding, even without a body', () => {
     const lines = ['Content-Length: 5', 'Transfer-Encoding: chunked'];
     expect(() => parseResponse(response(...lines), 'HEAD')).toThrow(MALFORMED);
   });
@@ -531,7 +531,7 @@ describe.for([
     [['Connection:'], null, true, false],
     [['Connection: closed'], ['closed'], true, false],
     [['Connection: not-close'], ['not-close'], true, false],
-  ] as const)('%j keep a connection as they say', ([lines, options, isKept, isKeptByOld]) => {
+  ] as const)('%j decide whether the connection is kept', ([lines, options, isKept, isKeptByOld]) => {
     const length = 'Content-Length: 0';
     const expected = { connectionOptions: options === null ? null : new Set<string>(options) };
     expect(parse(compose(length, ...lines))).toMatchObject({ ...expected, keepsAlive: isKept });
@@ -547,7 +547,7 @@ describe.for([
 });
 
 test.for(['', '\r\n', 'GET / HTTP/1.1\r\nHost: g\r\n', 'HTTP/1.1 200 OK\r\n', 'HTTP/1.1 200 OK\n\n'])(
-  'what is not whole is no head (case %#)',
+  'an incomplete head is malformed (case %#)',
   (text) => {
     const bytes = Buffer.from(text);
     expect(() => parseRequestHead(bytes, 0, bytes.length)).toThrow(MALFORMED);
@@ -555,7 +555,7 @@ test.for(['', '\r\n', 'GET / HTTP/1.1\r\nHost: g\r\n', 'HTTP/1.1 200 OK\r\n', 'H
   },
 );
 
-test('what stands behind an empty line is no part of a head', () => {
+test('a head must not continue after its empty line', () => {
   const bytes = Buffer.from(`${request()}X-A: b\r\n\r\n`);
   expect(() => parseRequestHead(bytes, 0, bytes.length)).toThrow(MALFORMED);
 });

@@ -8,38 +8,38 @@ function createLimits(workerCount: number, limit: number) {
   return { memory, limits: limits as [SharedLimit, SharedLimit, ...SharedLimit[]] };
 }
 
-test('workers share what there is, to the last unit', () => {
+test('workers share the limit, to the last unit', () => {
   const { limits } = createLimits(2, 10);
   const [first, second] = limits;
-  expect([first.tryTake(6), second.tryTake(5), second.tryTake(4), first.tryTake(1)]).toEqual([
+  expect([first.tryAcquire(6), second.tryAcquire(5), second.tryAcquire(4), first.tryAcquire(1)]).toEqual([
     true,
     false,
     true,
     false,
   ]);
-  first.giveBack(6);
-  expect(second.tryTake(6)).toBe(true);
+  first.release(6);
+  expect(second.tryAcquire(6)).toBe(true);
 });
 
-test('what a worker held that ended is free', () => {
+test('the amount that a terminated worker held is released', () => {
   const { memory, limits } = createLimits(2, 10);
   const [first, second] = limits;
-  first.tryTake(10);
+  first.tryAcquire(10);
   clearLimit(memory, 0);
-  expect(second.tryTake(10)).toBe(true);
+  expect(second.tryAcquire(10)).toBe(true);
 });
 
-test('a limit beyond what a word holds is kept, each worker being a few bytes off at most', () => {
+test('a limit above 32 bits holds, with an error of a few bytes per worker', () => {
   const terabyte = 1024 ** 4;
   const { limits } = createLimits(2, terabyte);
   const [first, second] = limits;
-  expect(first.tryTake(terabyte / 2)).toBe(true);
-  expect(second.tryTake(terabyte / 2 - 2048)).toBe(true);
-  expect(second.tryTake(2048)).toBe(true);
-  expect(first.tryTake(1)).toBe(false);
+  expect(first.tryAcquire(terabyte / 2)).toBe(true);
+  expect(second.tryAcquire(terabyte / 2 - 2048)).toBe(true);
+  expect(second.tryAcquire(2048)).toBe(true);
+  expect(first.tryAcquire(1)).toBe(false);
 });
 
-test('the sum never exceeds the limit, and all that was given back can be taken again', () => {
+test('the sum never exceeds the limit, and released amounts can be acquired again', () => {
   const step = fc.record({ worker: fc.nat(2), amount: fc.integer({ min: 0, max: 12 }), takes: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step), (steps) => {
@@ -51,15 +51,15 @@ test('the sum never exceeds the limit, and all that was given back can be taken 
         const mine = held[worker] ?? 0;
         if (takes) {
           const fits = sum() + amount <= 20;
-          expect(limit?.tryTake(amount)).toBe(fits);
+          expect(limit?.tryAcquire(amount)).toBe(fits);
           if (fits) held[worker] = mine + amount;
         } else {
-          limit?.giveBack(Math.min(amount, mine));
+          limit?.release(Math.min(amount, mine));
           held[worker] = mine - Math.min(amount, mine);
         }
       }
-      for (const [worker, amount] of held.entries()) limits[worker]?.giveBack(amount);
-      expect(limits[0].tryTake(20)).toBe(true);
+      for (const [worker, amount] of held.entries()) limits[worker]?.release(amount);
+      expect(limits[0].tryAcquire(20)).toBe(true);
     }),
   );
 });

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, createServer as createTlsServer, type SecureContextOptions } from 'node:tls';
-import type { ClientConnectionSettings } from '../../src/http/client-connection.ts';
+import type { ClientConnectionSettings } from '../../src/http/client-connection-context.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { HttpServer } from '../../src/http/http-server.ts';
 import { allocateLimit, SharedLimit } from '../../src/http/shared-limit.ts';
 import { UpstreamConnections } from '../../src/http/upstream-connections.ts';
 
-/** Settings under which nothing times out in a test. */
+/** Settings with time-outs that no test reaches. */
 const SETTINGS: ClientConnectionSettings = {
   maxHeadBytes: 16 * 1024,
   headTimeoutMs: 60_000,
@@ -18,14 +18,14 @@ const SETTINGS: ClientConnectionSettings = {
   maxDiscardedBytes: 64 * 1024,
 };
 
-/** A server on a free port of this machine, and what went wrong in it. */
+/** A server on a free local port, and the defects that it reported. */
 export interface StartedHttp extends Disposable {
   readonly url: string;
   readonly server: HttpServer;
   readonly defects: readonly unknown[];
 }
 
-/** Starts a server that handles requests so; with a certificate, behind TLS. */
+/** Starts a server that handles requests with `handle`; with TLS if a certificate is given. */
 export async function startHttp(
   handle: (exchange: HttpExchange) => void,
   settings: Partial<ClientConnectionSettings> = {},
@@ -65,7 +65,7 @@ function stop(server: HttpServer): void {
   server.destroyConnections();
 }
 
-/** Connections to the server at a URL; with an authority, through TLS. */
+/** Connections to the server at a URL; over TLS if a certificate authority is given. */
 export function connectTo(url: string, ca?: string): UpstreamConnections {
   const { hostname: host, port } = new URL(url);
   const connect = (callback: (error: Error | null, socket: Socket | null) => void) => {

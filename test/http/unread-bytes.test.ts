@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import { UnreadBytes } from '../../src/http/unread-bytes.ts';
 
-test('bytes that come in pieces of any size are what they were', () => {
+test('bytes are the same in pieces of any size', () => {
   const unread = new UnreadBytes();
   const whole = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 251));
   for (const size of [1, 2, 3, 100, 2_000]) {
     for (let at = 0; at < whole.length; at += size) unread.append(whole.subarray(at, at + size));
     expect(unread.length).toBe(whole.length);
-    expect(unread.take().equals(whole)).toBe(true);
+    expect(unread.takeAll().equals(whole)).toBe(true);
     expect(unread.length).toBe(0);
   }
 });
 
-test('a view stays what it was, whatever comes afterwards', () => {
+test('a view does not change when bytes are appended', () => {
   const unread = new UnreadBytes();
   for (const piece of ['one', 'two']) unread.append(Buffer.from(piece));
   const view = unread.view();
@@ -22,10 +22,10 @@ test('a view stays what it was, whatever comes afterwards', () => {
   unread.append(Buffer.from('x'));
   unread.append(Buffer.from('y'));
   expect(view.toString()).toBe('onetwo');
-  expect(unread.take().toString()).toBe('xy');
+  expect(unread.takeAll().toString()).toBe('xy');
 });
 
-test('a read is not written to: it may be somebody else’s', () => {
+test('the memory of a read is never written to', () => {
   const memory = Buffer.from('head|rest');
   const unread = new UnreadBytes();
   unread.append(memory.subarray(0, 4));

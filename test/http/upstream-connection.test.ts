@@ -12,7 +12,7 @@ import type { UpstreamConnections } from '../../src/http/upstream-connections.ts
 import { createAuthority } from '../support/certificates.ts';
 import { connectTo, startHttp } from './start-http.ts';
 
-/** A response as its handler got it. */
+/** A response as its handler received it. */
 interface Received {
   readonly head: ResponseHead;
   readonly body: Buffer;
@@ -29,7 +29,7 @@ class Collector implements ResponseHandler {
   }
 
   onWritten(): void {
-    // The response tells.
+    // The tests wait for the response.
   }
 
   onHead(head: ResponseHead): void {
@@ -41,7 +41,7 @@ class Collector implements ResponseHandler {
   }
 
   onReadEnd(): void {
-    // Nothing is sent on.
+    // The tests use the complete body.
   }
 
   onEnd(trailers: Fields): void {
@@ -72,7 +72,7 @@ function ask(connection: UpstreamConnection, body: Buffer): Promise<Received | U
   return collector.result;
 }
 
-/** Sends back what comes, in chunks as it comes. */
+/** Echoes the body in chunks, as it arrives. */
 function echo(exchange: HttpExchange): void {
   const begin = () => exchange.begin({ status: 200, reason: 'OK', fieldLines: '', contentLength: null });
   const sink: RequestBodySink = {
@@ -89,11 +89,11 @@ function echo(exchange: HttpExchange): void {
   exchange.readBody(sink, 60_000);
 }
 
-describe('both sides of the wire', () => {
+describe('client and server connections', () => {
   const sizes = [0, 1, 1_000, 70_000, 3_000_000];
 
   test.for(sizes)(
-    'carry %i bytes there and back, one request after the other on one connection',
+    'carry %i bytes in both directions, in successive requests on one connection',
     async (size) => {
       using http = await startHttp(echo);
       const connections = connectTo(http.url);
@@ -127,7 +127,7 @@ describe('both sides of the wire', () => {
     expect(http.defects).toEqual([]);
   });
 
-  test('tell a TLS client from another', async () => {
+  test('distinguish clients with TLS from those without', async () => {
     await using authority = await createAuthority();
     const schemes: string[] = [];
     const note = (exchange: HttpExchange) => {
@@ -146,7 +146,7 @@ describe('both sides of the wire', () => {
 });
 
 describe('a connection to a server', () => {
-  test('that is destroyed tells its handler nothing, one that breaks off tells it', async () => {
+  test('calls its handler when it is aborted, but not when it is destroyed', async () => {
     using http = await startHttp(() => undefined);
     const connections = connectTo(http.url);
     const [destroyed, broken] = [await open(connections), await open(connections)];
@@ -161,7 +161,7 @@ describe('a connection to a server', () => {
     expect([destroyed.isClosed, broken.isClosed]).toEqual([true, true]);
   });
 
-  test('that is late to answer is closed', async () => {
+  test('is closed when the response is late', async () => {
     using http = await startHttp(() => undefined);
     const connections = connectTo(http.url);
     const connection = await open(connections);
@@ -172,7 +172,7 @@ describe('a connection to a server', () => {
     expect(connection.isClosed).toBe(true);
   });
 
-  test('that was used last is used next', async () => {
+  test('is reused first if it was used last', async () => {
     using http = await startHttp((exchange) => exchange.answer(200, 'text/plain', 'ok'));
     const connections = connectTo(http.url);
     const [first, second] = [await open(connections), await open(connections)];

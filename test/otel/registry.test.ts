@@ -27,7 +27,7 @@ const registry = readRegistry();
 
 const advice = 'run npm run generate';
 
-test('everything that lists the fields of a record is up to date', async () => {
+test('every generated list of the record fields is up to date', async () => {
   expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
   expect(await read('otel/encode/request-record.ts'), advice).toBe(renderRecordType(registry));
   expect(await read('src/admin/record-schema.ts'), advice).toBe(renderRecordSchema(registry));
@@ -53,7 +53,7 @@ const MEMBERS = {
   doubles: 'doubleValue',
 };
 
-/** Each attribute's name with the member of AnyValue that holds it; of a map of doubles, one for each key. */
+/** Each attribute's name with its member of AnyValue; a map of doubles has one entry per key. */
 function membersOf(ofRegistry: Registry, id: string, keys: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     attributesOf(ofRegistry, id).flatMap(({ name, type }) =>
@@ -72,7 +72,7 @@ interface EncodedAttributes {
 const encodedMembers = ({ attributes }: EncodedAttributes): Record<string, string> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.keys(value).join()]));
 
-/** All that a request with every field and a failed attempt leaves: its span and the attempt's, as encoded. */
+/** The encoded spans of a request with every field and a failed attempt. */
 function encodeEverything() {
   const ended: ReadableSpan[] = [];
   const spanProcessor = {
@@ -91,7 +91,7 @@ function encodeEverything() {
   return ended.map((each) => JSON.parse(Buffer.from(encodeSpan(each)).toString()));
 }
 
-describe('the registry has every attribute that goes over the wire, with its type, and no other', () => {
+describe('the registry has exactly the attributes on the wire, with their types', () => {
   const [attempt, request] = encodeEverything();
 
   test('of a request span', () => {
@@ -120,12 +120,12 @@ test('every field of a record is in the registry', () => {
   expect(Object.keys(RECORD_FIELDS)).toHaveLength(names.length);
 });
 
-test('model and usage are on the request span alone', () => {
+test('model and usage are only on the request span', () => {
   const names = attributesOf(registry, 'span.gateway.attempt').map(({ name }) => name);
   expect(names.filter((name) => /^gen_ai\.|model|token/.test(name))).toEqual([]);
 });
 
-test('a metric has the attributes that the registry lists, and no other', () => {
+test('a metric has exactly the attributes that the registry lists', () => {
   const collected = collectEverything();
   const listed = [...registry.groups.values()].flatMap(({ id, metric }) =>
     metric === undefined
@@ -143,7 +143,7 @@ test('a metric has the attributes that the registry lists, and no other', () => 
   expect(Object.values(METRICS).map(({ name }) => name)).toEqual(listed.map(([name]) => name));
 });
 
-/** The attributes of each metric of a gateway that has seen everything, by the metric's name. */
+/** The attributes of each metric by its name, after requests of every kind. */
 function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const settings = { maxNames: 1, urlScheme: 'http', isKnownModel: () => true } as const;
   const records = new RecordMetrics(settings);
@@ -167,7 +167,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   );
 }
 
-test('no name of ours lies in a namespace of OpenTelemetry’s', () => {
+test('no name of the gateway is in a namespace of OpenTelemetry', () => {
   const semconv = new Set<string>(Object.values(SEMCONV));
   const defined = [...registry.groups.values()].flatMap(({ attributes }) =>
     attributes.map(({ name }) => name),
@@ -176,6 +176,6 @@ test('no name of ours lies in a namespace of OpenTelemetry’s', () => {
   expect(own.filter((name) => !name.startsWith('gateway.'))).toEqual([]);
 });
 
-test('the scope tells the version in which all its conventional names are defined', () => {
+test('the schema URL names the version that defines all conventional names', () => {
   expect(SCHEMA_URL).toBe('https://opentelemetry.io/schemas/1.41.0');
 });

@@ -123,7 +123,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const { replica, exchange, traceparent, body } = this.#request;
     if (this.#isOver || replica.isDrained) {
       this.#connection = null;
-      replica.upstream.putBack(connection);
+      replica.upstream.returnUnused(connection);
       this.#finish({ kind: 'drained' });
       return;
     }

@@ -97,13 +97,13 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
     const isLarge = Math.max(sizeBytes, this.#announcedBytes) > SMALL_BODY_BYTES;
     if (sizeBytes > maxBytes) {
       this.#fail('request_too_large');
-    } else if (!budget.tryTake(view.length, isLarge ? SHARE_FOR_SMALL : 0)) {
+    } else if (!budget.tryAcquire(view.length, isLarge ? SHARE_FOR_SMALL : 0)) {
       this.#fail('overloaded');
     } else {
       this.#sizeBytes = sizeBytes;
       // A view stays good, but keeps its whole read in memory: a much smaller one is copied.
       this.#list.push(view.length * 2 < view.buffer.byteLength ? Buffer.from(view) : view);
-      if (++this.#readCount % READS_PER_TURN === 0) this.#http.restForATurn();
+      if (++this.#readCount % READS_PER_TURN === 0) this.#http.yieldToOtherSockets();
     }
   }
 
@@ -124,7 +124,7 @@ class BodyCollector implements RequestBodySink, Abandonable, HeldBody {
   release(): void {
     if (this.#state === 'released' || this.#state === 'failed') return;
     this.#state = 'released';
-    this.#settings.budget.giveBack(this.#sizeBytes);
+    this.#settings.budget.release(this.#sizeBytes);
     this.#list = new ChunkList();
   }
 

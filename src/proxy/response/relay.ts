@@ -108,7 +108,7 @@ export class Relay implements RelayedResponse, Sendable {
     const pieces = this.#takeOut();
     // A head that came without any body bytes goes out at once.
     if (pieces.length === 0) http.flushHead();
-    else if (!http.write(pieces) && !http.isOver) this.#pauseSource(http);
+    else if (!http.write(pieces) && !http.isFinished) this.#pauseSource(http);
   }
 
   /** The replica's response is complete: the rest of it goes out at the end of the turn. */

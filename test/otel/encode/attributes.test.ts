@@ -8,7 +8,7 @@ import { FULL_RECORD, LEAST_RECORD, toAttributes } from '../records.ts';
 const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;
 
 describe('the attributes of a record', () => {
-  test('hold every field under gateway, and the same facts under the conventional names', () => {
+  test('include every field under gateway, and the same facts under the conventional names', () => {
     expect(toAttributes(FULL_RECORD, HTTP)).toEqual({
       'gateway.request_id': FULL_RECORD.request_id,
       'gateway.trace_id': FULL_RECORD.trace_id,
@@ -59,7 +59,7 @@ describe('the attributes of a record', () => {
     });
   });
 
-  test('leave out what is unknown', () => {
+  test('omit unknown values', () => {
     expect(toAttributes(LEAST_RECORD, { scheme: 'http' })).toEqual({
       'gateway.request_id': LEAST_RECORD.request_id,
       'gateway.trace_id': LEAST_RECORD.trace_id,
@@ -86,7 +86,7 @@ describe('the attributes of a record', () => {
     expect(toAttributes({ ...LEAST_RECORD, endpoint }, HTTP)['gen_ai.operation.name']).toBe(operation);
   });
 
-  test('hold nothing that makes a collector refuse the batch, whatever is in the record', () => {
+  test('contain nothing that makes a collector reject the batch, whatever is in the record', () => {
     const number = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(1e300, 2 ** 53, -0));
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
@@ -118,7 +118,7 @@ describe('the attributes of a record', () => {
     );
   });
 
-  test('end after 4,096 items of a list and 32 timings', () => {
+  test('are limited to 4,096 items of a list and 32 timings', () => {
     const attributes = toAttributes(
       {
         ...LEAST_RECORD,
@@ -135,16 +135,20 @@ describe('the attributes of a record', () => {
 describe('the error type of a request', () => {
   test.each<{ ending: string; record: Partial<RequestRecord>; errorType: string | undefined }>([
     { ending: 'a success', record: { status: 200 }, errorType: undefined },
-    { ending: 'our own 404', record: { status: 404, error_type: 'model_not_found' }, errorType: undefined },
+    {
+      ending: 'the gateway’s own 404',
+      record: { status: 404, error_type: 'model_not_found' },
+      errorType: undefined,
+    },
     { ending: 'a relayed 429', record: { status: 429 }, errorType: undefined },
     {
-      ending: 'a client gone early',
+      ending: 'a client that disconnected',
       record: { status: 499, error_type: 'client_closed' },
       errorType: undefined,
     },
     { ending: 'a relayed 500', record: { status: 500 }, errorType: '500' },
     {
-      ending: 'our own 502',
+      ending: 'the gateway’s own 502',
       record: { status: 502, error_type: 'no_replica_reachable' },
       errorType: 'no_replica_reachable',
     },
@@ -154,18 +158,18 @@ describe('the error type of a request', () => {
       errorType: 'upstream_error',
     },
     {
-      ending: 'a response that broke off',
+      ending: 'a truncated response',
       record: { status: 200, error_type: 'upstream_failed', truncated: true },
       errorType: 'upstream_failed',
     },
     {
-      ending: 'one that broke off, why unknown',
+      ending: 'a truncated response for an unknown reason',
       record: { status: 200, truncated: true },
       errorType: '_OTHER',
     },
   ])('$ending: $errorType', ({ record, errorType }) => {
-    const whole = { ...LEAST_RECORD, ...record };
-    expect(toErrorType(whole)).toBe(errorType);
-    expect(toAttributes(whole, HTTP)['error.type']).toBe(errorType);
+    const complete = { ...LEAST_RECORD, ...record };
+    expect(toErrorType(complete)).toBe(errorType);
+    expect(toAttributes(complete, HTTP)['error.type']).toBe(errorType);
   });
 });

@@ -25,7 +25,7 @@ const RESOURCE = resourceFromAttributes({
 });
 const LINKED = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 3, isRemote: true };
 
-/** The SDK's tracer, and the spans that ended, as the processor gets them. */
+/** The SDK's tracer, and the ended spans as a processor gets them. */
 const source = new SpanIdSource();
 
 function createTracer() {
@@ -40,7 +40,7 @@ function createTracer() {
   return { tracer: provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL }), ended };
 }
 
-/** Spans of requests, made by the SDK itself. */
+/** Request spans from the SDK. */
 function endSpans(): readonly ReadableSpan[] {
   const { tracer, ended } = createTracer();
   for (const record of [FULL_RECORD, LEAST_RECORD]) {
@@ -54,7 +54,7 @@ function endSpans(): readonly ReadableSpan[] {
   return ended;
 }
 
-/** The SDK writes ints as numbers and integral doubles as ints: what is known to be a double is one here. */
+/** The SDK writes integral doubles as ints. This turns the attributes that are known to be doubles back. */
 function withOurNumbers(json: unknown): unknown {
   return JSON.parse(JSON.stringify(json), (_name, value) => {
     if (typeof value?.key !== 'string' || value.value?.intValue === undefined) return value;
@@ -64,7 +64,7 @@ function withOurNumbers(json: unknown): unknown {
   });
 }
 
-test('a batch is the JSON the SDK would have sent, but that doubles are doubles and int64 are strings', () => {
+test('a batch equals the JSON of the SDK, except that doubles are doubles and int64 are strings', () => {
   const spans = endSpans();
   const ours = joinBatch(
     encodeResourceSpans(RESOURCE),
@@ -76,7 +76,7 @@ test('a batch is the JSON the SDK would have sent, but that doubles are doubles 
   expect(ours).toContain('{"key":"gateway.prompt_tokens","value":{"intValue":"120"}}');
 });
 
-test('a record with attempts is the JSON the SDK would have sent of all its spans', () => {
+test('a record with attempts equals the JSON of the SDK for all its spans', () => {
   const { tracer, ended } = createTracer();
   const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
   for (const [index, url] of ['http://[::1]:8000/v1/embeddings', 'https://b/v1/embeddings'].entries()) {
@@ -109,7 +109,7 @@ test('a batch without spans has a resource and a scope', () => {
   });
 });
 
-describe('a stock processor beside ours, with the stock exporter', () => {
+describe('a stock processor next to ours, with the stock exporter', () => {
   test('sends the same spans with the same attributes', async () => {
     const posted: string[] = [];
     const collector = createServer(async (request, response) => {

@@ -2,7 +2,7 @@
 /** @import { ShownRecord } from './filters.js' */
 
 /**
- * The fields of a record that the details show: their titles, and how their values are written.
+ * The fields of a record that the dashboard's details show, with their titles and the format of their values.
  * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [

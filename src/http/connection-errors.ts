@@ -1,12 +1,12 @@
 import { type ErrorFacts, toErrorJson } from './error-body.ts';
 
-/** Why a connection answers by itself, where there is no request to handle. */
-export interface Refusal extends ErrorFacts {
+/** An error response that the connection sends itself, because there is no request to handle. */
+export interface ConnectionError extends ErrorFacts {
   readonly reason: string;
 }
 
-/** Each is the last answer of its connection. */
-export const REFUSALS = {
+/** Each is the last response of its connection. */
+export const CONNECTION_ERRORS = {
   connect: { status: 404, reason: 'Not Found', code: 'not_found', message: 'No such path or method here.' },
   malformed: {
     status: 400,
@@ -20,19 +20,19 @@ export const REFUSALS = {
     code: 'request_timeout',
     message: 'The request did not arrive in time.',
   },
-  tooLarge: {
+  headTooLarge: {
     status: 431,
     reason: 'Request Header Fields Too Large',
     code: 'headers_too_large',
     message: 'The request headers are too large.',
   },
-} as const satisfies Record<string, Refusal>;
+} as const satisfies Record<string, ConnectionError>;
 
-/** The whole answer, as text. */
-export function toRefusalText(refusal: Refusal): string {
-  const body = toErrorJson(refusal);
+/** Returns the complete response as text. */
+export function toErrorResponse(error: ConnectionError): string {
+  const body = toErrorJson(error);
   return (
-    `HTTP/1.1 ${refusal.status} ${refusal.reason}\r\nConnection: close\r\n` +
+    `HTTP/1.1 ${error.status} ${error.reason}\r\nConnection: close\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   );
 }
