@@ -54,9 +54,19 @@ ${attributesOf(registry, RECORD_GROUP).map(renderField).join('')}} as const sati
     readonly isRequired: boolean;
     /** Whether the value differs in nearly every record. */
     readonly varies: boolean;
-    readonly read: (record: Readonly<RequestRecord>) => RequestRecord[Field];
   };
 };
+
+/** The value of a field of a record. */
+export type FieldValue = RequestRecord[keyof RequestRecord];
+
+/** The values of a record's fields, in the order of RECORD_FIELDS. */
+export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
+  return [
+${attributesOf(registry, RECORD_GROUP)
+  .map(({ name }) => `    record.${toField(name)},\n`)
+  .join('')}  ];
+}
 
 /** The names of the semantic conventions that the gateway's spans and metrics use. */
 export const SEMCONV = {
@@ -84,7 +94,6 @@ function renderField({ name, type, isRequired, varies }: RegistryAttribute): str
     `type: '${type}'`,
     `isRequired: ${isRequired}`,
     `varies: ${varies}`,
-    `read: (record) => record.${field}`,
   ];
   return `  ${field}: {\n${members.map((member) => `    ${member},\n`).join('')}  },\n`;
 }

@@ -25,196 +25,168 @@ export const RECORD_FIELDS = {
     type: 'string',
     isRequired: true,
     varies: true,
-    read: (record) => record.request_id,
   },
   trace_id: {
     name: 'gateway.trace_id',
     type: 'string',
     isRequired: true,
     varies: true,
-    read: (record) => record.trace_id,
   },
   ts: {
     name: 'gateway.ts',
     type: 'string',
     isRequired: true,
     varies: true,
-    read: (record) => record.ts,
   },
   replica: {
     name: 'gateway.replica',
     type: 'string',
     isRequired: false,
     varies: false,
-    read: (record) => record.replica,
   },
   model: {
     name: 'gateway.model',
     type: 'string',
     isRequired: false,
     varies: false,
-    read: (record) => record.model,
   },
   endpoint: {
     name: 'gateway.endpoint',
     type: 'string',
     isRequired: true,
     varies: false,
-    read: (record) => record.endpoint,
   },
   tenant: {
     name: 'gateway.tenant',
     type: 'string',
     isRequired: false,
     varies: false,
-    read: (record) => record.tenant,
   },
   feature: {
     name: 'gateway.feature',
     type: 'string',
     isRequired: false,
     varies: false,
-    read: (record) => record.feature,
   },
   prompt_tokens: {
     name: 'gateway.prompt_tokens',
     type: 'int',
     isRequired: false,
     varies: true,
-    read: (record) => record.prompt_tokens,
   },
   completion_tokens: {
     name: 'gateway.completion_tokens',
     type: 'int',
     isRequired: false,
     varies: true,
-    read: (record) => record.completion_tokens,
   },
   cached_tokens: {
     name: 'gateway.cached_tokens',
     type: 'int',
     isRequired: false,
     varies: true,
-    read: (record) => record.cached_tokens,
   },
   ttft_ms: {
     name: 'gateway.ttft_ms',
     type: 'double',
     isRequired: false,
     varies: true,
-    read: (record) => record.ttft_ms,
   },
   e2e_ms: {
     name: 'gateway.e2e_ms',
     type: 'double',
     isRequired: true,
     varies: true,
-    read: (record) => record.e2e_ms,
   },
   gap_p50_ms: {
     name: 'gateway.gap_p50_ms',
     type: 'double',
     isRequired: false,
     varies: true,
-    read: (record) => record.gap_p50_ms,
   },
   gap_p95_ms: {
     name: 'gateway.gap_p95_ms',
     type: 'double',
     isRequired: false,
     varies: true,
-    read: (record) => record.gap_p95_ms,
   },
   status: {
     name: 'gateway.status',
     type: 'int',
     isRequired: true,
     varies: false,
-    read: (record) => record.status,
   },
   stream: {
     name: 'gateway.stream',
     type: 'bool',
     isRequired: true,
     varies: false,
-    read: (record) => record.stream,
   },
   max_tokens: {
     name: 'gateway.max_tokens',
     type: 'int',
     isRequired: false,
     varies: false,
-    read: (record) => record.max_tokens,
   },
   prompt_chars: {
     name: 'gateway.prompt_chars',
     type: 'int',
     isRequired: false,
     varies: true,
-    read: (record) => record.prompt_chars,
   },
   prefix_hashes: {
     name: 'gateway.prefix_hashes',
     type: 'strings',
     isRequired: false,
     varies: true,
-    read: (record) => record.prefix_hashes,
   },
   error_type: {
     name: 'gateway.error_type',
     type: 'string',
     isRequired: false,
     varies: false,
-    read: (record) => record.error_type,
   },
   finish_reasons: {
     name: 'gateway.finish_reasons',
     type: 'strings',
     isRequired: false,
     varies: false,
-    read: (record) => record.finish_reasons,
   },
   reasoning_tokens: {
     name: 'gateway.reasoning_tokens',
     type: 'int',
     isRequired: false,
     varies: true,
-    read: (record) => record.reasoning_tokens,
   },
   queue_ms: {
     name: 'gateway.queue_ms',
     type: 'double',
     isRequired: false,
     varies: true,
-    read: (record) => record.queue_ms,
   },
   attempts: {
     name: 'gateway.attempts',
     type: 'int',
     isRequired: false,
     varies: false,
-    read: (record) => record.attempts,
   },
   truncated: {
     name: 'gateway.truncated',
     type: 'bool',
     isRequired: false,
     varies: false,
-    read: (record) => record.truncated,
   },
   client_request_id: {
     name: 'gateway.client_request_id',
     type: 'string',
     isRequired: false,
     varies: true,
-    read: (record) => record.client_request_id,
   },
   timings: {
     name: 'gateway.timings.',
     type: 'doubles',
     isRequired: false,
     varies: true,
-    read: (record) => record.timings,
   },
 } as const satisfies {
   readonly [Field in keyof RequestRecord]-?: {
@@ -224,9 +196,45 @@ export const RECORD_FIELDS = {
     readonly isRequired: boolean;
     /** Whether the value differs in nearly every record. */
     readonly varies: boolean;
-    readonly read: (record: Readonly<RequestRecord>) => RequestRecord[Field];
   };
 };
+
+/** The value of a field of a record. */
+export type FieldValue = RequestRecord[keyof RequestRecord];
+
+/** The values of a record's fields, in the order of RECORD_FIELDS. */
+export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
+  return [
+    record.request_id,
+    record.trace_id,
+    record.ts,
+    record.replica,
+    record.model,
+    record.endpoint,
+    record.tenant,
+    record.feature,
+    record.prompt_tokens,
+    record.completion_tokens,
+    record.cached_tokens,
+    record.ttft_ms,
+    record.e2e_ms,
+    record.gap_p50_ms,
+    record.gap_p95_ms,
+    record.status,
+    record.stream,
+    record.max_tokens,
+    record.prompt_chars,
+    record.prefix_hashes,
+    record.error_type,
+    record.finish_reasons,
+    record.reasoning_tokens,
+    record.queue_ms,
+    record.attempts,
+    record.truncated,
+    record.client_request_id,
+    record.timings,
+  ];
+}
 
 /** The names of the semantic conventions that the gateway's spans and metrics use. */
 export const SEMCONV = {

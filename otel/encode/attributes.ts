@@ -1,4 +1,4 @@
-import { RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
+import { type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
 import { OPERATIONS } from './operations.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -13,15 +13,12 @@ export interface HttpFacts {
   readonly serverPort?: number | undefined;
 }
 
-type Fact = string | number | boolean | readonly string[] | Readonly<Record<string, number>> | undefined;
-
-/** One attribute of a request's span: its name, its type in OTLP, and how it is read. */
+/** An attribute of a request's span. */
 interface RecordAttribute {
   readonly name: string;
   readonly type: WireType;
-  /** Whether it differs in nearly every request. */
-  readonly varies?: boolean;
-  readonly read: (record: Readonly<RequestRecord>, http: HttpFacts) => Fact;
+  /** Whether the value differs in nearly every request. */
+  readonly varies: boolean;
 }
 
 /** `gen_ai.provider.name`: the format of the API, not its implementation (the convention's note 2). */
@@ -32,32 +29,45 @@ const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
 
 /** The same facts under the names of the semantic conventions. */
 const CONVENTIONAL: readonly RecordAttribute[] = [
-  { name: SEMCONV.httpRoute, type: 'string', read: ({ endpoint }) => endpoint },
-  { name: SEMCONV.urlPath, type: 'string', read: ({ endpoint }) => endpoint },
-  { name: SEMCONV.urlScheme, type: 'string', read: (_, { scheme }) => scheme },
-  { name: SEMCONV.serverAddress, type: 'string', read: (_, { serverAddress }) => serverAddress },
-  { name: SEMCONV.errorType, type: 'string', read: toErrorType },
-  { name: SEMCONV.genAiOperationName, type: 'string', read: ({ endpoint }) => OPERATIONS.get(endpoint) },
-  { name: SEMCONV.genAiRequestModel, type: 'string', read: ({ model }) => model },
-  { name: SEMCONV.httpResponseStatusCode, type: 'int', read: ({ status }) => status },
-  { name: SEMCONV.serverPort, type: 'int', read: (_, { serverPort }) => serverPort },
-  { name: SEMCONV.genAiRequestMaxTokens, type: 'int', read: (record) => record.max_tokens },
-  { name: SEMCONV.genAiRequestStream, type: 'bool', read: ({ stream }) => stream || undefined },
-  { name: SEMCONV.genAiResponseFinishReasons, type: 'strings', read: (record) => record.finish_reasons },
-  { name: SEMCONV.genAiUsageInputTokens, type: 'int', varies: true, read: (record) => record.prompt_tokens },
-  {
-    name: SEMCONV.genAiUsageOutputTokens,
-    type: 'int',
-    varies: true,
-    read: (record) => record.completion_tokens,
-  },
-  {
-    name: SEMCONV.genAiUsageCacheReadInputTokens,
-    type: 'int',
-    varies: true,
-    read: (record) => record.cached_tokens,
-  },
+  { name: SEMCONV.httpRoute, type: 'string', varies: false },
+  { name: SEMCONV.urlPath, type: 'string', varies: false },
+  { name: SEMCONV.urlScheme, type: 'string', varies: false },
+  { name: SEMCONV.serverAddress, type: 'string', varies: false },
+  { name: SEMCONV.errorType, type: 'string', varies: false },
+  { name: SEMCONV.genAiOperationName, type: 'string', varies: false },
+  { name: SEMCONV.genAiRequestModel, type: 'string', varies: false },
+  { name: SEMCONV.httpResponseStatusCode, type: 'int', varies: false },
+  { name: SEMCONV.serverPort, type: 'int', varies: false },
+  { name: SEMCONV.genAiRequestMaxTokens, type: 'int', varies: false },
+  { name: SEMCONV.genAiRequestStream, type: 'bool', varies: false },
+  { name: SEMCONV.genAiResponseFinishReasons, type: 'strings', varies: false },
+  { name: SEMCONV.genAiUsageInputTokens, type: 'int', varies: true },
+  { name: SEMCONV.genAiUsageOutputTokens, type: 'int', varies: true },
+  { name: SEMCONV.genAiUsageCacheReadInputTokens, type: 'int', varies: true },
 ];
+
+/** The values of all attributes: those of FIELDS, then those of CONVENTIONAL, in their order. */
+function valuesOf(record: Readonly<RequestRecord>, http: HttpFacts): readonly FieldValue[] {
+  const values = fieldValuesOf(record);
+  values.push(
+    record.endpoint,
+    record.endpoint,
+    http.scheme,
+    http.serverAddress,
+    toErrorType(record),
+    OPERATIONS.get(record.endpoint),
+    record.model,
+    record.status,
+    http.serverPort,
+    record.max_tokens,
+    record.stream || undefined,
+    record.finish_reasons,
+    record.prompt_tokens,
+    record.completion_tokens,
+    record.cached_tokens,
+  );
+  return values;
+}
 
 /** Longer strings are cut. The record's names are at most 256; this limit is for everything else. */
 const MAX_STRING_CHARS = 1024;
@@ -75,34 +85,31 @@ const CONSTANT_ATTRIBUTES = `[${[
 class AttributeEncoder {
   readonly #name: string;
   readonly #type: WireType;
-  readonly #read: RecordAttribute['read'];
   readonly #before: string;
-  #fact: Fact;
+  #value: FieldValue;
   /** KeyValues in JSON, each after a comma; empty if the value is unknown. */
   json = '';
 
-  constructor({ name, type, read }: RecordAttribute) {
+  constructor({ name, type }: RecordAttribute) {
     this.#name = name;
     this.#type = type;
-    this.#read = read;
     this.#before = `,{"key":${JSON.stringify(name)},"value":`;
   }
 
-  /** Encodes the attribute of another record, and returns whether the JSON changed. */
-  update(record: Readonly<RequestRecord>, http: HttpFacts): boolean {
-    const fact = this.#read(record, http);
-    if (fact === this.#fact) return false;
+  /** Encodes the value in another record, and returns whether the JSON changed. */
+  update(value: FieldValue): boolean {
+    if (value === this.#value) return false;
     const before = this.json;
-    this.#fact = fact;
-    this.json = this.#encode(fact);
+    this.#value = value;
+    this.json = this.#encode(value);
     return this.json !== before;
   }
 
-  #encode(fact: Fact): string {
-    if (fact === undefined) return '';
-    if (this.#type === 'doubles') return encodeTimings(this.#name, fact);
-    const value = encodeFact(this.#type, fact);
-    return value === null ? '' : `${this.#before}${value}}`;
+  #encode(value: FieldValue): string {
+    if (value === undefined) return '';
+    if (this.#type === 'doubles') return encodeTimings(this.#name, value);
+    const json = encodeValue(this.#type, value);
+    return json === null ? '' : `${this.#before}${json}}`;
   }
 }
 
@@ -118,16 +125,24 @@ class AttributeEncoder {
  */
 export function createAttributesEncoder(): (record: Readonly<RequestRecord>, http: HttpFacts) => string {
   const attributes = [...FIELDS, ...CONVENTIONAL];
-  const varying = attributes.filter(({ varies }) => varies).map((each) => new AttributeEncoder(each));
-  const lasting = attributes.filter(({ varies }) => !varies).map((each) => new AttributeEncoder(each));
+  const encoders = attributes.map((each) => new AttributeEncoder(each));
+  const indexesOf = (varies: boolean) =>
+    [...attributes.keys()].filter((i) => attributes[i]?.varies === varies);
+  const varying = indexesOf(true);
+  const lasting = indexesOf(false);
+  const encoderAt = (index: number) => encoders[index] as AttributeEncoder;
   let lastingJson = CONSTANT_ATTRIBUTES;
   return (record, http) => {
+    const values = valuesOf(record, http);
     let hasChanged = false;
-    for (const encoder of lasting) if (encoder.update(record, http)) hasChanged = true;
-    if (hasChanged) lastingJson = CONSTANT_ATTRIBUTES + lasting.map(({ json }) => json).join('');
+    for (const index of lasting) if (encoderAt(index).update(values[index])) hasChanged = true;
+    if (hasChanged) {
+      lastingJson = CONSTANT_ATTRIBUTES + lasting.map((index) => encoderAt(index).json).join('');
+    }
     let json = lastingJson;
-    for (const encoder of varying) {
-      encoder.update(record, http);
+    for (const index of varying) {
+      const encoder = encoderAt(index);
+      encoder.update(values[index]);
       json += encoder.json;
     }
     return `${json}]`;
@@ -156,18 +171,18 @@ export function toErrorType(record: Readonly<RequestRecord>): string | undefined
 }
 
 /** Encodes a value as OTLP's AnyValue; null if it does not have the type. */
-function encodeFact(type: Exclude<WireType, 'doubles'>, fact: Fact): string | null {
+function encodeValue(type: Exclude<WireType, 'doubles'>, value: FieldValue): string | null {
   switch (type) {
     case 'string':
-      return typeof fact === 'string' ? `{"stringValue":${quote(fact)}}` : null;
+      return typeof value === 'string' ? `{"stringValue":${quote(value)}}` : null;
     case 'int':
-      return Number.isSafeInteger(fact) ? `{"intValue":"${fact}"}` : null;
+      return Number.isSafeInteger(value) ? `{"intValue":"${value}"}` : null;
     case 'double':
-      return Number.isFinite(fact) ? `{"doubleValue":${fact}}` : null;
+      return Number.isFinite(value) ? `{"doubleValue":${value}}` : null;
     case 'bool':
-      return typeof fact === 'boolean' ? `{"boolValue":${fact}}` : null;
+      return typeof value === 'boolean' ? `{"boolValue":${value}}` : null;
     case 'strings':
-      return Array.isArray(fact) ? `{"arrayValue":{"values":[${encodeStrings(fact)}]}}` : null;
+      return Array.isArray(value) ? `{"arrayValue":{"values":[${encodeStrings(value)}]}}` : null;
   }
 }
 
@@ -182,7 +197,7 @@ function encodeStrings(items: readonly unknown[]): string {
   return json.slice(1);
 }
 
-function encodeTimings(prefix: string, timings: Fact): string {
+function encodeTimings(prefix: string, timings: FieldValue): string {
   if (typeof timings !== 'object') return '';
   let json = '';
   for (const [key, number] of Object.entries(timings).slice(0, MAX_TIMINGS)) {
