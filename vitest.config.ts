@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
+    maxWorkers: 3,
     projects: [
       {
         test: {
