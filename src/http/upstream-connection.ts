@@ -109,8 +109,9 @@ export class UpstreamConnection implements Timed {
     this.connectedMs = owner.clock.nowMs();
     socket.setNoDelay(true);
     const onRead = (read: Buffer) => this.#onRead(read);
-    if (reads === undefined) socket.on('data', onRead);
-    else reads.listener = onRead;
+    // A socket that does not read into shared memory (TLS, or an intercepted connection) emits its reads.
+    socket.on('data', onRead);
+    if (reads !== undefined) reads.listener = onRead;
     socket.on('end', () => this.#onEnd());
     socket.on('error', (error) => {
       this.#closeCause = error;
