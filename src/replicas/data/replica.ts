@@ -211,6 +211,9 @@ export class Fingerprint {
 
   /** Notes what a stream has shown; the bytes are copied. */
   note(text: Buffer): void {
-    if (!this.#text?.equals(text)) this.#text = Buffer.from(text);
+    if (this.#text?.equals(text)) return;
+    // Not in Node's pool, the rest of which it would keep alive.
+    this.#text = Buffer.allocUnsafeSlow(text.length);
+    text.copy(this.#text);
   }
 }
