@@ -37,3 +37,13 @@ export class SharedReads {
     return reads;
   }
 }
+
+/**
+ * A copy of bytes of a read, for as long as the owner needs it. It is not in Node's pool, because a small part that is
+ * kept keeps 64 KiB of the pool alive.
+ */
+export function copyToKeep(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
+}

@@ -1,3 +1,4 @@
+import { copyToKeep } from '../../http/shared-reads.ts';
 import { BACKSLASH, QUOTE, viewOf } from '../../json/bytes.ts';
 import { type JsonLexer, JsonSyntaxError } from '../../json/lexer.ts';
 import type { EventScratch } from './event-scratch.ts';
@@ -33,8 +34,8 @@ export class EventPattern {
     const sizeBytes = end - start - (text.end - text.start);
     // A CR at the end may be half of a CRLF: then the event's own bytes do not show where it ends.
     const isUsable = sizeBytes <= MAX_PATTERN_BYTES && bytes[end - 1] === LINE_FEED;
-    this.#before = viewOf(isUsable ? copyOf(bytes, start, text.start) : NOTHING);
-    this.#after = viewOf(isUsable ? copyOf(bytes, text.end, end) : NOTHING);
+    this.#before = viewOf(isUsable ? copyToKeep(bytes.subarray(start, text.start)) : NOTHING);
+    this.#after = viewOf(isUsable ? copyToKeep(bytes.subarray(text.end, end)) : NOTHING);
   }
 
   /** The end of the event that begins at `start`, if it equals the remembered one except for its string; else -1. */
@@ -49,13 +50,6 @@ export class EventPattern {
     this.hasText = textEnd > textStart;
     return textEnd + this.#after.byteLength;
   }
-}
-
-/** A copy with memory of its own: one in Node's pool would keep the 64 KiB of a pool alive for as long as its stream. */
-function copyOf(bytes: Buffer, start: number, end: number): Buffer {
-  const copy = Buffer.allocUnsafeSlow(end - start);
-  bytes.copy(copy, 0, start, end);
-  return copy;
 }
 
 /** Whether the view has these bytes at `start`. Compares four at a time: a third of the time of one by one. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import type { SharedReads } from '../../http/shared-reads.ts';
+import { copyToKeep, type SharedReads } from '../../http/shared-reads.ts';
 import type { UpstreamConnection } from '../../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../../http/upstream-connections.ts';
 import type { ReplicaSnapshot } from '../pool-snapshot.ts';
@@ -212,8 +212,6 @@ export class Fingerprint {
   /** Notes what a stream has shown; the bytes are copied. */
   note(text: Buffer): void {
     if (this.#text?.equals(text)) return;
-    // Not in Node's pool, the rest of which it would keep alive.
-    this.#text = Buffer.allocUnsafeSlow(text.length);
-    text.copy(this.#text);
+    this.#text = copyToKeep(text);
   }
 }
