@@ -58,8 +58,10 @@ export const ROOMS: readonly Room[] = [
     path: 'src/compose-gateway.ts',
     may: [
       'src/reload-config.ts',
+      'src/in-turn.ts',
       'src/start-error.ts',
       'src/admin/',
+      'src/certificates/',
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
@@ -74,7 +76,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/reload-config.ts',
-    may: ['src/start-error.ts', 'src/admin/', 'src/replicas/', 'src/config/', 'otel/span/'],
+    may: ['src/in-turn.ts', 'src/start-error.ts', 'src/admin/', 'src/replicas/', 'src/config/', 'otel/span/'],
     why: 'A reload reads the configuration again and tells the control plane.',
   },
   {
@@ -89,7 +91,18 @@ export const ROOMS: readonly Room[] = [
     why: 'Several layers log with it, so it imports nothing.',
   },
 
+  {
+    path: 'src/in-turn.ts',
+    may: [],
+    why: 'Reloads and new certificates run in turn with it, so it imports nothing.',
+  },
+
   // The control plane.
+  {
+    path: 'src/certificates/',
+    may: ['src/in-turn.ts', 'src/start-error.ts', 'src/config/config.ts', 'src/http/', NODE],
+    why: 'Certificates are read from files for the listeners and the replicas, and know neither.',
+  },
   {
     path: 'src/admin/',
     may: [

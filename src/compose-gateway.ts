@@ -8,18 +8,21 @@ import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
-import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
+import { configureAdminListener, createAdminListener, useAdminTls } from './admin/admin-listener.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { IdleWatcher } from './admin/drains/idle-watcher.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
+import { type Certificates, readCertificates } from './certificates/certificate-files.ts';
+import { CertificateWatcher } from './certificates/certificate-watcher.ts';
 import type { Config } from './config/config.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
 import { createRedisStore } from './fleet/redis-store.ts';
+import { createInTurn } from './in-turn.ts';
 import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload-config.ts';
-import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
+import { type DiscoverySettings, ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
 import { createDrainFile } from './replicas/control/drain-file.ts';
 import { Drains } from './replicas/control/drains.ts';
@@ -67,6 +70,7 @@ export interface GatewayParts {
   readonly metrics: Metrics;
   readonly serving: Serving;
   readonly adminListener: Server;
+  readonly certificateWatcher: CertificateWatcher;
   readonly reload: () => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
@@ -74,6 +78,9 @@ export interface GatewayParts {
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
 const PROBE_NOW_TIMEOUT_MS = 5_000;
+
+/** How soon new contents of certificate files are used. */
+const CERTIFICATE_INTERVAL_MS = 10_000;
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
@@ -97,6 +104,7 @@ export async function composeGateway(
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
+  const certificates = await readCertificates(config);
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
   let knownModels: ReadonlySet<string> = new Set();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
@@ -134,12 +142,12 @@ export async function composeGateway(
     figures.add,
     metrics.record,
   ]);
-  const servingSettings = { config, salt, memory };
+  const servingSettings = { config, salt, memory, tls: certificates.listen };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
       : new WorkerGroup({ ...servingSettings, workerCount }, { telemetry, log, onWorkerEnd });
-  const discovery = new ReplicaDiscovery(config, {
+  const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
     async publish() {
       const { cursors } = await publish(registry, serving);
@@ -151,7 +159,9 @@ export async function composeGateway(
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config) => {
-    const changes = await discovery.configure(next);
+    const read = await readCertificates(next);
+    const changes = await discovery.configure(withCertificates(next, read));
+    await certificateWatcher.adopt(read);
     if (next.log.level !== configInEffect.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
@@ -159,11 +169,11 @@ export async function composeGateway(
     configInEffect = next;
     return changes;
   };
-  const reload = createReload(collaborators.configSource, { apply, onAction, log });
-  const adminListener = createAdminListener(
-    toAdminListenerSettings(config),
+  const inTurn = createInTurn();
+  const reload = createReload(collaborators.configSource, { inTurn, apply, onAction, log });
+  const adminListener = createAdminListener(toAdminListenerSettings(config), certificates.admin, {
     log,
-    createAdminHandler(env.adminToken, {
+    handle: createAdminHandler(env.adminToken, {
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
@@ -180,7 +190,18 @@ export async function composeGateway(
       ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
       ...{ reload, onAction },
     }),
-  );
+  });
+  const certificateWatcher = new CertificateWatcher(certificates, {
+    ...{ intervalMs: CERTIFICATE_INTERVAL_MS, inTurn, log },
+    read: () => readCertificates(configInEffect),
+    async useForListeners({ listen, admin }) {
+      if (listen !== null) await serving.useTls(listen);
+      if (admin !== null) useAdminTls(adminListener, admin);
+    },
+    async useForReplicas(next) {
+      await discovery.configure(withCertificates(configInEffect, next));
+    },
+  });
   const shutdown = () => configInEffect.shutdown;
   return {
     registry,
@@ -192,9 +213,15 @@ export async function composeGateway(
     metrics,
     serving,
     adminListener,
+    certificateWatcher,
     reload,
     shutdown,
   };
+}
+
+/** The replicas of a configuration, with the contents of their certificate files. */
+function withCertificates(config: Config, { replicas, services }: Certificates): DiscoverySettings {
+  return { ...config, replicas, services };
 }
 
 async function openConfiguredFleet(

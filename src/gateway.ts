@@ -49,7 +49,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
     running = await composeGateway(config, collaborators);
-    const { adminListener, fleet, healthChecker, discovery, serving } = running;
+    const { adminListener, certificateWatcher, fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: a client that gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
@@ -59,6 +59,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
     ]);
     healthChecker.start();
+    certificateWatcher.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -135,12 +136,14 @@ async function closeDown(
     metrics,
     serving,
     adminListener,
+    certificateWatcher,
   }: GatewayParts,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
   serving.startClosing();
   discovery.stop();
   healthChecker.stop();
+  certificateWatcher.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
   await fleet?.leave();

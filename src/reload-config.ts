@@ -4,6 +4,7 @@ import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
 import { planReload } from './config/reload-plan.ts';
 import type { ConfigFile } from './config/schema.ts';
+import type { InTurn } from './in-turn.ts';
 import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
 import { StartError } from './start-error.ts';
 
@@ -17,6 +18,8 @@ export interface ConfigSource {
 
 /** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
+  /** Reloads run in turn with what else changes the configuration in effect. */
+  readonly inTurn: InTurn;
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
   readonly apply: (config: Config) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
@@ -29,10 +32,9 @@ export interface ReloadCollaborators {
  */
 export function createReload(
   source: ConfigSource | undefined,
-  { apply, onAction, log }: ReloadCollaborators,
+  { inTurn, apply, onAction, log }: ReloadCollaborators,
 ): () => Promise<ReloadOutcome> {
   let fileInEffect = source?.file;
-  let last: Promise<unknown> = Promise.resolve();
 
   async function reload(): Promise<ReloadOutcome> {
     const startEpochMs = Date.now();
@@ -60,11 +62,7 @@ export function createReload(
     }
   }
 
-  return () => {
-    const next = last.then(reload);
-    last = next.catch(() => undefined);
-    return next;
-  };
+  return () => inTurn(reload);
 }
 
 const NO_SOURCE: ReloadOutcome = {

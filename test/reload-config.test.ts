@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { parseConfigFile } from '../src/config/load.ts';
+import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
@@ -20,6 +21,7 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const source: ConfigSource = { file: parse('info'), read: async () => parse(String(left.next().value)) };
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
+    inTurn: createInTurn(),
     apply,
     onAction: (action) => actions.push(action),
     log: { info: write, warn: write, error: write },
@@ -77,6 +79,7 @@ test('the next reload is not compared with a configuration that could not be app
 test('a reload without a file is refused', async () => {
   const quiet = () => undefined;
   const reload = createReload(undefined, {
+    inTurn: createInTurn(),
     apply: async () => NOTHING,
     onAction: quiet,
     log: { info: quiet, warn: quiet, error: quiet },

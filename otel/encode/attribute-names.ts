@@ -182,6 +182,12 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  client_subject: {
+    name: 'gateway.client_subject',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
   timings: {
     name: 'gateway.timings.',
     type: 'doubles',
@@ -232,6 +238,7 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.attempts,
     record.truncated,
     record.client_request_id,
+    record.client_subject,
     record.timings,
   ];
 }

@@ -80,6 +80,11 @@ export interface RequestRecord {
    * most 128.
    */
   client_request_id?: string;
+  /**
+   * The subject of the client's certificate, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  client_subject?: string;
   /** The engine's own measurements under its own keys: vLLM's `metrics`, llama.cpp's `timings`. Unit: the engine's. */
   timings?: Readonly<Record<string, number>>;
 }

@@ -1,7 +1,15 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
+import { type TlsMaterial, toContextOptions } from '../http/tls-acceptor.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { AdminError } from './admin-error.ts';
 
@@ -22,15 +30,15 @@ export interface AdminListenerLog {
 }
 
 /**
- * Creates the HTTP server of the admin API. It uses Node's strict parser, limits heads, bodies, connections and times,
+ * Creates the HTTP server of the admin API; with TLS if `tls` is not null. It uses Node's strict parser, limits heads, bodies, connections and times,
  * and handles one call per connection at a time. Input that is not HTTP gets an error, and the connection is closed.
  */
 export function createAdminListener(
   settings: AdminListenerSettings,
-  log: AdminListenerLog,
-  handle: CallHandler,
+  tls: TlsMaterial | null,
+  { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
 ): Server {
-  const server = createServer({
+  const options: ServerOptions = {
     maxHeaderSize: settings.maxHeaderBytes,
     headersTimeout: settings.headersTimeoutMs,
     // AdminConnection limits the time of a body, so that the client gets a response.
@@ -40,7 +48,11 @@ export function createAdminListener(
     insecureHTTPParser: false,
     // `isWellFormed` checks this.
     requireHostHeader: false,
-  });
+  };
+  const server =
+    tls === null
+      ? createServer(options)
+      : createTlsServer({ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls, settings) });
   // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
@@ -62,7 +74,7 @@ export function createAdminListener(
     if (isWellFormed(request)) connection.accept({ request, response, acceptBody });
     else connection.rejectNext(new AdminError('bad_request'));
   };
-  server.on('connection', connectionOf);
+  server.on(tls === null ? 'connection' : 'secureConnection', connectionOf);
   server.on('request', (request, response) => onRequest(request, response, () => undefined));
   // A server may ignore any expectation other than 100-continue (RFC 9110 10.1.1).
   server.on('checkExpectation', (request, response) => onRequest(request, response, () => undefined));
@@ -74,6 +86,21 @@ export function createAdminListener(
     connectionOf(socket).fail(error.code ?? ''),
   );
   return server;
+}
+
+function toHandshakeOptions({ clientCa }: TlsMaterial, { headersTimeoutMs }: AdminListenerSettings) {
+  const asksForCertificate = clientCa !== null;
+  return {
+    ALPNProtocols: ['http/1.1'],
+    requestCert: asksForCertificate,
+    rejectUnauthorized: asksForCertificate,
+    handshakeTimeout: headersTimeoutMs,
+  };
+}
+
+/** Uses this material for handshakes from now on. A listener without TLS stays as it is. */
+export function useAdminTls(server: Server, material: TlsMaterial): void {
+  if (server instanceof TlsServer) server.setSecureContext(toContextOptions(material));
 }
 
 /** Applies the settings that can change at run time: the timeouts. */

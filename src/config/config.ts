@@ -17,13 +17,23 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 export type ReplicaConfig = Config['replicas'][number] & {
   /** The name in its certificate, if that is not the host of `url`. */
   readonly tlsName?: string;
+  /** What `tlsFiles` names, read from the files. */
+  readonly tls?: ReplicaTls;
 };
+
+/** How connections to a replica are secured: PEM; null where nothing is configured. `key` is secret. */
+export interface ReplicaTls {
+  readonly ca: string | null;
+  readonly cert: string | null;
+  readonly key: string | null;
+  readonly verify: boolean;
+}
 
 /**
  * A DNS name that stands for several replicas, which differ only in `name`, `url` and `host`. The name of each replica
  * begins with `name`; `host` is null if each replica has its own.
  */
-export type ServiceConfig = Config['services'][number];
+export type ServiceConfig = Config['services'][number] & Pick<ReplicaConfig, 'tls' | 'tlsName'>;
 
 /** An inference engine whose API the gateway knows. */
 export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
@@ -37,6 +47,9 @@ export function toConfig(file: ConfigFile) {
       listen: gateway.listen,
       adminListen: gateway.admin_listen,
       workers: gateway.workers,
+      tls: gateway.tls === undefined ? null : toListenerTls(gateway.tls),
+      adminTls: gateway.admin_tls === undefined ? null : toListenerTls(gateway.admin_tls),
+      recordsClientSubject: gateway.tls?.record_subject === true,
     },
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
@@ -84,6 +97,13 @@ export function toConfig(file: ConfigFile) {
   };
 }
 
+/** The paths of the files are absolute. `clientCa`: null if clients need no certificate. */
+function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTlsSection) {
+  return { pairs: [{ cert, key }, ...pairs], clientCa: client_ca ?? null, minVersion: min_version };
+}
+
+type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
+
 /** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
   return redis === undefined ? null : { url: redis, prefix };
@@ -99,10 +119,27 @@ function toServiceConfig(url: string, entry: ReplicaEntry) {
   return { name: entry.name, url, host: entry.host ?? null, ...toCommonSettings(entry) };
 }
 
-function toCommonSettings({ gpu_model, gpu_count, models, engine, max_inflight, api_key }: ReplicaEntry) {
+function toCommonSettings(entry: ReplicaEntry): CommonSettings {
+  const { gpu_model, gpu_count, models, engine, max_inflight, api_key, tls } = entry;
   const apiKey = api_key === undefined ? {} : { apiKey: api_key };
+  const tlsFiles = tls === undefined ? {} : { tlsFiles: toReplicaTls(tls) };
   const maxInflight = max_inflight;
-  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, maxInflight, ...apiKey };
+  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, maxInflight, ...apiKey, ...tlsFiles };
+}
+
+interface CommonSettings {
+  gpuModel: string | null;
+  gpuCount: number | null;
+  models: ReplicaEntry['models'];
+  engine: ReplicaEntry['engine'];
+  maxInflight: number | null;
+  apiKey?: string;
+  tlsFiles?: ReturnType<typeof toReplicaTls>;
+}
+
+/** The paths of the files are absolute; null if there is no such file. */
+function toReplicaTls({ ca, cert, key, server_name, verify }: NonNullable<ReplicaEntry['tls']>) {
+  return { ca: ca ?? null, cert: cert ?? null, key: key ?? null, serverName: server_name ?? null, verify };
 }
 
 function toHealthConfig({ cool_down, interval, timeout, ...rest }: ConfigFile['health']) {

@@ -102,12 +102,46 @@ function maskUrl(text: string, isUrl = false): string {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASK}@`).replace(/([?#]).+$/s, `$1${MASK}`);
 }
 
-/** Fills in the two defaults that depend on other values. */
+/** Fills in the defaults that depend on other values, and makes paths absolute. */
 function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
-  const replicas = file.replicas.map((replica) =>
-    replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica },
+  const { tls, admin_tls, ...gateway } = file.gateway;
+  const replicas = file.replicas.map((replica) => ({
+    ...(replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica }),
+    ...(replica.tls === undefined ? {} : { tls: withAbsolutePaths(replica.tls, directory) }),
+  }));
+  return {
+    ...file,
+    state_dir: resolve(directory, file.state_dir),
+    gateway: {
+      ...gateway,
+      ...(tls === undefined ? {} : { tls: withAbsolutePairs(tls, directory) }),
+      ...(admin_tls === undefined ? {} : { admin_tls: withAbsolutePairs(admin_tls, directory) }),
+    },
+    replicas,
+  };
+}
+
+interface TlsPaths {
+  readonly ca?: string | undefined;
+  readonly client_ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+function withAbsolutePaths<T extends TlsPaths>(tls: T, directory: string): T {
+  const { ca, client_ca, cert, key } = tls;
+  const paths = Object.entries({ ca, client_ca, cert, key }).flatMap(([name, path]) =>
+    path === undefined ? [] : [[name, resolve(directory, path)]],
   );
-  return { ...file, state_dir: resolve(directory, file.state_dir), replicas };
+  return { ...tls, ...Object.fromEntries(paths) };
+}
+
+function withAbsolutePairs<T extends TlsPaths & { readonly pairs: TlsPaths[] }>(
+  tls: T,
+  directory: string,
+): T {
+  const pairs = tls.pairs.map((pair) => withAbsolutePaths(pair, directory));
+  return { ...withAbsolutePaths(tls, directory), pairs };
 }
 
 /** One value of the file. `original` is its text before variables were expanded, which is safe to show. */

@@ -13,6 +13,7 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { listenerTls, replicaTls } from './tls-schema.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
@@ -70,6 +71,7 @@ const replica = z
     api_key: text('a key of printable ASCII characters', HEADER_VALUE)
       .optional()
       .describe("The bearer token for the replica, sent instead of the client's Authorization."),
+    tls: replicaTls.optional().describe('With an https:// URL: how the connection is secured.'),
     max_inflight: wholeNumber(1, 1_000_000)
       .nullable()
       .prefault(null)
@@ -140,6 +142,17 @@ const gateway = z.strictObject({
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
     .describe('The number of threads that serve clients. `auto`: one per core.'),
+  tls: listenerTls
+    .extend({
+      record_subject: flag()
+        .prefault(false)
+        .describe(
+          "Whether the subject of the client's certificate is recorded, as `gateway.client_subject`.",
+        ),
+    })
+    .optional()
+    .describe('Clients connect over TLS. Without this section they connect without encryption.'),
+  admin_tls: listenerTls.optional().describe('The same for the admin API and the dashboard.'),
 });
 
 const headers = z.strictObject({

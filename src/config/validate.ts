@@ -45,7 +45,10 @@ function checkReplicas(data: unknown): Violation[] {
       ...(first === undefined
         ? []
         : [{ path: [...path, 'name'], expected: `a name that replicas[${first}] does not have` }]),
-      ...checkAddress(replica).map((violation) => ({ ...violation, path: [...path, ...violation.path] })),
+      ...[...checkAddress(replica), ...checkReplicaTls(replica)].map((violation) => ({
+        ...violation,
+        path: [...path, ...violation.path],
+      })),
     ];
   });
 }
@@ -56,6 +59,24 @@ function checkAddress(replica: Record<string, unknown>): Violation[] {
   const hasDns = replica.dns !== undefined;
   if (hasUrl && hasDns) return [{ path: ['dns'], message: 'a replica has either url or dns, not both' }];
   return hasUrl || hasDns ? [] : [{ path: ['url'], expected: 'a URL here, or a name under the key dns' }];
+}
+
+/** TLS needs an https URL, and a client certificate its key. */
+function checkReplicaTls({ url, dns, tls }: Record<string, unknown>): Violation[] {
+  if (!isObject(tls)) return [];
+  const violations: Violation[] = [];
+  const address = url ?? dns;
+  if (typeof address === 'string' && /^http:/i.test(address)) {
+    violations.push({ path: ['tls'], message: 'the URL of this replica is not https://' });
+  }
+  for (const [given, missing] of [
+    ['cert', 'key'],
+    ['key', 'cert'],
+  ] as const) {
+    if (tls[given] === undefined || tls[missing] !== undefined) continue;
+    violations.push({ path: ['tls', missing], expected: `the path of the file that belongs to ${given}` });
+  }
+  return violations;
 }
 
 /** Checks each section on its own, so that a violation in one does not hide those of another. */

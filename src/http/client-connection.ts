@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { AcceptedConnection, ClientConnectionContext } from './client-connection-context.ts';
 import { CONNECTION_ERRORS, type ConnectionError, toErrorResponse } from './connection-errors.ts';
 import type { Timed } from './deadline-clock.ts';
@@ -41,6 +42,8 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   #isReading = false;
   /** How many bytes the operating system had accepted when the send time-out was last restarted. */
   #sentBytes = 0;
+  /** Null until it is asked for; empty if there is none. */
+  #clientSubject: string | null = null;
 
   constructor(socket: Socket, context: ClientConnectionContext) {
     this.#socket = socket;
@@ -68,6 +71,13 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
 
   get isEncrypted(): boolean {
     return 'encrypted' in this.#socket;
+  }
+
+  get clientSubject(): string | undefined {
+    if (!(this.#socket instanceof TLSSocket)) return undefined;
+    // Read once: every request of the connection has the same one.
+    this.#clientSubject ??= this.#socket.getPeerX509Certificate()?.subject ?? '';
+    return this.#clientSubject === '' ? undefined : this.#clientSubject;
   }
 
   get keepAliveLines(): string {

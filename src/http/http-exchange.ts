@@ -26,6 +26,8 @@ export interface ExchangeConnection {
   readonly remoteAddress: string | undefined;
   /** Whether the client uses TLS. */
   readonly isEncrypted: boolean;
+  /** The subject of the client's certificate, which was verified: one line for each part; undefined if there is none. */
+  readonly clientSubject: string | undefined;
   /** Whether the connection can be kept open after this exchange, as far as is known now. */
   canKeep(): boolean;
   /** The field lines that announce a persistent connection. */
@@ -75,6 +77,11 @@ export class HttpExchange {
 
   get remoteAddress(): string | undefined {
     return this.#connection.remoteAddress;
+  }
+
+  /** The subject of the client's certificate, which was verified: one line for each part; undefined if there is none. */
+  get clientSubject(): string | undefined {
+    return this.#connection.clientSubject;
   }
 
   get scheme(): 'http' | 'https' {

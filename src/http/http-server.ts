@@ -9,6 +9,7 @@ import type {
 import type { DeadlineClock } from './deadline-clock.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { SharedLimit } from './shared-limit.ts';
+import { TlsAcceptor, type TlsMaterial } from './tls-acceptor.ts';
 
 /** The collaborators of a server. */
 export interface HttpServerCollaborators {
@@ -19,6 +20,8 @@ export interface HttpServerCollaborators {
   readonly handle: (exchange: HttpExchange) => void;
   /** A connection was closed unread because the limit was reached. */
   readonly onTooMany: () => void;
+  /** A TLS handshake failed. `code` is the error code of Node or OpenSSL. */
+  readonly onHandshakeFailed: (code: string) => void;
   /** A bug in the gateway ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -36,14 +39,24 @@ export class HttpServer implements ClientConnectionContext {
   readonly #collaborators: HttpServerCollaborators;
   readonly #server: Server;
   readonly #open = new Set<AcceptedConnection>();
+  /** Null: connections are not encrypted. */
+  readonly #tls: TlsAcceptor | null;
+  /** The sockets whose handshake was begun, until they close. */
+  readonly #encrypted = new Set<Socket>();
   #settings: ClientConnectionSettings;
   #phase: ListenerPhase = 'serving';
 
-  constructor(settings: ClientConnectionSettings, collaborators: HttpServerCollaborators) {
+  /** `tls`: what TLS handshakes use; null: connections are not encrypted. Throws OpenSSL's error if it is unusable. */
+  constructor(
+    settings: ClientConnectionSettings,
+    tls: TlsMaterial | null,
+    collaborators: HttpServerCollaborators,
+  ) {
     this.#settings = settings;
     this.#collaborators = collaborators;
     this.clock = collaborators.clock;
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket));
+    this.#tls = tls === null ? null : this.#createAcceptor(tls);
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
   }
 
   get settings(): ClientConnectionSettings {
@@ -66,21 +79,14 @@ export class HttpServer implements ClientConnectionContext {
     });
   }
 
-  /** Serves a connection that another server has accepted, for example a TLS server. */
-  accept(socket: Socket): void {
-    const { connections, onTooMany } = this.#collaborators;
-    if (!connections.tryAcquire(1)) {
-      socket.on('error', () => undefined);
-      socket.destroy();
-      onTooMany();
-      return;
-    }
-    this.#open.add(new ClientConnection(socket, this));
-  }
-
   /** Applies new settings. Deadlines that are already set do not change. */
   configure(settings: ClientConnectionSettings): void {
     this.#settings = settings;
+  }
+
+  /** Uses this material for handshakes from now on. Throws OpenSSL's error, and changes nothing, if it is unusable. */
+  useTls(material: TlsMaterial): void {
+    this.#tls?.use(material);
   }
 
   /** Each response that begins from now on is the last of its connection, and sends `Connection: close`. */
@@ -98,6 +104,7 @@ export class HttpServer implements ClientConnectionContext {
   /** Destroys every connection. */
   destroyConnections(): void {
     for (const connection of [...this.#open]) connection.destroy();
+    for (const socket of this.#encrypted) socket.destroy();
   }
 
   handle(exchange: HttpExchange): void {
@@ -110,5 +117,38 @@ export class HttpServer implements ClientConnectionContext {
 
   onClosed(connection: AcceptedConnection): void {
     if (this.#open.delete(connection)) this.#collaborators.connections.release(1);
+  }
+  #accept(socket: Socket): void {
+    const { connections, onTooMany } = this.#collaborators;
+    if (!connections.tryAcquire(1)) {
+      socket.on('error', () => undefined);
+      socket.destroy();
+      onTooMany();
+      return;
+    }
+    if (this.#tls === null) {
+      this.#serve(socket);
+      return;
+    }
+    this.#encrypted.add(socket);
+    socket.once('close', () => this.#encrypted.delete(socket));
+    this.#tls.accept(socket);
+  }
+
+  #serve(socket: Socket): void {
+    const connection = new ClientConnection(socket, this);
+    this.#open.add(connection);
+    if (this.#phase === 'ending') connection.closeIfIdle();
+  }
+
+  #createAcceptor(tls: TlsMaterial): TlsAcceptor {
+    return new TlsAcceptor(tls, {
+      handshakeTimeoutMs: this.#settings.headTimeoutMs,
+      onSecure: (socket) => this.#serve(socket),
+      onFailed: (code) => {
+        this.#collaborators.connections.release(1);
+        this.#collaborators.onHandshakeFailed(code);
+      },
+    });
   }
 }

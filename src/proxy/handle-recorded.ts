@@ -11,7 +11,7 @@ import { type HeldBody, readBody } from './request/read-body.ts';
 export function startRecorded(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
-  { recordedHeaders }: ProxySettings,
+  { recordedFields }: ProxySettings,
   { telemetry }: ProxyCollaborators,
 ): RecordedRequest {
   const span = telemetry.startRequestSpan({
@@ -19,7 +19,7 @@ export function startRecorded(
     route: endpoint.path,
     incomingTraceparent: exchange.head.fields.get('traceparent'),
   });
-  return { exchange, endpoint, recording: new Recording(exchange, span, endpoint.path, recordedHeaders) };
+  return { exchange, endpoint, recording: new Recording(exchange, span, endpoint.path, recordedFields) };
 }
 
 /** Reads, inspects and forwards one recorded request. Every path ends with an answer. */

@@ -3,13 +3,13 @@ import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { ReplicaLog } from './attempt/replica-log.ts';
 import type { SendSettings } from './attempt/send.ts';
-import type { RecordedHeaders } from './record/recorded-fields.ts';
+import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
 export interface ProxySettings extends SendSettings {
-  readonly recordedHeaders: RecordedHeaders;
+  readonly recordedFields: RecordedFieldsSettings;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;

@@ -7,6 +7,7 @@ import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
 import { SharedReads } from '../http/shared-reads.ts';
+import type { TlsMaterial } from '../http/tls-acceptor.ts';
 import { ReplicaLog, type ReplicaLogTarget } from '../proxy/attempt/replica-log.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
@@ -51,6 +52,8 @@ export interface ServingSettings {
   /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
+  /** What TLS handshakes of clients use; null: clients connect without encryption. */
+  readonly tls: TlsMaterial | null;
 }
 
 /** The log of a data plane. A pino logger fits. */
@@ -77,6 +80,8 @@ export interface Serving {
   apply(topology: PoolSnapshot): Promise<void>;
   /** Applies what a reload can change. Resolves when no request begins with older settings. */
   configure(config: Config): Promise<void>;
+  /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
+  useTls(material: TlsMaterial): Promise<void>;
   /**
    * Resolves when every worker has finished its current tick of the event loop. Returns the numbers, from 1, of the
    * workers that did not answer in time.
@@ -97,7 +102,7 @@ export const CUT_NOTICE_MS = 500;
 
 /** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, worker, memory } = settings;
+  const { config, salt, worker, memory, tls } = settings;
   const { consumer, log } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
@@ -113,12 +118,16 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
   });
-  const server = new HttpServer(toClientConnectionSettings(config), {
+  const logHandshake = atMostOncePerMinute((code: string) =>
+    log.info({ code }, 'TLS handshake failed; logged at most once per minute'),
+  );
+  const server = new HttpServer(toClientConnectionSettings(config), tls, {
     ...{ clock, handle: proxy.handle, onDefect },
     connections: new SharedLimit(memory.connections, worker),
     onTooMany: atMostOncePerMinute(() =>
       log.warn({}, 'limits.connections reached: new connections are closed'),
     ),
+    onHandshakeFailed: (code) => logHandshake(code),
   });
 
   /** Closes the connections of clients that do not read the error in time, which ends their requests. */
@@ -137,6 +146,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       proxy.configure(toProxySettings(next));
       pool.configure(toPoolSettings(next));
     },
+    useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),

@@ -15,9 +15,9 @@ export function toWorkerCount({ gateway }: Config): number {
 }
 
 /** The settings of the proxy. */
-export function toProxySettings({ headers, limits, timeouts }: Config): ProxySettings {
+export function toProxySettings({ gateway, headers, limits, timeouts }: Config): ProxySettings {
   return {
-    recordedHeaders: headers,
+    recordedFields: { ...headers, clientSubject: gateway.recordsClientSubject },
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
@@ -69,9 +69,13 @@ export function toRecorderSettings({ trace }: Config): RecorderSettings {
 }
 
 /** The settings of the metrics. */
-export function toMetricsSettings({ metrics, export: { endpoint } }: Config): MetricsSettings {
+export function toMetricsSettings({ gateway, metrics, export: { endpoint } }: Config): MetricsSettings {
   const { otlp, intervalMs, maxNames } = metrics;
-  return { maxNames, urlScheme: 'http', push: otlp ? { endpoint, intervalMs } : undefined };
+  return {
+    maxNames,
+    urlScheme: gateway.tls === null ? 'http' : 'https',
+    push: otlp ? { endpoint, intervalMs } : undefined,
+  };
 }
 
 /** The settings of the telemetry. */

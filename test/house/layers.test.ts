@@ -24,6 +24,11 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
     'src/at-most-once-per-minute.ts': [
       { file: 'src/at-most-once-per-minute.ts', specifier: './config/config.ts' },
     ],
+    'src/in-turn.ts': [{ file: 'src/in-turn.ts', specifier: './start-error.ts' }],
+    'src/certificates/': [
+      { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
+      { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },
+    ],
     'src/admin/': [
       { file: 'src/admin/to-proxy.ts', specifier: '../proxy/handle-request.ts' },
       { file: 'src/admin/to-gateway.ts', specifier: '../gateway.ts' },

@@ -1,12 +1,12 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { randomBytes } from 'node:crypto';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls, createServer as createTlsServer, type SecureContextOptions } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
 import type { ClientConnectionSettings } from '../../src/http/client-connection-context.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { HttpServer } from '../../src/http/http-server.ts';
 import { allocateLimit, SharedLimit } from '../../src/http/shared-limit.ts';
+import type { CertificatePair, TlsMaterial } from '../../src/http/tls-acceptor.ts';
 import { UpstreamConnections } from '../../src/http/upstream-connections.ts';
 
 /** Settings with time-outs that no test reaches. */
@@ -29,34 +29,30 @@ export interface StartedHttp extends Disposable {
 export async function startHttp(
   handle: (exchange: HttpExchange) => void,
   settings: Partial<ClientConnectionSettings> = {},
-  certificate?: SecureContextOptions,
+  certificate?: CertificatePair,
 ): Promise<StartedHttp> {
   const defects: unknown[] = [];
   const server = new HttpServer(
     { ...SETTINGS, ...settings },
+    certificate === undefined ? null : toMaterial(certificate),
     {
       clock: new DeadlineClock(5),
       connections: new SharedLimit(allocateLimit(1, 1_000), 0),
       handle,
       onTooMany: () => undefined,
+      onHandshakeFailed: () => undefined,
       onDefect: (error) => defects.push(error),
     },
   );
-  if (certificate === undefined) {
-    const port = await server.listen({ host: '127.0.0.1', port: 0 });
-    return { url: `http://127.0.0.1:${port}`, server, defects, [Symbol.dispose]: () => stop(server) };
-  }
-  const tls = createTlsServer({ ...certificate, allowHalfOpen: true }, (socket) => server.accept(socket));
-  tls.listen(0, '127.0.0.1');
-  await once(tls, 'listening');
-  const { port } = tls.address() as AddressInfo;
-  const url = `https://127.0.0.1:${port}`;
+  const port = await server.listen({ host: '127.0.0.1', port: 0 });
+  const url = `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
+  return { url, server, defects, [Symbol.dispose]: () => stop(server) };
+}
+
+function toMaterial({ cert, key }: CertificatePair): TlsMaterial {
   return {
-    ...{ url, server, defects },
-    [Symbol.dispose]: () => {
-      tls.close();
-      stop(server);
-    },
+    ...{ pairs: [{ cert, key }], clientCa: null, minVersion: 'TLSv1.2' },
+    ticketKeys: randomBytes(48),
   };
 }
 

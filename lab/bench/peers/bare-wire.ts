@@ -112,11 +112,13 @@ const server = new HttpServer(
     ...{ maxHeadBytes: 32_768, headTimeoutMs: 15_000, keepAliveMs: 75_000, sendTimeoutMs: 300_000 },
     maxDiscardedBytes: 65_536,
   },
+  null,
   {
     clock,
     connections: new SharedLimit(allocateLimit(1, 20_000), 0),
     handle: (exchange) => exchange.readBody(new Passage(exchange), 60_000),
     onTooMany: () => undefined,
+    onHandshakeFailed: () => undefined,
     onDefect: console.error,
   },
 );

@@ -1,42 +1,50 @@
 import type { HttpFacts } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import type { Fields } from '../../http/fields.ts';
+import type { HttpExchange } from '../../http/http-exchange.ts';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
-/** The names of the tenant and feature headers, in lower case. */
-export interface RecordedHeaders {
+/** What is recorded of a request's head and of its connection. */
+export interface RecordedFieldsSettings {
+  /** The names of the tenant and feature headers, in lower case. */
   readonly tenant: string;
   readonly feature: string;
+  /** Whether the subject of the client's certificate is recorded. */
+  readonly clientSubject: boolean;
 }
 
-/** The header fields of a request that its record uses, as they came. */
+/** The header fields of a request that its record uses, as they came, and the subject of the client's certificate. */
 export interface RecordedFields {
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
   readonly clientRequestId: string | undefined;
   readonly host: string | undefined;
+  readonly clientSubject: string | undefined;
 }
 
 /** Takes the fields out of a request, which can be dropped afterwards. */
-export function takeRecordedFields(fields: Fields, names: RecordedHeaders): RecordedFields {
+export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsSettings): RecordedFields {
+  const { fields } = http.head;
   return {
-    tenant: fields.get(names.tenant),
-    feature: fields.get(names.feature),
+    tenant: fields.get(settings.tenant),
+    feature: fields.get(settings.feature),
     clientRequestId: fields.get('x-request-id'),
     host: fields.get('host'),
+    clientSubject: settings.clientSubject ? http.clientSubject : undefined,
   };
 }
 
 /** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
-  { tenant, feature, clientRequestId }: RecordedFields,
+  { tenant, feature, clientRequestId, clientSubject }: RecordedFields,
 ): void {
   setIfText(record, 'tenant', tenant);
   setIfText(record, 'feature', feature);
   setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
+  // Node separates the parts of a subject by line feeds. It is UTF-16 already.
+  if (clientSubject !== undefined) record.client_subject = toShownName(clientSubject.replaceAll('\n', ','));
 }
 
 function setIfText(

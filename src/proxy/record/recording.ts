@@ -10,7 +10,7 @@ import type { RelayedResponse } from '../response/relay.ts';
 import {
   fillFromFields,
   type RecordedFields,
-  type RecordedHeaders,
+  type RecordedFieldsSettings,
   takeRecordedFields,
   toHttpFacts,
 } from './recorded-fields.ts';
@@ -59,11 +59,11 @@ export class Recording {
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
 
-  constructor(exchange: Exchange, span: RequestSpan, endpoint: string, headers: RecordedHeaders) {
+  constructor(exchange: Exchange, span: RequestSpan, endpoint: string, settings: RecordedFieldsSettings) {
     this.span = span;
     this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
-    this.#fields = takeRecordedFields(exchange.head.fields, headers);
+    this.#fields = takeRecordedFields(exchange.http, settings);
   }
 
   /** The `traceparent` that the current attempt sends upstream. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Pool } from 'undici';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../data/connections.ts';
@@ -20,8 +21,7 @@ export interface RegistryCollaborators {
 export class RegisteredReplica {
   readonly slot: number;
   readonly pathPrefix: string;
-  /** For probes only. Requests of clients use the connections of the workers. */
-  readonly connections: Pool;
+  #connections: Pool;
   readonly #collaborators: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
@@ -30,9 +30,14 @@ export class RegisteredReplica {
   constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
     this.slot = slot;
     this.pathPrefix = pathPrefixOf(config.url);
-    this.connections = createProbeConnections(config, collaborators.timeouts);
+    this.#connections = createProbeConnections(config, collaborators.timeouts);
     this.#collaborators = collaborators;
     this.#config = config;
+  }
+
+  /** For probes only. Requests of clients use the connections of the workers. */
+  get connections(): Pool {
+    return this.#connections;
   }
 
   get name(): string {
@@ -119,13 +124,18 @@ export class RegisteredReplica {
 
   /** Takes over another configuration of the same server. */
   configure(config: ReplicaConfig): void {
+    const hasOtherTls = !isDeepStrictEqual(config.tls, this.#config.tls);
     this.#config = config;
+    if (!hasOtherTls) return;
+    // A probe in flight ends on the old connections.
+    void this.#connections.close();
+    this.#connections = createProbeConnections(config, this.#collaborators.timeouts);
   }
 
   /** Removes it, at a time in RFC 3339. */
   remove(at: string): void {
     this.#removal = { at, isApplied: false };
-    void this.connections.destroy();
+    void this.#connections.destroy();
   }
 
   /** Notes that every worker uses a snapshot without it, so that it gets no further requests. */

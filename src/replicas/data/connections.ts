@@ -15,15 +15,26 @@ export interface ConnectionTimeouts {
   readonly nameTtlMs: number;
 }
 
+/** The name and the files with which a replica's certificate is checked, as options of `node:tls`. */
+export function toTlsOptions({ tlsName, tls }: Pick<ReplicaConfig, 'tlsName' | 'tls'>) {
+  return {
+    ...(tlsName === undefined ? {} : { servername: tlsName }),
+    ...(tls === undefined ? {} : { rejectUnauthorized: tls.verify }),
+    ...(tls?.ca == null ? {} : { ca: tls.ca }),
+    ...(tls?.cert == null ? {} : { cert: tls.cert }),
+    ...(tls?.key == null ? {} : { key: tls.key }),
+  };
+}
+
 /** Creates the connections for the gateway's own probes to the origin of a url. Each probe has its own deadline. */
 export function createProbeConnections(
-  { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
+  replica: Pick<ReplicaConfig, 'url' | 'tlsName' | 'tls'>,
   { connectMs, upstreamKeepAliveMs, nameTtlMs }: ConnectionTimeouts,
 ): Pool {
-  return new Pool(new URL(url).origin, {
+  return new Pool(new URL(replica.url).origin, {
     ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, clientTtl: nameTtlMs },
     keepAliveTimeout: upstreamKeepAliveMs,
     keepAliveMaxTimeout: upstreamKeepAliveMs,
-    connect: { timeout: connectMs, ...(tlsName === undefined ? {} : { servername: tlsName }) },
+    connect: { timeout: connectMs, ...toTlsOptions(replica) },
   });
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
 import { copyToKeep, type SharedReads } from '../../http/shared-reads.ts';
@@ -36,6 +37,7 @@ export class Replica {
   readonly hostField: string;
   readonly #collaborators: ReplicaCollaborators;
   #snapshot: ReplicaSnapshot;
+  #timeouts: ConnectionTimeouts;
   #upstream: UpstreamConnections;
   #isRetired = false;
   #acceptsIncludeUsage = false;
@@ -47,6 +49,7 @@ export class Replica {
     this.pathPrefix = pathPrefixOf(snapshot.config.url);
     this.hostField = new URL(snapshot.config.url).host;
     this.#upstream = createUpstreamConnections(snapshot.config, { ...collaborators, timeouts });
+    this.#timeouts = timeouts;
     this.#snapshot = snapshot;
     this.#collaborators = collaborators;
   }
@@ -151,13 +154,16 @@ export class Replica {
     return this.#upstream;
   }
 
-  /** Takes over a later snapshot of it. */
+  /** Takes over a later snapshot of it. New requests use new connections if its certificates have changed. */
   update(snapshot: ReplicaSnapshot): void {
+    const { tls } = this.config;
     this.#snapshot = snapshot;
+    if (!isDeepStrictEqual(tls, snapshot.config.tls)) this.reconnect(this.#timeouts);
   }
 
   /** Sends new requests on new connections with these timeouts. Requests in flight keep theirs. */
   reconnect(timeouts: ConnectionTimeouts): void {
+    this.#timeouts = timeouts;
     this.#upstream.retire();
     this.#upstream = createUpstreamConnections(this.config, { ...this.#collaborators, timeouts });
   }

@@ -4,7 +4,7 @@ import type { ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
 import type { SharedReads } from '../../http/shared-reads.ts';
 import { type Connector, UpstreamConnections } from '../../http/upstream-connections.ts';
-import type { ConnectionTimeouts } from './connections.ts';
+import { type ConnectionTimeouts, toTlsOptions } from './connections.ts';
 
 /** What connections to a replica are made with. */
 export interface UpstreamSurroundings {
@@ -21,14 +21,14 @@ export interface UpstreamSurroundings {
  * TLS and its sessions, and their time-out are its business.
  */
 export function createUpstreamConnections(
-  { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
+  replica: Pick<ReplicaConfig, 'url' | 'tlsName' | 'tls'>,
   { timeouts, clock, sharedReads, onDefect }: UpstreamSurroundings,
 ): UpstreamConnections {
-  const { protocol, hostname, port, host } = new URL(url);
+  const { protocol, hostname, port, host } = new URL(replica.url);
   const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
   const options = {
     ...{ allowH2: false, timeout: timeouts.connectMs },
-    ...(tlsName === undefined ? {} : { servername: tlsName }),
+    ...toTlsOptions(replica),
   };
   const target = { protocol, hostname, host, port: port || (protocol === 'https:' ? '443' : '80') };
   // With TLS one connector for all connections: it keeps the sessions.

@@ -1,5 +1,6 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
+import type { TlsMaterial } from '../../http/tls-acceptor.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import type { ListenOptions, ServingLog, ServingSettings } from '../serving.ts';
 
@@ -27,6 +28,7 @@ export type WorkerCall =
       readonly config: ServingSettings['config'];
       readonly logLevels: readonly LogLevel[];
     }
+  | { readonly kind: 'useTls'; readonly material: TlsMaterial }
   | { readonly kind: 'confirm' }
   | { readonly kind: 'settleRecords' }
   | { readonly kind: 'startClosing' }

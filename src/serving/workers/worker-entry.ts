@@ -85,6 +85,9 @@ async function carryOut(to: Serving, call: WorkerCall): Promise<number> {
       setLevels(call.logLevels);
       await to.configure(call.config);
       return 0;
+    case 'useTls':
+      await to.useTls(call.material);
+      return 0;
     case 'confirm':
       await to.confirm();
       return 0;

@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
+import type { TlsMaterial } from '../../http/tls-acceptor.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import {
@@ -105,6 +106,11 @@ export class WorkerGroup implements Serving {
     this.#settings = { ...this.#settings, config };
     this.#logLevels = this.#enabledLevels();
     await this.#callAll({ kind: 'configure', config, logLevels: this.#logLevels });
+  }
+
+  async useTls(material: TlsMaterial): Promise<void> {
+    this.#settings = { ...this.#settings, tls: material };
+    await this.#callAll({ kind: 'useTls', material });
   }
 
   async confirm(): Promise<readonly number[]> {

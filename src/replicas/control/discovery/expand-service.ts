@@ -32,7 +32,7 @@ function toReplica(service: ServiceConfig, { host, port }: Endpoint): ReplicaCon
     url: url.origin + url.pathname.replace(/\/$/, ''),
     host: service.host ?? host,
     // The certificate is for the service's name, not for the addresses behind it.
-    ...(isIP(host) === 0 ? {} : { tlsName: serviceHost }),
+    ...(isIP(host) === 0 || service.tlsName !== undefined ? {} : { tlsName: serviceHost }),
   };
 }
 

@@ -1,0 +1,117 @@
+import { X509Certificate } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
+
+/** A certificate, with its chain, and its key: PEM. */
+export interface CertificatePair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** What handshakes use. Plain data, which can be sent to another thread. */
+export interface TlsMaterial {
+  /** The first pair is for clients that name no server, or one that no pair is for. */
+  readonly pairs: readonly [CertificatePair, ...CertificatePair[]];
+  /** The authorities (PEM) one of which must have signed the client's certificate; null: clients need none. */
+  readonly clientCa: string | null;
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** 48 random bytes with which session tickets are encrypted: the same in all workers. */
+  readonly ticketKeys: Uint8Array;
+}
+
+export interface TlsAcceptorOptions {
+  readonly handshakeTimeoutMs: number;
+  /** The handshake is complete. */
+  readonly onSecure: (socket: TLSSocket) => void;
+  /** A handshake failed, and its socket is closed. `code` is the error code of Node or OpenSSL. */
+  readonly onFailed: (code: string) => void;
+}
+
+/** At most as many names as this are remembered with their pair. Clients choose the names. */
+const MAX_KNOWN_NAMES = 1_000;
+
+interface Pair {
+  readonly certificate: X509Certificate;
+  readonly context: SecureContext;
+}
+
+/**
+ * Makes TLS connections of accepted sockets. It offers HTTP/1.1 only, and picks the certificate by the server name that
+ * the client sends (SNI).
+ */
+export class TlsAcceptor {
+  readonly #server: Server;
+  #pairs: readonly Pair[];
+  #pairByName = new Map<string, Pair>();
+
+  /** Throws the error of OpenSSL if the material cannot be used. */
+  constructor(material: TlsMaterial, { handshakeTimeoutMs, onSecure, onFailed }: TlsAcceptorOptions) {
+    this.#pairs = toPairs(material);
+    const asksForCertificate = material.clientCa !== null;
+    this.#server = createServer({
+      ...toContextOptions(material),
+      ALPNProtocols: ['http/1.1'],
+      SNICallback: (name, callback) => callback(null, this.#pairOf(name)?.context),
+      requestCert: asksForCertificate,
+      rejectUnauthorized: asksForCertificate,
+      handshakeTimeout: handshakeTimeoutMs,
+      allowHalfOpen: true,
+    });
+    this.#server.on('secureConnection', onSecure);
+    this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      // Some errors close the socket, others leave that to the server.
+      socket.destroy();
+      onFailed(error.code ?? 'unknown');
+    });
+  }
+
+  /** Uses this material for handshakes from now on. Throws the error of OpenSSL, and changes nothing, if it cannot. */
+  use(material: TlsMaterial): void {
+    const pairs = toPairs(material);
+    this.#server.setSecureContext(toContextOptions(material));
+    this.#pairs = pairs;
+    this.#pairByName = new Map();
+  }
+
+  /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */
+  accept(socket: Socket): void {
+    this.#server.emit('connection', socket);
+  }
+
+  #pairOf(name: string): Pair | undefined {
+    const known = this.#pairByName.get(name);
+    if (known !== undefined) return known;
+    const pair = this.#pairs.find(({ certificate }) => certificate.checkHost(name) !== undefined);
+    const chosen = pair ?? this.#pairs[0];
+    if (chosen !== undefined && this.#pairByName.size < MAX_KNOWN_NAMES) this.#pairByName.set(name, chosen);
+    return chosen;
+  }
+}
+
+/**
+ * Checks that every pair can be used: that both parts are PEM and belong together. Throws the error of OpenSSL.
+ */
+export function checkTlsMaterial(material: TlsMaterial): void {
+  toPairs(material);
+}
+
+function toPairs(material: TlsMaterial): readonly Pair[] {
+  return material.pairs.map((pair) => ({
+    certificate: new X509Certificate(pair.cert),
+    context: createSecureContext(toContextOptions(material, pair)),
+  }));
+}
+
+/** The options of `node:tls` for one pair, by default the first. */
+export function toContextOptions(
+  { pairs, clientCa, minVersion, ticketKeys }: TlsMaterial,
+  { cert, key }: CertificatePair = pairs[0],
+) {
+  return {
+    cert,
+    key,
+    minVersion,
+    ticketKeys: Buffer.from(ticketKeys),
+    ...(clientCa === null ? {} : { ca: clientCa }),
+  };
+}
