@@ -1,4 +1,4 @@
-import { randomBytes, X509Certificate } from 'node:crypto';
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Config, ReplicaConfig, ServiceConfig } from '../config/config.ts';
@@ -67,7 +67,9 @@ async function withTls<T extends ReplicaConfig | ServiceConfig>(
   ]);
   const files = [paths.ca, paths.cert, paths.key].filter((path) => path !== null).join(', ');
   check(`${at}: ${files}`, () => {
-    if (ca !== null) new X509Certificate(ca);
+    // An empty text would count as an absent one.
+    for (const pem of [ca, cert]) if (pem !== null) new X509Certificate(pem);
+    if (key !== null) createPrivateKey(key);
     createSecureContext({
       ...(ca === null ? {} : { ca }),
       ...(cert === null ? {} : { cert }),
@@ -95,6 +97,7 @@ async function readPem<P extends string | null>(path: P, key: string): Promise<P
 const MEANINGS: Readonly<Record<string, string>> = {
   ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the key does not belong to the certificate',
   ERR_OSSL_PEM_NO_START_LINE: 'this is not PEM',
+  ERR_OSSL_UNSUPPORTED: 'the key is not a private key in PEM',
   ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED: 'the key is encrypted: give it without a password',
 };
 

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls';
 
@@ -96,10 +96,15 @@ export function checkTlsMaterial(material: TlsMaterial): void {
 }
 
 function toPairs(material: TlsMaterial): readonly Pair[] {
-  return material.pairs.map((pair) => ({
-    certificate: new X509Certificate(pair.cert),
-    context: createSecureContext(toContextOptions(material, pair)),
-  }));
+  // OpenSSL takes an empty text for an absent one, and then trusts Node's own authorities.
+  if (material.clientCa !== null) new X509Certificate(material.clientCa);
+  return material.pairs.map((pair) => {
+    createPrivateKey(pair.key);
+    return {
+      certificate: new X509Certificate(pair.cert),
+      context: createSecureContext(toContextOptions(material, pair)),
+    };
+  });
 }
 
 /** The options of `node:tls` for one pair, by default the first. */

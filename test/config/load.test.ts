@@ -17,6 +17,9 @@ describe('a configuration with only a replica', () => {
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         workers: 1,
+        tls: null,
+        adminTls: null,
+        recordsClientSubject: false,
       },
       headers: { tenant: 'x-tenant', feature: 'x-feature' },
       stateDir: '/etc/spangate/state',
@@ -91,13 +94,26 @@ it('metrics are pushed by default only if records are exported by OTLP', () => {
 
 describe('a configuration with every key', () => {
   const text = `
-gateway: { name: gw-a, listen: "[::]:80", admin_listen: localhost:0, workers: 1 }
+gateway:
+  name: gw-a
+  listen: "[::]:80"
+  admin_listen: localhost:0
+  workers: 1
+  tls:
+    cert: tls/a.pem
+    key: /keys/a.key
+    pairs: [{ cert: tls/b.pem, key: tls/b.key }]
+    client_ca: tls/ca.pem
+    min_version: TLSv1.3
+    record_subject: true
+  admin_tls: { cert: tls/b.pem, key: tls/b.key }
 headers: { tenant: X-Team, feature: x-app }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 replicas:
   - name: vllm-a
     url: https://10.0.0.11:8443/engine/
+    tls: { ca: tls/ca.pem, cert: tls/a.pem, key: /keys/a.key, server_name: vllm.test, verify: false }
     host: gpu-node-1
     gpu_model: H100
     gpu_count: 8
@@ -132,6 +148,20 @@ log: { level: warn, requests: true }
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
       workers: 1,
+      tls: {
+        pairs: [
+          { cert: '/etc/spangate/tls/a.pem', key: '/keys/a.key' },
+          { cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' },
+        ],
+        clientCa: '/etc/spangate/tls/ca.pem',
+        minVersion: 'TLSv1.3',
+      },
+      adminTls: {
+        pairs: [{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' }],
+        clientCa: null,
+        minVersion: 'TLSv1.2',
+      },
+      recordsClientSubject: true,
     });
     expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app' });
     expect(config.stateDir).toBe('/var/lib/spangate');
@@ -146,6 +176,13 @@ log: { level: warn, requests: true }
         engine: 'vllm',
         maxInflight: null,
         apiKey: 'sk-secret-1',
+        tlsFiles: {
+          ca: '/etc/spangate/tls/ca.pem',
+          cert: '/etc/spangate/tls/a.pem',
+          key: '/keys/a.key',
+          serverName: 'vllm.test',
+          verify: false,
+        },
       },
       {
         name: 'any',

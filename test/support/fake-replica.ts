@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { DONE, event } from '../../src/simulate/dialects/dialect.ts';
 import { EventLog } from './event-log.ts';
@@ -106,7 +106,7 @@ export interface FakeReplicaOptions {
   readonly address?: string;
   readonly port?: number;
   /** Serves HTTPS with this certificate. */
-  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly tls?: ServerOptions;
 }
 
 /** Starts a replica. */

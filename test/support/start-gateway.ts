@@ -24,6 +24,7 @@ export interface ConfiguredReplica {
   readonly gpu_model?: string;
   readonly gpu_count?: number;
   readonly max_inflight?: number;
+  readonly tls?: Readonly<Record<string, unknown>>;
 }
 
 export interface StartGatewayOptions {
@@ -122,8 +123,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     },
   });
   const { listen, adminListen } = await gateway.start();
-  const url = `http://${listen.host}:${listen.port}`;
-  const adminUrl = `http://${adminListen.host}:${adminListen.port}`;
+  const schemeOf = (tls: unknown) => (tls === undefined ? 'http' : 'https');
+  const url = `${schemeOf(file.gateway.tls)}://${listen.host}:${listen.port}`;
+  const adminUrl = `${schemeOf(file.gateway.admin_tls)}://${adminListen.host}:${adminListen.port}`;
 
   const close = async () => {
     const result = await gateway.close();
@@ -205,9 +207,9 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
 
 /** The keys of the configuration file only: a fake replica can be passed as it is. */
 function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<ConfiguredReplica> {
-  const { api_key, host, gpu_model, gpu_count, max_inflight } = replica;
+  const { api_key, host, gpu_model, gpu_count, max_inflight, tls } = replica;
   return Object.fromEntries(
-    Object.entries({ api_key, host, gpu_model, gpu_count, max_inflight }).filter(
+    Object.entries({ api_key, host, gpu_model, gpu_count, max_inflight, tls }).filter(
       ([, value]) => value !== undefined,
     ),
   );
