@@ -182,6 +182,12 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  client: {
+    name: 'gateway.client',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
   client_subject: {
     name: 'gateway.client_subject',
     type: 'string',
@@ -238,6 +244,7 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.attempts,
     record.truncated,
     record.client_request_id,
+    record.client,
     record.client_subject,
     record.timings,
   ];

@@ -80,6 +80,8 @@ export interface RequestRecord {
    * most 128.
    */
   client_request_id?: string;
+  /** The name of the client in `clients` whose key the request presented. */
+  client?: string;
   /**
    * The subject of the client's certificate, without control characters and bidirectional controls. Unit:
    * characters, at most 256.

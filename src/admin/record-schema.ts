@@ -31,6 +31,7 @@ export const recordSchema = z
     attempts: z.int().optional(),
     truncated: z.boolean().optional(),
     client_request_id: z.string().optional(),
+    client: z.string().optional(),
     client_subject: z.string().optional(),
     timings: z.record(z.string(), z.number()).readonly().optional(),
   })

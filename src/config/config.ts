@@ -53,6 +53,7 @@ export function toConfig(file: ConfigFile) {
     },
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
+    clients: file.clients?.map(toApiClient) ?? null,
     fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
@@ -103,6 +104,20 @@ function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTls
 }
 
 type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
+
+/** The digests are in lower case. */
+function toApiClient({ name, key_sha256, tenant, feature, models, expires }: ApiClientSection) {
+  return {
+    name,
+    keyDigests: [key_sha256].flat().map((digest) => digest.toLowerCase()),
+    tenant: tenant ?? name,
+    feature: feature ?? null,
+    models: models ?? null,
+    expiresAtMs: expires === undefined ? null : Date.parse(expires),
+  };
+}
+
+type ApiClientSection = NonNullable<ConfigFile['clients']>[number];
 
 /** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {

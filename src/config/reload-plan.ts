@@ -8,6 +8,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
  */
 export const RELOADED_KEYS = [
   'headers',
+  'clients',
   'replicas',
   'discovery',
   'routing',

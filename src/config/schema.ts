@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { apiClient } from './clients-schema.ts';
 import {
   baseUrl,
   duration,
@@ -306,6 +307,8 @@ const state = z.strictObject({
     ),
 });
 
+const clientsTitle = 'a list of at least one client';
+
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listeners.'),
@@ -318,6 +321,11 @@ export const configSchema = z.strictObject({
     .describe('The directory of the salt, the drains and the exported files.'),
   state: state.prefault({}).describe('State that several gateways share: see fleet.md.'),
   replicas,
+  clients: z
+    .array(apiClient, { error: clientsTitle })
+    .min(1, { error: clientsTitle })
+    .optional()
+    .describe('The clients that may send requests. Without this key nobody needs an API key.'),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),

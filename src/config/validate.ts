@@ -15,7 +15,12 @@ export function validate(
     error: (issue) => EXPECTED_CONTAINERS[issue.expected as string],
   });
   const issues = parsed.error?.issues ?? [];
-  const violations = [...issues.flatMap(toViolations), ...checkReplicas(data), ...checkAcrossKeys(data)];
+  const violations = [
+    ...issues.flatMap(toViolations),
+    ...checkReplicas(data),
+    ...checkClients(data),
+    ...checkAcrossKeys(data),
+  ];
   return parsed.success && violations.length === 0 ? { file: parsed.data } : { violations };
 }
 
@@ -77,6 +82,30 @@ function checkReplicaTls({ url, dns, tls }: Record<string, unknown>): Violation[
     violations.push({ path: ['tls', missing], expected: `the path of the file that belongs to ${given}` });
   }
   return violations;
+}
+
+/** No two clients have the same name, or the same key. */
+function checkClients(data: unknown): Violation[] {
+  const given: readonly unknown[] = isObject(data) && Array.isArray(data.clients) ? data.clients : [];
+  const names = new Map<string, number>();
+  const digests = new Map<string, number>();
+  return given.flatMap((client, index) => {
+    if (!isObject(client)) return [];
+    const { name, key_sha256 } = client;
+    const repeated: Violation[] = [];
+    const claim = (taken: Map<string, number>, value: unknown, key: string, what: string) => {
+      if (typeof value !== 'string') return;
+      const first = taken.get(value);
+      if (first === undefined) taken.set(value, index);
+      else
+        repeated.push({ path: ['clients', index, key], message: `clients[${first}] has the same ${what}` });
+    };
+    claim(names, name, 'name', 'name');
+    for (const digest of [key_sha256].flat()) {
+      claim(digests, typeof digest === 'string' ? digest.toLowerCase() : digest, 'key_sha256', 'key');
+    }
+    return repeated;
+  });
 }
 
 /** Checks each section on its own, so that a violation in one does not hide those of another. */

@@ -1,6 +1,6 @@
 import type { RequestHead } from '../http/head.ts';
 import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
-import { Failure, type FailureCode, retryAfterSecondsOf, statusOf, toFailureJson } from './failure.ts';
+import { Failure, type FailureCode, fieldLinesOf, statusOf, toFailureJson } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 
 /** How an exchange ended, other than by a complete response. */
@@ -120,9 +120,7 @@ export class Exchange {
       this.http.destroy();
       return;
     }
-    const retryAfterSeconds = retryAfterSecondsOf(code);
-    const retryAfter = retryAfterSeconds === null ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
-    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${retryAfter}`;
+    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}`;
     this.http.answer(statusOf(code), 'application/json', toFailureJson(code), fieldLines);
   }
 

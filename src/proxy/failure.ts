@@ -8,11 +8,18 @@ interface FailureFacts {
   readonly message: string;
   readonly param?: 'model';
   readonly retryAfterSeconds?: number;
+  /** The value of WWW-Authenticate (RFC 9110 11.6.1). */
+  readonly challenge?: string;
 }
 
 /** One row per code. Messages are constant: they never name a replica's address or echo the request. */
 const FAILURES = {
   not_found: { status: 404, message: 'No such path or method on this gateway.' },
+  invalid_api_key: {
+    status: 401,
+    message: 'The API key is missing, is not valid, or has expired.',
+    challenge: 'Bearer',
+  },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
   invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
   missing_model: { status: 400, message: 'The request body must name a model, as a string.', param: 'model' },
@@ -41,9 +48,13 @@ export function statusOf(code: FailureCode): number {
   return FAILURES[code].status;
 }
 
-/** Seconds for the `Retry-After` header; null if the failure has none. */
-export function retryAfterSecondsOf(code: FailureCode): number | null {
-  return factsOf(code).retryAfterSeconds ?? null;
+/** The field lines that the answer to a failure has of its own; often none. */
+export function fieldLinesOf(code: FailureCode): string {
+  const { retryAfterSeconds, challenge } = factsOf(code);
+  return (
+    (retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`) +
+    (challenge === undefined ? '' : `WWW-Authenticate: ${challenge}\r\n`)
+  );
 }
 
 /** The error object of a failure, as JSON text. */

@@ -1,3 +1,4 @@
+import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { Replica } from '../replicas/data/replica.ts';
 import {
   type Acquired,
@@ -23,6 +24,16 @@ export async function handleModels(
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
+}
+
+/** Answers with the models among these that some replica serves. A replica's own list could name others. */
+export function answerModels(exchange: Exchange, models: readonly string[], pool: ReplicaPool): void {
+  exchange.http.discardBody();
+  const data = models
+    .filter((model) => pool.servesModel(model))
+    .map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway' }));
+  const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
+  exchange.http.answer(200, 'application/json', JSON.stringify({ object: 'list', data }), fieldLines);
 }
 
 /** The attempts of a request without a body that leaves no record. */

@@ -4,13 +4,16 @@ import { failExchange } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-context.ts';
+import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
+import type { ApiClient } from './request/api-clients.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
-/** Starts the span and the record of a request that has just arrived. */
+/** Starts the span and the record of a request that has just arrived. `client`: whose API key it presents, if any. */
 export function startRecorded(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
+  client: ApiClient | null,
   { recordedFields }: ProxySettings,
   { telemetry }: ProxyCollaborators,
 ): RecordedRequest {
@@ -19,7 +22,8 @@ export function startRecorded(
     route: endpoint.path,
     incomingTraceparent: exchange.head.fields.get('traceparent'),
   });
-  return { exchange, endpoint, recording: new Recording(exchange, span, endpoint.path, recordedFields) };
+  const fields = takeRecordedFields(exchange.http, client, recordedFields);
+  return { exchange, endpoint, client, recording: new Recording(exchange, span, endpoint.path, fields) };
 }
 
 /** Reads, inspects and forwards one recorded request. Every path ends with an answer. */

@@ -3,11 +3,12 @@ import type { HttpExchange } from '../http/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import { findRecordedEndpoint, HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
-import { handleModels } from './handle-models.ts';
+import { answerModels, handleModels } from './handle-models.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
+import type { ApiClient } from './request/api-clients.ts';
 import { EventScratch } from './response/event-scratch.ts';
 
 /** What the client-facing listener does with requests. */
@@ -31,7 +32,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   let settings = initial;
   let isClosing = false;
   let onIdle: (() => void) | null = null;
-  const { log } = collaborators;
+  const { log, pool } = collaborators;
   const tools = { ...collaborators, scratch: new EventScratch() };
   const inFlight = new InFlight();
   const outbox = new Outbox((error) => logDefect(error, log));
@@ -40,6 +41,13 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   function begin(http: HttpExchange): Exchange {
     return new Exchange({ http, requestId: randomUUID(), outbox });
   }
+
+  /** The client whose API key a request presents; null if it presents no valid one, or needs none. */
+  function identify(http: HttpExchange): ApiClient | null {
+    return settings.apiClients?.identify(http.head.fields) ?? null;
+  }
+
+  const isStranger = (client: ApiClient | null) => client === null && settings.apiClients !== null;
 
   /** Keeps the exchange in flight until it ends in any way. */
   function track(exchange: Exchange, onFinish: () => void): void {
@@ -58,16 +66,21 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
       const endpoint = method === 'POST' ? findRecordedEndpoint(path) : undefined;
       if (endpoint !== undefined) {
         const exchange = begin(http);
-        const recorded = startRecorded(exchange, endpoint, settings, collaborators);
+        const client = identify(http);
+        const recorded = startRecorded(exchange, endpoint, client, settings, collaborators);
         track(exchange, () => {
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
-        void handleRecorded(recorded, settings, tools);
+        if (isStranger(client)) exchange.fail('invalid_api_key');
+        else void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         const exchange = begin(http);
+        const client = identify(http);
         track(exchange, () => undefined);
-        void handleModels(exchange, settings, collaborators);
+        if (isStranger(client)) exchange.fail('invalid_api_key');
+        else if (client?.models) answerModels(exchange, client.models, pool);
+        else void handleModels(exchange, settings, collaborators);
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else {

@@ -4,12 +4,15 @@ import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { ReplicaLog } from './attempt/replica-log.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
+import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
 export interface ProxySettings extends SendSettings {
   readonly recordedFields: RecordedFieldsSettings;
+  /** Who may send requests; null: everyone. */
+  readonly apiClients: ApiClients | null;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;

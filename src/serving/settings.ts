@@ -6,6 +6,7 @@ import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
+import { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
 
@@ -15,9 +16,15 @@ export function toWorkerCount({ gateway }: Config): number {
 }
 
 /** The settings of the proxy. */
-export function toProxySettings({ gateway, headers, limits, timeouts }: Config): ProxySettings {
+export function toProxySettings({ clients, gateway, headers, limits, timeouts }: Config): ProxySettings {
   return {
-    recordedFields: { ...headers, clientSubject: gateway.recordsClientSubject },
+    recordedFields: {
+      ...headers,
+      trustsTenant: clients === null,
+      clientSubject: gateway.recordsClientSubject,
+    },
+    apiClients: clients === null ? null : new ApiClients(clients),
+    withheldFields: clients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

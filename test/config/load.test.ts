@@ -23,6 +23,7 @@ describe('a configuration with only a replica', () => {
       },
       headers: { tenant: 'x-tenant', feature: 'x-feature' },
       stateDir: '/etc/spangate/state',
+      clients: null,
       fleet: null,
       replicas: [
         {
@@ -110,6 +111,13 @@ gateway:
 headers: { tenant: X-Team, feature: x-app }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
+clients:
+  - name: search-team
+    key_sha256: [${'A'.repeat(64)}, ${'b'.repeat(64)}]
+    tenant: search
+    feature: rag
+    models: [llama-3.3-70b]
+    expires: 2027-01-31T00:00:00+01:00
 replicas:
   - name: vllm-a
     url: https://10.0.0.11:8443/engine/
@@ -165,6 +173,14 @@ log: { level: warn, requests: true }
     });
     expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app' });
     expect(config.stateDir).toBe('/var/lib/spangate');
+    expect(config.clients).toEqual([
+      {
+        name: 'search-team',
+        keyDigests: ['a'.repeat(64), 'b'.repeat(64)],
+        ...{ tenant: 'search', feature: 'rag', models: ['llama-3.3-70b'] },
+        expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
+      },
+    ]);
     expect(config.replicas).toEqual([
       {
         name: 'vllm-a',

@@ -39,8 +39,10 @@ afterAll(async () => {
 
 const pathsOf = ({ certPath, keyPath }: IssuedCertificate) => ({ cert: certPath, key: keyPath });
 
-const start = (gateway: Readonly<Record<string, unknown>>, config: Readonly<Record<string, object>> = {}) =>
-  startGateway({ replicas: [replica], config: { ...config, gateway } as never });
+const start = (
+  gateway: Readonly<Record<string, unknown>>,
+  config: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {},
+) => startGateway({ replicas: [replica], config: { ...config, gateway } });
 
 const BODY = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
 

@@ -39,6 +39,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   attempts: 2,
   truncated: true,
   client_request_id: 'client-1',
+  client: 'search-team',
   client_subject: 'CN=batch-jobs,O=Example',
   timings: { prompt_ms: 20, predicted_per_second: 91.5 },
 };

@@ -38,8 +38,8 @@ export interface StartGatewayOptions {
   }[];
   /** Who is behind the names of services. */
   readonly resolver?: Resolver;
-  /** Sections of the configuration file, laid over the defaults of tests key by key. */
-  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Sections of the configuration file, laid over the defaults of tests key by key; lists as they are. */
+  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly object[]>>;
   /** Where records go; without one, to a file in state_dir. */
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
@@ -185,13 +185,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
 
 function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
   const { replicas, services = [], config = {}, collector } = options;
-  const sections: Record<string, Readonly<Record<string, unknown>>> = {
+  const sections: Record<string, Readonly<Record<string, unknown>> | readonly object[]> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
     metrics: { otlp: false },
     shutdown: { grace: '5s', flush: '5s' },
   };
-  for (const [name, section] of Object.entries(config)) sections[name] = { ...sections[name], ...section };
+  for (const [name, section] of Object.entries(config)) {
+    sections[name] = Array.isArray(section) ? section : { ...sections[name], ...section };
+  }
   return {
     ...sections,
     state_dir: stateDir,

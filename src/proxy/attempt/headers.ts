@@ -39,6 +39,8 @@ export interface UpstreamIdentity {
   readonly traceparent: string;
   /** Sent instead of the client's Authorization if the replica has its own key. */
   readonly apiKey: string | undefined;
+  /** Fields that are left out, in lower case; null: none. */
+  readonly withheldFields: ReadonlySet<string> | null;
 }
 
 /** Where a request goes. */
@@ -71,6 +73,7 @@ export function toUpstreamHead(
 ): string {
   const { fields, connectionOptions } = head;
   const { names, lowerNames, values } = fields;
+  const { withheldFields } = identity;
   let text = `${head.method} ${target.path} HTTP/1.1\r\nHost: ${target.host}\r\n`;
   let forwardedFor = '';
   for (let i = 0; i < names.length; i++) {
@@ -82,6 +85,7 @@ export function toUpstreamHead(
     }
     if (connectionOptions?.has(lower) === true || lower.includes('_')) continue;
     if (lower === 'authorization' && identity.apiKey !== undefined) continue;
+    if (withheldFields?.has(lower) === true) continue;
     text += `${names[i]}: ${value}\r\n`;
   }
   if (identity.apiKey !== undefined) text += `Authorization: Bearer ${identity.apiKey}\r\n`;

@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import type { Recording } from '../record/recording.ts';
+import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.ts';
 import type { HeldBody } from '../request/read-body.ts';
@@ -16,6 +17,8 @@ import type { AttemptObserver, AttemptRequest } from './send.ts';
 export interface RecordedRequest {
   readonly exchange: Exchange;
   readonly endpoint: RecordedEndpoint;
+  /** Whose API key it presents; null if requests need none. */
+  readonly client: ApiClient | null;
   readonly recording: Recording;
 }
 
@@ -37,7 +40,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   /** Null once no attempt needs it any more. */
   #body: Buffer | null;
 
-  /** @throws {Failure} `missing_model` */
+  /** @throws {Failure} `missing_model`, or `model_not_found` for one that the client may not use */
   constructor(
     request: RecordedRequest,
     held: HeldBody,
@@ -50,6 +53,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const text = pool.choosesByPrefix ? inspected.describeText() : null;
     request.recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
     if (facts.model === null) throw new Failure('missing_model');
+    if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
     this.#request = request;
     this.#facts = facts;
     this.#model = facts.model;

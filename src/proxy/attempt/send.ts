@@ -55,6 +55,8 @@ export interface AttemptObserver {
 export interface SendSettings {
   readonly firstByteMs: number;
   readonly idleMs: number;
+  /** The fields of requests that replicas must not see: API keys, and the tenant that a client claims; null: none. */
+  readonly withheldFields: ReadonlySet<string> | null;
 }
 
 /** Sends one request to one replica and relays what comes back. Never rejects. */
@@ -128,14 +130,14 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       return;
     }
     const { head, http, requestId } = exchange;
+    const { firstByteMs, idleMs, withheldFields } = this.#settings;
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey },
+      { requestId, traceparent, apiKey: replica.config.apiKey, withheldFields },
       http,
       body === null ? null : sizeOf(body),
     );
-    const { firstByteMs, idleMs } = this.#settings;
     this.#isReused = connection.exchangeCount > 0;
     this.#request.body = null;
     connection.send({ method: head.method, headText, body: body ?? NO_BODY, firstByteMs, idleMs }, this);

@@ -2,6 +2,7 @@ import type { HttpFacts } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { ApiClient } from '../request/api-clients.ts';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
@@ -10,12 +11,15 @@ export interface RecordedFieldsSettings {
   /** The names of the tenant and feature headers, in lower case. */
   readonly tenant: string;
   readonly feature: string;
+  /** Whether the tenant header is recorded. With API keys the key decides. */
+  readonly trustsTenant: boolean;
   /** Whether the subject of the client's certificate is recorded. */
   readonly clientSubject: boolean;
 }
 
 /** The header fields of a request that its record uses, as they came, and the subject of the client's certificate. */
 export interface RecordedFields {
+  readonly client: ApiClient | null;
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
   readonly clientRequestId: string | undefined;
@@ -24,10 +28,15 @@ export interface RecordedFields {
 }
 
 /** Takes the fields out of a request, which can be dropped afterwards. */
-export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsSettings): RecordedFields {
+export function takeRecordedFields(
+  http: HttpExchange,
+  client: ApiClient | null,
+  settings: RecordedFieldsSettings,
+): RecordedFields {
   const { fields } = http.head;
   return {
-    tenant: fields.get(settings.tenant),
+    client,
+    tenant: settings.trustsTenant ? fields.get(settings.tenant) : undefined,
     feature: fields.get(settings.feature),
     clientRequestId: fields.get('x-request-id'),
     host: fields.get('host'),
@@ -38,13 +47,21 @@ export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsS
 /** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
-  { tenant, feature, clientRequestId, clientSubject }: RecordedFields,
+  { client, tenant, feature, clientRequestId, clientSubject }: RecordedFields,
 ): void {
   setIfText(record, 'tenant', tenant);
   setIfText(record, 'feature', feature);
+  if (client !== null) fillFromClient(record, client);
   setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
   // Node separates the parts of a subject by line feeds. It is UTF-16 already.
   if (clientSubject !== undefined) record.client_subject = toShownName(clientSubject.replaceAll('\n', ','));
+}
+
+/** What the configuration says of a client is text already, and replaces what the client says. */
+function fillFromClient(record: RequestRecord, { name, tenant, feature }: ApiClient): void {
+  record.client = name;
+  record.tenant = toShownName(tenant);
+  if (feature !== null) record.feature = toShownName(feature);
 }
 
 function setIfText(

@@ -7,13 +7,7 @@ import type { InspectedBody } from '../request/body-inspector.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RequestTextDescription } from '../request/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import {
-  fillFromFields,
-  type RecordedFields,
-  type RecordedFieldsSettings,
-  takeRecordedFields,
-  toHttpFacts,
-} from './recorded-fields.ts';
+import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
 
 /** The endings that the replica caused after its response had begun. */
 const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
@@ -59,11 +53,11 @@ export class Recording {
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
 
-  constructor(exchange: Exchange, span: RequestSpan, endpoint: string, settings: RecordedFieldsSettings) {
+  constructor(exchange: Exchange, span: RequestSpan, endpoint: string, fields: RecordedFields) {
     this.span = span;
     this.#state = { kind: 'open', exchange };
     this.#endpoint = endpoint;
-    this.#fields = takeRecordedFields(exchange.http, settings);
+    this.#fields = fields;
   }
 
   /** The `traceparent` that the current attempt sends upstream. */

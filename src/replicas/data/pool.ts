@@ -117,6 +117,11 @@ export class ReplicaPool {
     return picked === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(picked);
   }
 
+  /** Whether some replica may serve a model. */
+  servesModel(model: string): boolean {
+    return this.#rotationOf(model).candidates.length > 0;
+  }
+
   /** Destroys every connection to every replica. */
   close(): void {
     for (const replica of this.#bySlot.values()) replica.upstream.destroy();

@@ -32,5 +32,6 @@ export const RECORD_FIELDS = [
   { field: 'attempts', title: 'Attempts', format: 'plain' },
   { field: 'truncated', title: 'Incomplete', format: 'yes_or_no' },
   { field: 'client_request_id', title: 'Client request ID', format: 'plain' },
+  { field: 'client', title: 'Client', format: 'plain' },
   { field: 'client_subject', title: 'Client certificate', format: 'plain' },
 ];

@@ -1,0 +1,22 @@
+import { hash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { Fields } from '../../../src/http/fields.ts';
+import { ApiClients } from '../../../src/proxy/request/api-clients.ts';
+
+const withKey = (key: string) => {
+  const fields = new Fields();
+  fields.add('x-api-key', 'x-api-key', key);
+  return fields;
+};
+
+test('each of a hundred thousand clients is found by its own key, and nobody by another', () => {
+  const clients = new ApiClients(
+    Array.from({ length: 100_000 }, (_, index) => ({
+      ...{ name: `client-${index}`, tenant: 't', feature: null, models: null, expiresAtMs: null },
+      keyDigests: [hash('sha256', `key-${index}`)],
+    })),
+  );
+  expect(clients.identify(withKey('key-0'))?.name).toBe('client-0');
+  expect(clients.identify(withKey('key-99999'))?.name).toBe('client-99999');
+  expect(clients.identify(withKey('key-100000'))).toBeNull();
+});
