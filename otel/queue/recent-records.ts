@@ -1,4 +1,4 @@
-import { decodeShownRecord, type ShownRecord } from '../encode/decode-record.ts';
+import { decodeRecord, type ShownRecord } from '../encode/decode-record.ts';
 import { hasFailed } from '../encode/request-outcome.ts';
 import { EncodedSpanStore, type StoredSpan } from './encoded-span-store.ts';
 import type { EndedRecord } from './record-consumer.ts';
@@ -97,7 +97,7 @@ function decodeNewest(spans: readonly StoredSpan[], { limit, matches }: RecordQu
   const records: ShownRecord[] = [];
   for (let index = spans.length - 1; index >= 0 && records.length < limit; index--) {
     const encodedSpan = spans[index]?.encodedSpan;
-    const record = encodedSpan === undefined ? null : decodeShownRecord(encodedSpan);
+    const record = encodedSpan === undefined ? null : decodeRecord(encodedSpan);
     if (record !== null && (matches === undefined || matches(record))) records.push(record);
   }
   return records;

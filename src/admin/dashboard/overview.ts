@@ -118,7 +118,11 @@ const saturationSchema = z
   })
   .meta({ id: 'Saturation' });
 
-const shortRecords = () => z.array(shownRecordSchema.omit({ prefix_hashes: true, timings: true })).readonly();
+const shortRecordSchema = shownRecordSchema
+  .omit({ prefix_hashes: true, timings: true })
+  .meta({ id: 'ShortRecord', description: 'A record without prefix_hashes and timings.' });
+
+const shortRecords = () => z.array(shortRecordSchema).readonly();
 
 /** Everything that the dashboard shows. Quantiles are off by at most 4 %. */
 export const overviewSchema = z

@@ -12,13 +12,13 @@ export const listRecords = defineRoute({
   summary: 'The latest request records',
   description:
     'The gateway keeps the last 500 records and those of the last 200 failed requests in memory, exported or not. A ' +
-    'restart forgets them. All filters that are given must match.',
+    'restart forgets them. A record must match all filters that are given.',
   query: {
     limit: z
       .string()
       .regex(/^[1-9]\d{0,3}$/)
       .default('100')
-      .describe('The most records to return: a whole number. There are never more than 700.'),
+      .describe('The most records to return: a whole number. There are never more than 500.'),
     after: z
       .string()
       .regex(/^\d{1,15}$/)
