@@ -97,7 +97,8 @@ export class Tally {
       clientErrors: this.#clientErrors,
       canceled: this.#canceled,
       requestsPerSecond: perSecond(this.#requests),
-      outputTokensPerSecond: perSecond(this.#outputTokens),
+      // A sum beyond 2^53 is not exact, and neither is what is left of it.
+      outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
       ttftP50Ms: this.#ttft.quantile(0.5),
       ttftP95Ms: this.#ttft.quantile(0.95),
       latencyP50Ms: this.#latency.quantile(0.5),
