@@ -141,6 +141,7 @@ export async function composeGateway(
       : new WorkerGroup({ ...servingSettings, workerCount }, { telemetry, log, onWorkerEnd });
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
+    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
     async publish() {
       const { cursors } = await publish(registry, serving);
       // In the form that records have.

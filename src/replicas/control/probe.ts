@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { type ReachabilityReason, toConnectionReason } from '../reachability.ts';
+import { codeOf, type ReachabilityReason, toConnectionReason } from '../reachability.ts';
 import type { RegisteredReplica } from './registry.ts';
 
 /** What to ask a replica, and which answers are of use. */
@@ -27,6 +27,8 @@ export interface ProbeAnswer {
 interface ProbeFailure {
   readonly kind: 'failure';
   readonly reason: ReachabilityReason;
+  /** The code of the error of Node or undici; empty if it has none. */
+  readonly code: string;
 }
 
 /** Sends the gateway's own GET request to a replica; it has no X-Request-Id. Never rejects. */
@@ -90,7 +92,8 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: unknown): void {
-    this.#finish({ kind: 'failure', reason: toConnectionReason(error, this.#isTls && !this.#isConnected) });
+    const reason = toConnectionReason(error, this.#isTls && !this.#isConnected);
+    this.#finish({ kind: 'failure', reason, code: codeOf(error) });
   }
 
   /** The request is written when there is a connection. */
@@ -99,7 +102,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   #onDeadline(): void {
-    this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout' });
+    this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout', code: '' });
     this.#controller?.abort(new Error('probe timed out'));
   }
 
