@@ -63,9 +63,11 @@ export async function askForLastReplica<T extends ServingReplica>(
 /** The models of a replica, each with the other replicas that serve it. */
 function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]): [string, readonly T[]][] {
   const { byModel, ofUnknown } = groupByModel(all);
+  // Nobody misses a replica that does not answer and never said what it serves, if others did.
+  const isMissed = replica.models !== null || replica.reachability.state !== 'unreachable' || byModel.size === 0;
   const sets: [string, readonly T[]][] = [
     ...byModel,
-    ['any model that no replica is known to serve', ofUnknown],
+    ...(isMissed ? [['any model that no replica is known to serve', ofUnknown] as [string, readonly T[]]] : []),
   ];
   return sets
     .filter(([, candidates]) => candidates.includes(replica))

@@ -102,17 +102,19 @@ export function isOvertaken(answer: unknown): boolean {
  * force; where nobody can be asked, says how. Null: nothing is drained. `signal` ends the question.
  */
 export async function callOrAsk(
-  { stdin, stdout, stderr }: Invocation,
+  invocation: Invocation,
   { mayAsk, signal }: { readonly mayAsk: boolean; readonly signal?: AbortSignal | undefined },
   call: (isForced: boolean) => Promise<unknown>,
 ): Promise<unknown> {
+  const { stdout, stderr } = invocation;
   try {
     return await call(false);
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'last_replica') throw error;
     stderr.write(`gateway: ${toOneLine(error.message)}\n`);
   }
-  // Only a terminal has a raw mode.
+  // Standard input is opened by the first look at it. Only a terminal has a raw mode.
+  const { stdin } = invocation;
   if (!mayAsk || stdin.setRawMode === undefined || stdout.isTTY !== true) {
     stderr.write('gateway: to drain it anyway: --force\n');
     return null;
