@@ -33,14 +33,6 @@ async function startProbed(script: Script): Promise<FakeReplica> {
   return replica;
 }
 
-/** Resolves with the replica as soon as it is in this state. Each look is a call of the admin API. */
-async function untilState(gateway: StartedGateway, name: string, state: string) {
-  for (;;) {
-    const replica = (await gateway.replicas()).find((each) => each.name === name);
-    if (replica?.reachability === state) return replica;
-  }
-}
-
 const warningsOf = (gateway: StartedGateway, name: string) =>
   gateway.logLines
     .map((line) => JSON.parse(line))
@@ -83,7 +75,7 @@ test('what a new operator sees of each replica that does not answer, without a r
   const [, , , , , , , , , waiting] = await gateway.replicas();
   expect(waiting).toMatchObject({ name: 'slow', reachability: 'unknown', engine: 'unknown' });
   release();
-  await untilState(gateway, 'slow', 'reachable');
+  await gateway.untilReachability('slow', 'reachable');
   await Promise.all(
     ['missing', 'http-to-https', 'page', 'loading', 'hanging'].map((name) =>
       gateway.untilLogged(`"msg":"replica ${name}: `),
@@ -156,14 +148,14 @@ describe('a replica that comes and goes', () => {
       replicas: [auto('a', refusedUrlBeside(first)), auto('b', first.url)],
       config: { discovery: { models_interval: '100ms' } },
     });
-    const down = await untilState(gateway, 'a', 'unreachable');
+    const down = await gateway.untilReachability('a', 'unreachable');
     expect(down.reachability_reason).toBe('connection_refused');
 
     await using second = await startFakeReplica({
       address: '127.0.0.9',
       port: Number(new URL(first.url).port),
     });
-    const up = await untilState(gateway, 'a', 'reachable');
+    const up = await gateway.untilReachability('a', 'reachable');
     expect(up.reachability_reason).toBeNull();
     expect(Date.parse(up.reachability_since ?? '')).toBeGreaterThan(
       Date.parse(down.reachability_since ?? ''),
@@ -172,15 +164,15 @@ describe('a replica that comes and goes', () => {
     expect(warningsOf(gateway, 'a')).toHaveLength(1);
 
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
-    expect(await untilState(gateway, 'a', 'unknown')).toMatchObject({
+    expect(await gateway.untilReachability('a', 'unknown')).toMatchObject({
       reachability_since: null,
       reachability_reason: null,
     });
     await gateway.admin('/admin/replicas/a/undrain', { method: 'POST' });
-    await untilState(gateway, 'a', 'reachable');
+    await gateway.untilReachability('a', 'reachable');
 
     await second.close();
-    await untilState(gateway, 'a', 'unreachable');
+    await gateway.untilReachability('a', 'unreachable');
     expect(first.requests).toHaveLength(0);
     expect(second.requests).toHaveLength(0);
   });
@@ -194,9 +186,12 @@ describe('a replica that comes and goes', () => {
       replicas: [auto('a', replica.url)],
       config: { discovery: { models_interval: '100ms' } },
     });
-    expect(await untilState(gateway, 'a', 'loading')).toMatchObject({ engine: 'llamacpp', models: ['m'] });
+    expect(await gateway.untilReachability('a', 'loading')).toMatchObject({
+      engine: 'llamacpp',
+      models: ['m'],
+    });
     health = answerJson({ status: 'ok' });
-    await untilState(gateway, 'a', 'reachable');
+    await gateway.untilReachability('a', 'reachable');
   });
 
   test('has no model list, but is healthy and its models are configured: it is reachable', async () => {
@@ -205,14 +200,14 @@ describe('a replica that comes and goes', () => {
       answerJson({}, { status: exchange.request.url === '/health' ? 200 : 404 })(exchange),
     );
     await using gateway = await startGateway({ replicas: [replica] });
-    await untilState(gateway, 'a', 'reachable');
+    await gateway.untilReachability('a', 'reachable');
     expect(warningsOf(gateway, 'a')).toEqual([]);
   });
 
   test('is no inference server for a probe, until it has served a request', async () => {
     await using replica = await startFakeReplica({ list: null });
     await using gateway = await startGateway({ replicas: [replica] });
-    await untilState(gateway, 'a', 'unreachable');
+    await gateway.untilReachability('a', 'unreachable');
     replica.answerOnce(answerJson({}, { status: 404 }));
     expect((await gateway.chat()).status).toBe(404);
     await gateway.admin('/admin/replicas/a');
@@ -245,7 +240,7 @@ describe('a model that nobody is known to serve', () => {
     await using replica = await startFakeReplica({ list: null });
     await using other = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [auto('a', replica.url)] });
-    await untilState(gateway, 'a', 'unreachable');
+    await gateway.untilReachability('a', 'unreachable');
     await replica.close();
     expect((await gateway.chat({ model: 'mistyped' })).status).toBe(502);
 

@@ -40,11 +40,12 @@ export function probe(
   const headers = ['Accept', request.accept, ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])];
   return new Promise((resolve) => {
     const handler = new ProbeHandler(request, url.startsWith('https:'), resolve);
-    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers }, handler);
+    // Always on a new connection: it shows that the replica accepts them, and a kept one may turn out dead.
+    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers, reset: true }, handler);
   });
 }
 
-/** Collects one answer. It is read to its end where possible, so that the connection can be used again. */
+/** Collects one answer. */
 class ProbeHandler implements Dispatcher.DispatchHandler {
   readonly #request: ProbeRequest;
   readonly #isTls: boolean;
