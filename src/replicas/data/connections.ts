@@ -29,12 +29,10 @@ export function toTlsOptions({ tlsName, tls }: Pick<ReplicaConfig, 'tlsName' | '
 /** Creates the connections for the gateway's own probes to the origin of a url. Each probe has its own deadline. */
 export function createProbeConnections(
   replica: Pick<ReplicaConfig, 'url' | 'tlsName' | 'tls'>,
-  { connectMs, upstreamKeepAliveMs, nameTtlMs }: ConnectionTimeouts,
+  { connectMs }: Pick<ConnectionTimeouts, 'connectMs'>,
 ): Pool {
   return new Pool(new URL(replica.url).origin, {
-    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, clientTtl: nameTtlMs },
-    keepAliveTimeout: upstreamKeepAliveMs,
-    keepAliveMaxTimeout: upstreamKeepAliveMs,
+    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 },
     connect: { timeout: connectMs, ...toTlsOptions(replica) },
   });
 }
