@@ -64,6 +64,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/secrets.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
       'src/proxy/record/salt.ts',
       'otel/',
@@ -95,6 +96,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/secrets.ts',
       'src/config/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',

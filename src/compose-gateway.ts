@@ -7,12 +7,14 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { AdminAccess } from './admin/admin-access.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, createAdminListener } from './admin/admin-listener.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { IdleWatcher } from './admin/drains/idle-watcher.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
 import type { Config } from './config/config.ts';
+import type { AdminTokens } from './config/secrets.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
@@ -41,10 +43,12 @@ import { orStartError } from './start-error.ts';
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
   readonly env: {
-    /** The admin API's bearer token. Unset or empty: the admin API refuses every call. */
-    readonly adminToken?: string | undefined;
+    /** The bearer token that allows every call of the admin API. Unset or empty: there is none. */
+    readonly adminToken?: string | null | undefined;
+    /** The bearer token that allows every GET of the admin API. Unset or empty: there is none. */
+    readonly readToken?: string | null | undefined;
     /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
-    readonly hashSalt?: string | undefined;
+    readonly hashSalt?: string | null | undefined;
   };
   readonly log: Logger;
   /** Reads the configuration again. Unset: a reload is refused. */
@@ -97,7 +101,7 @@ export async function composeGateway(
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
-  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
+  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt ?? undefined));
   let knownModels: ReadonlySet<string> = new Set();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
@@ -150,20 +154,23 @@ export async function composeGateway(
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config) => {
+  const apply = async (next: Config, nextTokens: AdminTokens) => {
     const changes = await discovery.configure(next);
     if (next.log.level !== configInEffect.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
     healthChecker.configure(next.health);
+    adminAccess.configure(nextTokens);
     configInEffect = next;
     return changes;
   };
-  const reload = createReload(collaborators.configSource, { apply, onAction, log });
+  const tokens = { adminToken: env.adminToken || null, readToken: env.readToken || null };
+  const adminAccess = new AdminAccess(tokens);
+  const reload = createReload(collaborators.configSource, { tokens, apply, onAction, log });
   const adminListener = createAdminListener(
     toAdminListenerSettings(config),
     log,
-    createAdminHandler(env.adminToken, {
+    createAdminHandler(adminAccess, {
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,

@@ -75,7 +75,7 @@ describe('a token that no client can send', () => {
     for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
       const { code, stdout, stderr } = await runMain(args, { env });
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\nTry 'gateway --help'\.\n$/);
+      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\n$/);
       expect(stderr).not.toContain(token);
     }
   });

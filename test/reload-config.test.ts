@@ -4,6 +4,7 @@ import { parseConfigFile } from '../src/config/load.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
+const NO_TOKENS = { adminToken: null, readToken: null };
 const NOTHING = { added: [], changed: [], removed: [] };
 
 const parse = (level: string) =>
@@ -20,6 +21,7 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const source: ConfigSource = { file: parse('info'), read: async () => parse(String(left.next().value)) };
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
+    tokens: NO_TOKENS,
     apply,
     onAction: (action) => actions.push(action),
     log: { info: write, warn: write, error: write },
@@ -77,6 +79,7 @@ test('the next reload is not compared with a configuration that could not be app
 test('a reload without a file is refused', async () => {
   const quiet = () => undefined;
   const reload = createReload(undefined, {
+    tokens: NO_TOKENS,
     apply: async () => NOTHING,
     onAction: quiet,
     log: { info: quiet, warn: quiet, error: quiet },

@@ -7,6 +7,10 @@ export const ADMIN_ERRORS = {
   bad_request: { status: 400, message: 'The request is not valid HTTP.' },
   unauthorized: { status: 401, message: 'The bearer token is missing or wrong.' },
   admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
+  read_only_token: {
+    status: 403,
+    message: 'This token only reads: a call that changes something needs the admin token.',
+  },
   not_found: { status: 404, message: 'No such path or method on the admin API.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },

@@ -37,7 +37,7 @@ export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, DRAIN_OPTIONS, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
-  const client = await openAdmin(values, env);
+  const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;
   const call = { name, action: 'drain', reason: values.reason, unlessLast: values['unless-last'] } as const;
   const retry = values.wait ? toRetryPolicy(invocation, Math.min(timeoutMs, MAX_RETRY_MS)) : null;

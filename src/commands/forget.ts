@@ -5,7 +5,7 @@ import { parseOptions } from './command-line/options.ts';
 /** `gateway forget NAME`: no drain waits any longer for a gateway that has vanished. */
 export async function forget({ args, env, stdout }: Invocation): Promise<number> {
   const { values, positionals } = parseOptions(args, adminOptions, ['NAME']);
-  const client = await openAdmin(values, env);
+  const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;
   const answer = await client.call('POST', `/admin/gateways/${encodeURIComponent(name)}/forget`);
   if (values.json) printJson(stdout, answer);

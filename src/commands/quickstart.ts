@@ -4,10 +4,10 @@ import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { parseConfig } from '../config/load.ts';
+import { readAdminTokens, readHashSalt } from '../config/secrets.ts';
 import { createGateway } from '../gateway.ts';
 import { createSimulatedReplica } from '../simulate/create-replica.ts';
 import { StartError } from '../start-error.ts';
-import { readAdminToken } from './admin/token.ts';
 import type { Invocation } from './command-line/command.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createLogger } from './log/logger.ts';
@@ -47,7 +47,8 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   // A closed terminal ends the demo, because nobody can press Ctrl-C.
   const hungUp = new AbortController();
   signals.onHangup(() => hungUp.abort());
-  const given = readAdminToken(env);
+  const { tokens, warnings } = await readAdminTokens(env);
+  const hashSalt = await readHashSalt(env);
   const stopped = AbortSignal.any([signals.shutdown, hungUp.signal]);
   await using cleanUp = new AsyncDisposableStack();
   const replicas = await Promise.all(
@@ -62,10 +63,10 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
   const config = parseConfig(text, { path: 'quickstart', env });
 
-  const adminToken = given.token ?? randomBytes(16).toString('hex');
+  const adminToken = tokens.adminToken ?? randomBytes(16).toString('hex');
   const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
-    env: { adminToken, ...(env.SVC_HASH_SALT ? { hashSalt: env.SVC_HASH_SALT } : {}) },
+    env: { ...tokens, adminToken, hashSalt },
     log,
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
@@ -75,8 +76,8 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const configPath = await saveConfig(config, text);
   const [gatewayUrl, adminUrl] = [toUrl(listen), toUrl(adminListen)];
   const drained = await findDrained(adminUrl, adminToken);
-  const token = given.token === null ? adminToken : null;
-  for (const warning of given.warnings) log.warn(warning);
+  const token = tokens.adminToken === null ? adminToken : null;
+  for (const warning of warnings) log.warn(warning);
   stdout.write(toIntroduction({ gatewayUrl, adminUrl, replicas, drained, token, collector, configPath }));
 
   if (!stopped.aborted) await once(stopped, 'abort');

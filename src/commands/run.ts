@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../config/config-error.ts';
+import { SecretError } from '../config/secrets.ts';
 import { StartError } from '../start-error.ts';
 import { type Command, type Invocation, UsageError } from './command-line/command.ts';
 import { normalizeArgs } from './command-line/options.ts';
@@ -102,6 +103,10 @@ function report(error: unknown, { stderr }: Invocation): number {
   }
   if (error instanceof ConfigError) {
     stderr.write(`${error.message}\n`);
+    return 2;
+  }
+  if (error instanceof SecretError) {
+    stderr.write(`gateway: ${error.message}\n`);
     return 2;
   }
   if (error instanceof StartError) {

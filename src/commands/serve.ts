@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { toConfig } from '../config/config.ts';
+import { type AdminTokens, readAdminTokens, readHashSalt } from '../config/secrets.ts';
 import { printListenAddress } from '../config/values.ts';
 import type { Gateway } from '../gateway.ts';
-import { readAdminToken } from './admin/token.ts';
 import type { Invocation } from './command-line/command.ts';
 import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
 import { configOption, parseOptions } from './command-line/options.ts';
@@ -15,7 +15,8 @@ import { createLogger } from './log/logger.ts';
 export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
   const { values } = parseOptions(args, configOption);
   const path = requireConfigPath(values.config, env);
-  const { token, warnings } = readAdminToken(env);
+  const { tokens, warnings } = await readAdminTokens(env);
+  const hashSalt = await readHashSalt(env);
   const read = () => readConfigFile(path, env);
   const file = await read();
   const config = toConfig(file);
@@ -29,11 +30,20 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
 
   const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration is reported without loading it
-  const gateway = createGateway(config, { env: toSecrets(token, env), log, configSource: { file, read } });
+  const readTokens = async () => {
+    const given = await readAdminTokens(env);
+    for (const warning of given.warnings) log.warn(warning);
+    return given.tokens;
+  };
+  const gateway = createGateway(config, {
+    env: { ...tokens, hashSalt },
+    log,
+    configSource: { file, read, readTokens },
+  });
   signals.onCrash(() => gateway.abandon());
   const { listen, adminListen } = await gateway.start();
   started.resolve(gateway);
-  if (token === null) log.warn('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  if (tokens.adminToken === null) log.warn(toMissingTokenWarning(tokens));
   for (const warning of warnings) log.warn(warning);
   log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');
 
@@ -44,10 +54,8 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   return cutRequests === 0 && undeliveredRecords === 0 ? 0 : 1;
 }
 
-/** An empty variable counts as unset. */
-function toSecrets(token: string | null, { SVC_HASH_SALT }: Invocation['env']) {
-  return {
-    ...(token === null ? {} : { adminToken: token }),
-    ...(SVC_HASH_SALT ? { hashSalt: SVC_HASH_SALT } : {}),
-  };
+function toMissingTokenWarning({ readToken }: AdminTokens): string {
+  const consequence =
+    readToken === null ? 'the admin API refuses every call' : 'the admin API refuses every call but a GET';
+  return `SVC_ADMIN_TOKEN is not set: ${consequence}`;
 }

@@ -30,7 +30,7 @@ export async function undrain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, drainOptions, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
-  const client = await openAdmin(values, env);
+  const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;
   const print = (text: string) => {
     if (!values.json) stdout.write(`${text}\n`);

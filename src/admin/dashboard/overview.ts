@@ -54,6 +54,7 @@ export const overviewSchema = z
       .int()
       .min(0)
       .describe('The number of the newest record. Use it as `after` in the next call.'),
+    can_change: z.boolean().describe('Whether the token of this call also allows changes, such as a drain.'),
   })
   .meta({ id: 'Overview' });
 

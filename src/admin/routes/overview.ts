@@ -22,7 +22,7 @@ export const showOverview = defineRoute({
       .describe('Return only records after this number. Use the last value of `last_record`.'),
   },
   response: { description: 'The current state.', content: json(overviewSchema) },
-  async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+  async handle({ query, canChange }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
     const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
@@ -40,6 +40,7 @@ export const showOverview = defineRoute({
         queue_size: dashboard.queueSize,
         records: records.map(({ prefix_hashes: _hashes, timings: _timings, ...shown }) => shown),
         last_record: recentRecords.lastNumber,
+        can_change: canChange,
       },
     };
   },

@@ -52,9 +52,9 @@ async function call(method, path, token) {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (response.status === 401) return { kind: 'unauthorized' };
-    if (response.status === 403) return { kind: 'disabled' };
     const value = await response.json();
     if (response.ok) return { kind: 'ok', value };
+    if (value?.error?.code === 'admin_disabled') return { kind: 'disabled' };
     return { kind: 'failed', message: String(value?.error?.message ?? `Status ${response.status}.`) };
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';

@@ -48,7 +48,8 @@ function setPhase(phase) {
   setAttribute(sections.overview, 'aria-busy', latest === null ? 'true' : null);
   lost.hidden = phase !== 'lost';
   signOut.hidden = session.token === null;
-  setText(connection, CONNECTION[phase]);
+  const isReadOnly = phase === 'live' && latest?.can_change === false;
+  setText(connection, isReadOnly ? `${CONNECTION.live}, read-only` : CONNECTION[phase]);
 }
 
 setPhase(session.token === null ? 'signed_out' : 'loading');
@@ -94,6 +95,7 @@ function show(overview) {
   }
   latest = overview;
   setPhase('live');
+  document.body.dataset.access = overview.can_change ? 'change' : 'read';
   showTiles(overview);
   showReplicas(overview);
   showExport(overview);
@@ -127,7 +129,7 @@ function endSession(reason) {
  */
 function confirmAction(action, name) {
   const replica = latest?.replicas.find((each) => each.name === name);
-  if (latest === null || replica === undefined) return;
+  if (latest === null || replica === undefined || !latest.can_change) return;
   dialog.open(action, replica, latest.replicas, async (reason) => {
     const result = await changeDrain(session.token ?? '', name, action, reason);
     if (result.kind === 'unauthorized') return 'The token was rejected.';
