@@ -7,20 +7,12 @@ import {
   printJson,
   UnreachableError,
 } from './admin/client.ts';
-import {
-  callDrain,
-  drainOptions,
-  isOvertaken,
-  printWarnings,
-  toRetryPolicy,
-  toTimeoutMs,
-} from './admin/drain-call.ts';
+import { callDrain, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './admin/drain-call.ts';
 import type { Invocation } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createProgressLine } from './terminal/progress-line.ts';
 import { toOneLine } from './terminal/table.ts';
-
-const DRAIN_OPTIONS = { ...drainOptions, 'unless-last': { type: 'boolean' } } as const;
 
 const DEFAULT_TIMEOUT = '10m';
 
@@ -35,7 +27,7 @@ const POLL_INTERVAL_MS = 250;
  */
 export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
-  const { values, positionals } = parseOptions(args, DRAIN_OPTIONS, ['NAME']);
+  const { values, positionals } = parseOptions(args, COMMANDS.drain.options, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
   const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;

@@ -58,7 +58,7 @@ export function start(
     },
     untilWritten: (text) => written.until(() => output().includes(text)),
     interrupt: () => shutdown.abort(),
-    ended: run({ args, env, stdin, stdout, stderr, signals }).then((exitCode) => ({
+    ended: run({ args, env, nodeVersion: '26.0.0', stdin, stdout, stderr, signals }).then((exitCode) => ({
       exitCode,
       stdout: output(),
       stderr: errors.join(''),

@@ -3,7 +3,6 @@ import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
-import { configOption } from '../command-line/options.ts';
 import { toOneLine } from '../terminal/table.ts';
 
 /** The admin API of a running gateway. */
@@ -24,23 +23,20 @@ export class UnreachableError extends StartError {
   }
 }
 
-/** The admin API refuses the call. `code` is its stable error code. */
+/** The admin API refuses the call. */
 export class RefusedError extends StartError {
+  /** Its stable error code. */
   readonly code: string;
+  /** Its whole message, which may have several lines. It comes from elsewhere: use toOneLine before printing it. */
+  readonly reason: string;
 
-  constructor(message: string, code: string) {
-    super(message);
+  constructor(code: string, reason: string) {
+    super(`the admin API refused: ${toOneLine(reason)} (${toOneLine(code)})`);
     this.name = 'RefusedError';
     this.code = code;
+    this.reason = reason;
   }
 }
-
-/** The options of every command that calls the admin API. */
-export const adminOptions = {
-  ...configOption,
-  admin: { type: 'string' },
-  json: { type: 'boolean' },
-} as const;
 
 /**
  * Finds the gateway that a command line names. A command that only reads also works with the read-only token. Throws a
@@ -130,7 +126,7 @@ async function callAdmin(
   if (code === undefined) {
     throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
   }
-  throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
+  throw new RefusedError(code, message ?? code);
 }
 
 interface AdminResponse {

@@ -2,7 +2,7 @@ import type { ByteSource, TextSink } from '../command-line/command.ts';
 
 /** The whole screen of a terminal. Disposing it restores what was there before. */
 export interface FullScreen extends Disposable {
-  /** Replaces what the screen shows by the text, cut to the terminal's current size. */
+  /** Replaces what the screen shows by the text, cut to the terminal's current size. It may be painted. */
   show(text: string): void;
 }
 
@@ -20,7 +20,7 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
     show(text) {
       const { columns = 80, rows = 24 } = terminal;
       const lines = text.trimEnd().split('\n').slice(0, rows);
-      const cut = lines.map((line) => line.slice(0, columns) + CLEAR_REST_OF_LINE);
+      const cut = lines.map((line) => cutPainted(line, columns) + CLEAR_REST_OF_LINE);
       terminal.write(HOME + cut.join('\r\n') + CLEAR_REST);
     },
     [Symbol.dispose]: () => {
@@ -29,17 +29,37 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
   };
 }
 
+/** One colour sequence, or one character. */
+const PIECE = /\u001b\[[\d;]*m|[^]/gu;
+
+/** Cuts a line to this many characters. Colour sequences have no width; all stay, so that each colour also ends. */
+function cutPainted(line: string, width: number): string {
+  let left = width;
+  return line.replace(PIECE, (piece) => {
+    if (piece.length > 2) return piece;
+    left -= 1;
+    return left >= 0 ? piece : '';
+  });
+}
+
 /** In raw mode Ctrl-C is a key and sends no signal. */
 const CTRL_C = '\u0003';
 
-/** Resolves when the user presses q or Ctrl-C, or closes the terminal; never if there is no keyboard. */
-export async function untilQuit(keyboard: ByteSource): Promise<void> {
+/**
+ * Reads keys and passes each to `onKey`. Resolves when the user presses q or Ctrl-C, or closes the terminal; never if
+ * there is no keyboard. What begins with an escape, such as an arrow key, is ignored.
+ */
+export async function readKeys(keyboard: ByteSource, onKey: (key: string) => void): Promise<void> {
   if (keyboard.setRawMode === undefined) return new Promise(() => undefined);
   keyboard.setRawMode(true);
   try {
-    for await (const keys of keyboard) {
-      const text = Buffer.from(keys).toString('latin1');
-      if (text.includes('q') || text.includes(CTRL_C)) return;
+    for await (const bytes of keyboard) {
+      const keys = Buffer.from(bytes).toString('latin1');
+      if (keys.startsWith('\u001b')) continue;
+      for (const key of keys) {
+        if (key === 'q' || key === CTRL_C) return;
+        onKey(key);
+      }
     }
   } catch {
     // The terminal was closed.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { invoke } from './invoke.ts';
-import { startAdmin, TOKEN } from './scripted-admin.ts';
+import { invoke } from '../invoke.ts';
+import { startAdmin, TOKEN } from '../scripted-admin.ts';
 
 const GATEWAYS = {
   gateways: [

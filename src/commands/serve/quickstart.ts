@@ -2,39 +2,23 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Config } from '../config/config.ts';
-import { parseConfig } from '../config/load.ts';
-import { readAdminTokens, readHashSalt } from '../config/secrets.ts';
-import { createGateway } from '../gateway.ts';
-import { createSimulatedReplica } from '../simulate/create-replica.ts';
-import { StartError } from '../start-error.ts';
-import type { Invocation } from './command-line/command.ts';
-import { parseOptions } from './command-line/options.ts';
+import type { Config } from '../../config/config.ts';
+import { parseConfig } from '../../config/load.ts';
+import { readAdminTokens, readHashSalt } from '../../config/secrets.ts';
+import { createGateway } from '../../gateway.ts';
+import { createSimulatedReplica } from '../../simulate/create-replica.ts';
+import { StartError } from '../../start-error.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+import { toRecordLine } from '../terminal/record-line.ts';
 import { createLogger } from './log/logger.ts';
-import { toRecordLine } from './terminal/record-line.ts';
-
-const USAGE = `Usage: gateway quickstart [options]
-
-Starts two simulated replicas and a gateway in front of them, and prints a line for the record of each request.
-
-  --listen HOST:PORT        where clients connect (default 127.0.0.1:8080)
-  --admin-listen HOST:PORT  where the admin API listens (default 127.0.0.1:9090)
-
-SVC_ADMIN_TOKEN is the token of the admin API; without it the quickstart creates one. If OTEL_EXPORTER_OTLP_ENDPOINT or
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, the records go to that collector, otherwise to a file in ./state.
-`;
-
-const OPTIONS = {
-  listen: { type: 'string', default: '127.0.0.1:8080' },
-  'admin-listen': { type: 'string', default: '127.0.0.1:9090' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
 
 /** `gateway quickstart`: runs a demo until the first signal. Throws a UsageError, ConfigError or StartError. */
 export async function quickstart(invocation: Invocation): Promise<number> {
-  const { values } = parseOptions(invocation.args, OPTIONS);
-  if (values.help) invocation.stdout.write(USAGE);
-  else await run({ listen: values.listen, adminListen: values['admin-listen'] }, invocation);
+  const { values } = parseOptions(invocation.args, COMMANDS.quickstart.options);
+  const { listen = '127.0.0.1:8080', 'admin-listen': adminListen = '127.0.0.1:9090' } = values;
+  await run({ listen, adminListen }, invocation);
   return 0;
 }
 

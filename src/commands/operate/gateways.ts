@@ -1,12 +1,13 @@
-import { type AdminClient, adminOptions, itemsOf, memberOf, openAdmin, printJson } from './admin/client.ts';
-import type { Invocation } from './command-line/command.ts';
-import { parseOptions } from './command-line/options.ts';
-import { toCell } from './terminal/replica-cells.ts';
-import { toTable } from './terminal/table.ts';
+import { type AdminClient, itemsOf, memberOf, openAdmin, printJson } from '../admin/client.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+import { toCell } from '../terminal/replica-cells.ts';
+import { toTable } from '../terminal/table.ts';
 
 /** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */
 export async function gateways({ args, env, stdout }: Invocation): Promise<number> {
-  const { values } = parseOptions(args, adminOptions);
+  const { values } = parseOptions(args, COMMANDS.gateways.options);
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/gateways');
   if (values.json) printJson(stdout, answer);

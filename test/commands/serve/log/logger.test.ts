@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { createLogger } from '../../../src/commands/log/logger.ts';
+import { createLogger } from '../../../../src/commands/serve/log/logger.ts';
 
 async function linesOf(
   write: (log: ReturnType<typeof createLogger>) => void,

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { ADMIN_TOKEN, startGateway } from '../support/start-gateway.ts';
-import { invoke, start } from './invoke.ts';
-import { REPLICA, type ScriptedAnswer, startAdmin, TOKEN } from './scripted-admin.ts';
+import { startFakeReplica } from '../../support/fake-replica.ts';
+import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { invoke, start } from '../invoke.ts';
+import { REPLICA, type ScriptedAnswer, startAdmin, TOKEN } from '../scripted-admin.ts';
 
 const TRAFFIC = {
   requests: 1210,

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { toConfig } from '../config/config.ts';
-import { type AdminTokens, readAdminTokens, readHashSalt } from '../config/secrets.ts';
-import { printListenAddress } from '../config/values.ts';
-import type { Gateway } from '../gateway.ts';
-import type { Invocation } from './command-line/command.ts';
-import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
-import { configOption, parseOptions } from './command-line/options.ts';
+import { toConfig } from '../../config/config.ts';
+import { type AdminTokens, readAdminTokens, readHashSalt } from '../../config/secrets.ts';
+import { printListenAddress } from '../../config/values.ts';
+import type { Gateway } from '../../gateway.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { readConfigFile, requireConfigPath } from '../command-line/config-file.ts';
+import { parseOptions } from '../command-line/options.ts';
 import { createLogger } from './log/logger.ts';
 
 /**
@@ -13,7 +14,7 @@ import { createLogger } from './log/logger.ts';
  * delivered, else with 1.
  */
 export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
-  const { values } = parseOptions(args, configOption);
+  const { values } = parseOptions(args, COMMANDS.serve.options);
   const path = requireConfigPath(values.config, env);
   const { tokens, warnings } = await readAdminTokens(env);
   const hashSalt = await readHashSalt(env);
@@ -29,7 +30,7 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   });
 
   const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
-  const { createGateway } = await import('../gateway.ts'); // a wrong configuration is reported without loading it
+  const { createGateway } = await import('../../gateway.ts'); // a wrong configuration is reported without loading it
   const readTokens = async () => {
     const given = await readAdminTokens(env);
     for (const warning of given.warnings) log.warn(warning);

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../../config/config.ts';
 import { toLoggableError } from './loggable-error.ts';
 
 /** Creates a logger of JSON lines: the level as a word, RFC 3339 time, errors under `err` without their messages. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { invoke } from './invoke.ts';
-import { startAdmin, TOKEN } from './scripted-admin.ts';
+import { invoke } from '../invoke.ts';
+import { startAdmin, TOKEN } from '../scripted-admin.ts';
 
 describe('gateway stats', () => {
   const STATS = { exported: 1000, dropped: 0, queued: 12, failed_calls: 3 };

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { type Invocation, UsageError } from '../../src/commands/command-line/command.ts';
-import { simulate } from '../../src/commands/simulate.ts';
-import { StartError } from '../../src/start-error.ts';
+import { type Invocation, UsageError } from '../../../src/commands/command-line/command.ts';
+import { simulate } from '../../../src/commands/serve/simulate.ts';
+import { StartError } from '../../../src/start-error.ts';
 
 function invoke(args: readonly string[]): { invocation: Invocation; stdout: PassThrough; stop: () => void } {
   const stdout = new PassThrough({ encoding: 'utf8' });

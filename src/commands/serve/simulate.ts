@@ -1,33 +1,18 @@
 import { once } from 'node:events';
-import { createSimulatedReplica } from '../simulate/create-replica.ts';
-import { DEFAULT_SETTINGS, SIMULATED_ENGINES, type SimulatedReplicaSettings } from '../simulate/settings.ts';
-import { StartError } from '../start-error.ts';
-import { type Invocation, UsageError } from './command-line/command.ts';
-import { parseOptions } from './command-line/options.ts';
-
-const USAGE = `Usage: gateway simulate [options]
-
-Serves a simulated inference replica until it is interrupted.
-
-  --port N          port to listen on; 0 picks a free port (default 0)
-  --host HOST       address to listen on (default 127.0.0.1)
-  --model NAME      model to serve; may be repeated (default demo)
-  --engine ENGINE   the engine whose wire format it speaks: ${SIMULATED_ENGINES.join(', ')} (default vllm)
-  --ttft DURATION   mean time to the first token, such as 80ms (default 80ms)
-  --gap DURATION    mean gap between tokens; 0ms sends them all at once (default 20ms)
-  --tokens N        tokens in a response, unless the request limits them (default 32)
-  --error-rate R    share of requests that fail, from 0 to 1 (default 0)
-  --name NAME       name of the replica (default simulated)
-  --seed N          seed of the random numbers (default 1)
-`;
+import { createSimulatedReplica } from '../../simulate/create-replica.ts';
+import {
+  DEFAULT_SETTINGS,
+  SIMULATED_ENGINES,
+  type SimulatedReplicaSettings,
+} from '../../simulate/settings.ts';
+import { StartError } from '../../start-error.ts';
+import { type Invocation, UsageError } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
 
 /** `gateway simulate`: serves a simulated replica until the first signal. Throws a UsageError or a StartError. */
 export async function simulate({ args, stdout, signals }: Invocation): Promise<number> {
   const settings = toSettings(args);
-  if (settings === 'help') {
-    stdout.write(USAGE);
-    return 0;
-  }
   const { host, port, name, models, engine } = settings;
   const stopped = signals.shutdown;
   const replica = createSimulatedReplica(settings);
@@ -56,25 +41,8 @@ function toListenProblem(error: unknown): string {
   }
 }
 
-const option = { type: 'string' } as const;
-
-const OPTIONS = {
-  port: option,
-  host: option,
-  model: { ...option, multiple: true },
-  engine: option,
-  ttft: option,
-  gap: option,
-  tokens: option,
-  'error-rate': option,
-  name: option,
-  seed: option,
-  help: { type: 'boolean', short: 'h' },
-} as const;
-
-function toSettings(args: readonly string[]): SimulatedReplicaSettings | 'help' {
-  const { values } = parseOptions(args, OPTIONS);
-  if (values.help) return 'help';
+function toSettings(args: readonly string[]): SimulatedReplicaSettings {
+  const { values } = parseOptions(args, COMMANDS.simulate.options);
   const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
   if (engine === undefined) throw new UsageError(`--engine must be one of ${SIMULATED_ENGINES.join(', ')}`);
   const numbers: Partial<Record<(typeof NUMBER_OPTIONS)[number]['setting'], number>> = {};
