@@ -58,6 +58,7 @@ try {
     args: process.argv.slice(2),
     env: process.env,
     nodeVersion: process.versions.node,
+    pid: process.pid,
     get stdin() {
       return process.stdin;
     },

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config/config-error.ts';
 import { SecretError } from '../config/secrets.ts';
 import { StartError } from '../start-error.ts';
+import { readVersion } from '../version.ts';
 import { type Command, type Invocation, UsageError } from './command-line/command.ts';
 import { type CommandName, isCommandName } from './command-line/command-table.ts';
 import { normalizeArgs } from './command-line/options.ts';
@@ -47,7 +48,7 @@ export async function run(invocation: Invocation): Promise<number> {
       return await (await loadHelp())({ ...invocation, args: isNamed ? [name] : [] });
     }
     if (!isNamed && hasOption(args, '--version')) {
-      invocation.stdout.write(`${await (await import('./about/version.ts')).readVersion()}\n`);
+      invocation.stdout.write(`${await readVersion()}\n`);
       return 0;
     }
     const command = await LOADERS[name]();

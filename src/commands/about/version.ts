@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { arch, platform } from 'node:os';
+import { readVersion } from '../../version.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';
@@ -11,12 +11,4 @@ export async function version({ args, stdout, nodeVersion }: Invocation): Promis
   if (values.json) stdout.write(`${JSON.stringify(facts, null, 2)}\n`);
   else stdout.write(`spangate ${facts.version} (node ${facts.node}, ${facts.platform} ${facts.arch})\n`);
   return 0;
-}
-
-/** Reads the version from the package.json of the checkout; the build puts one beside the built sources. */
-export async function readVersion(): Promise<string> {
-  const manifest: unknown = JSON.parse(
-    await readFile(new URL('../../../package.json', import.meta.url), 'utf8'),
-  );
-  return String((manifest as { readonly version?: unknown }).version);
 }

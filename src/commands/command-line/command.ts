@@ -38,6 +38,8 @@ export interface Invocation {
   readonly env: Environment;
   /** The version of Node, such as `26.10.0`. */
   readonly nodeVersion: string;
+  /** The id of the process. */
+  readonly pid: number;
   /** Standard input; nothing is read before the command iterates it. */
   readonly stdin: ByteSource;
   readonly stdout: TextSink;

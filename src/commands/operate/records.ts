@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values.ts';
 import { type AdminClient, itemsOf, memberOf, openAdmin, UnreachableError } from '../admin/client.ts';
-import { type Invocation, UsageError } from '../command-line/command.ts';
+import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';
 import { createPaint } from '../terminal/paint.ts';
@@ -99,6 +99,7 @@ async function follow(
       if (!isAnswering) stderr.write('gateway: the gateway answers again\n');
       isAnswering = true;
       write(answer);
+      reportGap(stderr, last, answer, filters);
       last = answer;
     } catch (error) {
       if (!(error instanceof UnreachableError)) throw error;
@@ -109,6 +110,19 @@ async function follow(
   }
 }
 
+/** Says how many records came too quickly to be shown. With filters nobody can know. */
+function reportGap(stderr: TextSink, last: unknown, answer: unknown, filters: Search['filters']): void {
+  if (Object.keys(filters).length > 0 || !isSameRun(last, answer)) return;
+  const newCount = Number(memberOf(answer, 'last_record')) - Number(memberOf(last, 'last_record'));
+  const missing = newCount - itemsOf(answer, 'records').length;
+  if (missing > 0) stderr.write(`gateway: ${missing} records came too quickly to be shown\n`);
+}
+
+/** Whether two answers come from the same run of the gateway. Another run numbers its records anew. */
+function isSameRun(a: unknown, b: unknown): boolean {
+  return memberOf(a, 'started_at') === memberOf(b, 'started_at');
+}
+
 /** Returns the answer with the records after the last answer. A gateway that has restarted numbers them anew. */
 async function pollAfter(
   client: AdminClient,
@@ -116,6 +130,5 @@ async function pollAfter(
   { signal, ...search }: Search & { readonly signal: AbortSignal },
 ): Promise<unknown> {
   const answer = await client.call('GET', toPath(search, Number(memberOf(last, 'last_record'))), signal);
-  const isSame = memberOf(answer, 'started_at') === memberOf(last, 'started_at');
-  return isSame ? answer : await client.call('GET', toPath(search, 0), signal);
+  return isSameRun(last, answer) ? answer : await client.call('GET', toPath(search, 0), signal);
 }

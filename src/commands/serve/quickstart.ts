@@ -27,7 +27,7 @@ interface Addresses {
   readonly adminListen: string;
 }
 
-async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
+async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: Invocation): Promise<void> {
   // A closed terminal ends the demo, because nobody can press Ctrl-C.
   const hungUp = new AbortController();
   signals.onHangup(() => hungUp.abort());
@@ -51,7 +51,7 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
     env: { ...tokens, adminToken, hashSalt },
-    log,
+    ...{ log, pid },
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
   signals.onCrash(() => gateway.abandon());

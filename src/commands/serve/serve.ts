@@ -13,7 +13,7 @@ import { createLogger } from './log/logger.ts';
  * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exits with 0 if no request was cut and every record was
  * delivered, else with 1.
  */
-export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
+export async function serve({ args, env, pid, stdout, signals }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.serve.options);
   const path = requireConfigPath(values.config, env);
   const { tokens, warnings } = await readAdminTokens(env);
@@ -38,7 +38,7 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
   };
   const gateway = createGateway(config, {
     env: { ...tokens, hashSalt },
-    log,
+    ...{ log, pid },
     configSource: { file, read, readTokens },
   });
   signals.onCrash(() => gateway.abandon());

@@ -29,17 +29,23 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
   };
 }
 
-/** One colour sequence, or one character. */
-const PIECE = /\u001b\[[\d;]*m|[^]/gu;
+/** What a colour sequence begins and ends with. */
+const COLOUR_BEGIN = '\u001b[';
+const COLOUR_END = 'm';
 
 /** Cuts a line to this many characters. Colour sequences have no width; all stay, so that each colour also ends. */
 function cutPainted(line: string, width: number): string {
   let left = width;
-  return line.replace(PIECE, (piece) => {
-    if (piece.length > 2) return piece;
-    left -= 1;
-    return left >= 0 ? piece : '';
-  });
+  return line
+    .split(COLOUR_BEGIN)
+    .map((part, index) => {
+      // The first part has no colour sequence before it.
+      const start = index === 0 ? 0 : part.indexOf(COLOUR_END) + 1;
+      const shown = part.slice(start, start + left);
+      left -= shown.length;
+      return (index === 0 ? '' : COLOUR_BEGIN + part.slice(0, start)) + shown;
+    })
+    .join('');
 }
 
 /** In raw mode Ctrl-C is a key and sends no signal. */
