@@ -64,15 +64,12 @@ function toPath({ filters, limit }: Search, after: number): string {
 
 /** Returns a function that prints the records of an answer, oldest first, below one line of heads. */
 function createWriter({ env, stdout }: Invocation, asJson: boolean): (answer: unknown) => void {
-  const table = createRecordTable(createPaint(stdout, env));
-  let hasHead = asJson;
+  const toLines = createRecordTable(createPaint(stdout, env));
+  const toJsonLines = (found: readonly unknown[]) =>
+    found.map((record) => `${JSON.stringify(record)}\n`).join('');
   return (answer) => {
     const found = itemsOf(answer, 'records').toReversed();
-    if (found.length > 0 && !hasHead) stdout.write(table.head());
-    hasHead ||= found.length > 0;
-    stdout.write(
-      found.map((record) => (asJson ? `${JSON.stringify(record)}\n` : table.row(record))).join(''),
-    );
+    stdout.write(asJson ? toJsonLines(found) : toLines(found));
   };
 }
 

@@ -29,23 +29,24 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
   };
 }
 
-/** What a colour sequence begins and ends with. */
+/** What a colour sequence begins and ends with, and the one that ends all colours. */
 const COLOUR_BEGIN = '\u001b[';
 const COLOUR_END = 'm';
+const NO_COLOUR = `${COLOUR_BEGIN}0m`;
 
-/** Cuts a line to this many characters. Colour sequences have no width; all stay, so that each colour also ends. */
+/** Cuts a line to this many characters. Colour sequences have no width. */
 function cutPainted(line: string, width: number): string {
-  let left = width;
-  return line
-    .split(COLOUR_BEGIN)
-    .map((part, index) => {
-      // The first part has no colour sequence before it.
-      const start = index === 0 ? 0 : part.indexOf(COLOUR_END) + 1;
-      const shown = part.slice(start, start + left);
-      left -= shown.length;
-      return (index === 0 ? '' : COLOUR_BEGIN + part.slice(0, start)) + shown;
-    })
-    .join('');
+  const [first = '', ...painted] = line.split(COLOUR_BEGIN);
+  let cut = first.slice(0, width);
+  let left = width - cut.length;
+  for (const part of painted) {
+    if (left === 0) return cut + NO_COLOUR;
+    const start = part.indexOf(COLOUR_END) + 1;
+    const text = part.slice(start, start + left);
+    cut += COLOUR_BEGIN + part.slice(0, start) + text;
+    left -= text.length;
+  }
+  return cut;
 }
 
 /** In raw mode Ctrl-C is a key and sends no signal. */

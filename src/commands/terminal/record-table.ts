@@ -5,13 +5,11 @@ import { toOneLine } from './table.ts';
 /** Model and tenant names come from clients and may be long. The record keeps the whole name. */
 const MAX_NAME_CHARS = 40;
 
-/** A table of records whose rows are written one by one, as they come. */
-export interface RecordTable {
-  /** Formats the heads of the columns. */
-  head(): string;
-  /** Formats a record of the admin API. A column becomes wider, and never narrower, as longer values come. */
-  row(record: unknown): string;
-}
+/**
+ * Formats records of the admin API as the next lines of a table, below one line of heads. Columns are aligned within
+ * each call; a column becomes wider, and never narrower, as longer values come.
+ */
+export type RecordTable = (records: readonly unknown[]) => string;
 
 /** A column: its head, its least width, and its cell for a record. */
 interface Column {
@@ -45,7 +43,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'REPLICA', width: 8, toText: toName('replica') },
   { head: 'MODEL', width: 12, toText: toName('model') },
   { head: 'TENANT', width: 8, toText: toName('tenant') },
-  { head: 'ENDPOINT', width: 11, toText: (record) => toName('endpoint')(record).replace(/^\/v1\//, '') },
+  { head: 'ENDPOINT', width: 11, toText: (record) => toEndpoint(record) },
   { head: 'IN', width: 6, isNumber: true, toText: toCount('prompt_tokens') },
   { head: 'OUT', width: 5, isNumber: true, toText: toCount('completion_tokens') },
   { head: 'TTFT', width: 8, isNumber: true, toText: toMs('ttft_ms') },
@@ -54,21 +52,33 @@ const COLUMNS: readonly Column[] = [
   { head: 'ERROR', width: 0, toText: toError },
 ];
 
-/** Creates a table with columns two spaces apart. A row is painted by its status. */
+/** Creates a table with columns two spaces apart. A line is painted by the status of its record. */
 export function createRecordTable(paint: Paint): RecordTable {
   const widths = COLUMNS.map(({ width }) => width);
+  let hasHead = false;
   const toLine = (texts: readonly string[]) => {
     const cells = texts.map((text, index) => {
-      const width = Math.max(widths[index] ?? 0, text.length);
-      widths[index] = width;
+      const width = widths[index] ?? 0;
       return COLUMNS[index]?.isNumber === true ? text.padStart(width) : text.padEnd(width);
     });
     return cells.join('  ').trimEnd();
   };
-  return {
-    head: () => `${paint(toLine(COLUMNS.map(({ head }) => head)), 'bold')}\n`,
-    row: (record) => `${paint(toLine(COLUMNS.map(({ toText }) => toText(record))), toStyle(record))}\n`,
+  return (records) => {
+    if (records.length === 0) return '';
+    const rows = records.map((record) => COLUMNS.map(({ toText }) => toText(record)));
+    for (const row of rows) {
+      for (const [index, text] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, text.length);
+    }
+    const lines = rows.map((row, index) => paint(toLine(row), toStyle(records[index])));
+    if (!hasHead) lines.unshift(paint(toLine(COLUMNS.map(({ head }) => head)), 'bold'));
+    hasHead = true;
+    return `${lines.join('\n')}\n`;
   };
+}
+
+/** The words of the path that tell endpoints apart. */
+function toEndpoint(record: unknown): string {
+  return toName('endpoint')(record).replace('/v1/', '').replace('chat/completions', 'chat');
 }
 
 /** The error, and how many attempts it took if it was not one. */

@@ -162,7 +162,7 @@ describe('npm start', { timeout: 60_000 }, () => {
 
   it.each([
     ['an address that is none', ['--listen', 'here'], /gateway\.listen: found "here", expected/],
-    ['an option that is unknown', ['--colour'], /^gateway: Unknown option '--colour'\n/],
+    ['an option that is unknown', ['--colour'], /^gateway: unknown option '--colour'\n/],
   ])('refuses %s', async (_, args, message) => {
     const quickstart = start(args);
     expect(await quickstart.exited).toBe(2);

@@ -21,7 +21,12 @@ export function toOverviewText(
   const nowEpochMs = Date.parse(time);
   const upMs = nowEpochMs - Date.parse(String(memberOf(overview, 'started_at')));
   const head = [
-    `${[...toIdentity(memberOf(overview, 'gateway')), gateway].join('  ')}  up ${toAge(upMs)}  ${time.slice(11, 19)} UTC`,
+    [
+      ...toIdentity(memberOf(overview, 'gateway')),
+      `up ${toAge(upMs)}`,
+      `${time.slice(11, 19)} UTC`,
+      gateway,
+    ].join('  '),
     `last minute  ${toTrafficText(memberOf(overview, 'last_minute'))}`,
     `records  ${toExportText(memberOf(overview, 'stats'))}; collector ${toCollectorText(memberOf(overview, 'collector'))}`,
     `by ${view.by}, sorted by ${view.sort}`,
