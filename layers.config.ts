@@ -67,6 +67,8 @@ export const ROOMS: readonly Room[] = [
       'src/config/config.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
       'src/proxy/record/salt.ts',
+      // All workers have one name in Via.
+      'src/proxy/request-loop.ts',
       'otel/',
       'pino',
       NODE,

@@ -18,6 +18,7 @@ import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
 import { createRedisStore } from './fleet/redis-store.ts';
 import { loadSalt } from './proxy/record/salt.ts';
+import { createViaName } from './proxy/request-loop.ts';
 import { type ConfigSource, createReload } from './reload-config.ts';
 import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
@@ -134,7 +135,7 @@ export async function composeGateway(
     figures.add,
     metrics.record,
   ]);
-  const servingSettings = { config, salt, memory };
+  const servingSettings = { config, salt, viaName: createViaName(), memory };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })

@@ -53,6 +53,8 @@ export interface AttemptObserver {
 }
 
 export interface SendSettings {
+  /** The gateway's name in Via. */
+  readonly viaName: string;
   readonly firstByteMs: number;
   readonly idleMs: number;
 }
@@ -131,7 +133,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey },
+      { requestId, traceparent, apiKey: replica.config.apiKey, viaName: this.#settings.viaName },
       http,
       body === null ? null : sizeOf(body),
     );
