@@ -66,6 +66,9 @@ export interface ReplicaAnswer {
   readonly health: 'ok' | 'failing' | null;
   readonly health_since: string | null;
   readonly reachability: 'reachable' | 'unreachable' | 'loading' | 'unknown';
+  readonly reachability_since: string | null;
+  readonly reachability_reason: string | null;
+  readonly engine: string;
 }
 
 /** A gateway that runs in this process, on free ports. */
