@@ -32,6 +32,7 @@ export const ROOMS: readonly Room[] = [
       'src/gateway.ts',
       'src/start-error.ts',
       'src/closest-name.ts',
+      'src/version.ts',
       'src/config/',
       'src/simulate/',
       'src/replay-trace/',
@@ -60,11 +61,14 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/reload-config.ts',
       'src/start-error.ts',
+      'src/version.ts',
       'src/admin/',
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
+      // How much of the limits that all workers share is used.
+      'src/http/shared-limit.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
       'src/proxy/record/salt.ts',
       // All workers have one name in Via.
@@ -84,6 +88,12 @@ export const ROOMS: readonly Room[] = [
     path: 'src/start-error.ts',
     may: [],
     why: 'Commands and the gateway share this error, so it imports nothing.',
+  },
+
+  {
+    path: 'src/version.ts',
+    may: [NODE],
+    why: 'Commands and the gateway read the version, so it imports neither.',
   },
 
   {
