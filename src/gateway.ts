@@ -1,4 +1,5 @@
 import { access, constants, mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { listenForAdmin } from './admin/admin-listener.ts';
@@ -47,7 +48,10 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     readonly adminListen: ListenAddress;
   }> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
-    lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
+    lock = await orStartError(
+      `state_dir ${config.stateDir}`,
+      lockState(config.stateDir, { ...collaborators, host: hostname() }),
+    );
     running = await composeGateway(config, collaborators);
     const { adminListener, fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
