@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownAddress } from '#otel/export/collector-advice.ts';
 import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
@@ -76,6 +77,9 @@ export interface GatewayParts {
   readonly reload: () => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
+  /** Where records are posted, without credentials; null if they go to files. */
+  readonly collector: string | null;
+  readonly workerCount: number;
 }
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
@@ -215,6 +219,8 @@ export async function composeGateway(
     adminListener,
     reload,
     shutdown,
+    collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
+    workerCount,
   };
 }
 
