@@ -8,7 +8,9 @@ export function closestName(mistyped: string, known: Iterable<string>): string |
   let closestDistance = Number.POSITIVE_INFINITY;
   for (const name of known) {
     const distance = editDistance(plain(name), wanted);
-    if (distance < closestDistance && distance <= Math.max(1, Math.floor(name.length / 3))) {
+    const isSimilar =
+      (distance === 0 || distance < wanted.length) && distance <= Math.max(1, Math.floor(name.length / 3));
+    if (isSimilar && distance < closestDistance) {
       closest = name;
       closestDistance = distance;
     }
