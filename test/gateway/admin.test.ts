@@ -164,8 +164,8 @@ describe('methods', () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
 
-    const get = await gateway.admin('/admin/replicas');
-    const head = await gateway.admin('/admin/replicas', { method: 'HEAD' });
+    const get = await gateway.admin('/admin/gateways');
+    const head = await gateway.admin('/admin/gateways', { method: 'HEAD' });
 
     expect(head.status).toBe(200);
     expect(await head.text()).toBe('');
@@ -204,6 +204,7 @@ describe('GET /admin/replicas', () => {
       ],
     });
 
+    for (const name of ['a', 'b']) await gateway.untilReachability(name, 'reachable');
     const response = await gateway.admin('/admin/replicas');
 
     expect(response.headers.get('content-type')).toBe('application/json');
@@ -225,8 +226,8 @@ describe('GET /admin/replicas', () => {
           models: ['m'],
           engine: 'vllm',
           since: null,
-          reachability: 'unknown',
-          reachability_since: null,
+          reachability: 'reachable',
+          reachability_since: expect.stringMatching(/Z$/),
           reachability_reason: null,
           reason: null,
           safe_to_stop: false,
@@ -246,8 +247,8 @@ describe('GET /admin/replicas', () => {
           models: ['*'],
           engine: 'openai',
           since: null,
-          reachability: 'unknown',
-          reachability_since: null,
+          reachability: 'reachable',
+          reachability_since: expect.stringMatching(/Z$/),
           reachability_reason: null,
           reason: null,
           safe_to_stop: false,
@@ -475,9 +476,9 @@ test('the client-facing port in use is one clear line', async () => {
   const listen = gateway.url.replace('http://', '');
 
   await expect(startGateway({ replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
-    /^gateway\.listen 127\.0\.0\.1:\d+: .*in use$/,
+    /^gateway\.listen 127\.0\.0\.1:\d+: .*in use: .*$/,
   );
   await expect(
     startGateway({ replicas: [replica], config: { gateway: { admin_listen: listen } } }),
-  ).rejects.toThrow(/^gateway\.admin_listen 127\.0\.0\.1:\d+: .*in use$/);
+  ).rejects.toThrow(/^gateway\.admin_listen 127\.0\.0\.1:\d+: .*in use: .*$/);
 });
