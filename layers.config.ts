@@ -31,6 +31,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/gateway.ts',
       'src/start-error.ts',
+      'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
       'src/simulate/',
@@ -71,6 +72,8 @@ export const ROOMS: readonly Room[] = [
       'src/http/shared-limit.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
       'src/proxy/record/salt.ts',
+      // All workers have one name in Via.
+      'src/proxy/request-loop.ts',
       'otel/',
       'pino',
       NODE,
@@ -100,6 +103,12 @@ export const ROOMS: readonly Room[] = [
     why: 'Several layers log with it, so it imports nothing.',
   },
 
+  {
+    path: 'src/closest-name.ts',
+    may: [],
+    why: 'Several layers suggest names with it, so it imports nothing.',
+  },
+
   // The control plane.
   {
     path: 'src/admin/',
@@ -110,6 +119,7 @@ export const ROOMS: readonly Room[] = [
       'src/config/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',
+      'src/closest-name.ts',
       'otel/span/',
       'otel/queue/',
       'otel/clock.ts',
@@ -222,13 +232,18 @@ export const ROOMS: readonly Room[] = [
   // Libraries that know nothing of a gateway.
   {
     path: 'src/config/',
-    may: ['zod', NODE],
+    may: ['src/closest-name.ts', 'zod', NODE],
     why: 'Every layer reads the configuration, so it imports none of them.',
   },
   {
     path: 'src/config/load.ts',
     may: ['src/config/', 'zod', 'yaml', NODE],
-    why: 'Only load.ts knows YAML.',
+    why: 'Only load.ts prints YAML.',
+  },
+  {
+    path: 'src/config/yaml-source.ts',
+    may: ['src/config/', 'yaml'],
+    why: 'Only yaml-source.ts reads YAML.',
   },
   {
     path: 'src/http/',

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownAddress } from '#otel/export/collector-advice.ts';
 import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
@@ -23,6 +24,7 @@ import { createMembershipFile } from './fleet/membership-file.ts';
 import { createRedisStore } from './fleet/redis-store.ts';
 import { readLimit } from './http/shared-limit.ts';
 import { loadSalt } from './proxy/record/salt.ts';
+import { createViaName } from './proxy/request-loop.ts';
 import { type ConfigSource, createReload } from './reload-config.ts';
 import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
@@ -80,6 +82,9 @@ export interface GatewayParts {
   readonly reload: () => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
+  /** Where records are posted, without credentials; null if they go to files. */
+  readonly collector: string | null;
+  readonly workerCount: number;
 }
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
@@ -142,7 +147,7 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
-  const servingSettings = { config, salt, memory };
+  const servingSettings = { config, salt, viaName: createViaName(), memory };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
@@ -158,6 +163,7 @@ export async function composeGateway(
   ]);
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
+    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
     async publish() {
       const { cursors } = await publish(registry, serving);
       // In the form that records have.
@@ -222,6 +228,8 @@ export async function composeGateway(
     adminListener,
     reload,
     shutdown,
+    collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
+    workerCount,
   };
 }
 

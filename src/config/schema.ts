@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import {
+  apiKey,
   baseUrl,
   duration,
   flag,
   listenAddress,
   oneOf,
   redisUrl,
+  replicaUrl,
   serviceUrl,
   size,
   text,
@@ -13,10 +15,10 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { parseCollectorUrl } from './values.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
-const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
@@ -44,9 +46,11 @@ const replica = z
     name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
       'The name of the replica in records and in the paths of the admin API.',
     ),
-    url: baseUrl('put a key into api_key')
+    url: replicaUrl('put a key into api_key')
       .optional()
-      .describe('The base URL of the replica. A path is prepended to /v1/….'),
+      .describe(
+        'The base URL of the replica, with or without `/v1` at its end: `http://host:8000` and `http://host:8000/v1` mean the same. Any other path is prepended to /v1/….',
+      ),
     dns: serviceUrl()
       .optional()
       .describe(
@@ -67,7 +71,7 @@ const replica = z
     engine: oneOf(['auto', ...engines])
       .prefault('auto')
       .describe('The inference engine. `auto`: detected from its /v1/models; tgi must be configured.'),
-    api_key: text('a key of printable ASCII characters', HEADER_VALUE)
+    api_key: apiKey()
       .optional()
       .describe("The bearer token for the replica, sent instead of the client's Authorization."),
     max_inflight: wholeNumber(1, 1_000_000)
@@ -89,7 +93,7 @@ const discovery = z.strictObject({
   models_interval: duration({ minMs: 100 })
     .prefault('30s')
     .describe(
-      'How often the gateway reads /v1/models of replicas whose `models` or `engine` is `auto`, and /version of vLLM.',
+      'How often the gateway reads /v1/models of replicas, to see whether they answer and what they serve, and /version of vLLM. One that does not answer is asked about every 2 seconds.',
     ),
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
@@ -166,10 +170,10 @@ const exporting = z.strictObject({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
     .describe('`otlp`: to a collector. `file`: to OTLP JSON lines in state_dir.'),
-  endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS')
+  endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS', parseCollectorUrl)
     .optional()
     .describe(
-      'The base URL of the collector; /v1/traces is appended. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
+      'The base URL of the collector; /v1/traces is appended, unless the URL ends in it. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
     ),
   file: exportFile.prefault({}).describe('With `to: file`: when files are renamed and deleted.'),
   queue_size: wholeNumber(1, 10_000_000)

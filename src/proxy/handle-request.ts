@@ -8,6 +8,7 @@ import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
+import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/event-scratch.ts';
 
 /** What the client-facing listener does with requests. */
@@ -51,6 +52,14 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     });
   }
 
+  /** Answers a request that has come back to this gateway. */
+  function refuseLoop(exchange: Exchange): boolean {
+    if (!isLoop(exchange.head.fields, settings.viaName)) return false;
+    collaborators.onLoop();
+    exchange.fail('loop_detected');
+    return true;
+  }
+
   return {
     handle(http) {
       const { method, target } = http.head;
@@ -63,10 +72,12 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
+        if (refuseLoop(exchange)) return;
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         const exchange = begin(http);
         track(exchange, () => undefined);
+        if (refuseLoop(exchange)) return;
         void handleModels(exchange, settings, collaborators);
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');

@@ -48,6 +48,8 @@ export interface ServingSettings {
   readonly config: Config;
   /** The salt of the prefix hashes. */
   readonly salt: Uint8Array;
+  /** The gateway's name in Via, the same in all workers. */
+  readonly viaName: string;
   /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
@@ -107,7 +109,7 @@ export const CUT_NOTICE_MS = 500;
 
 /** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, worker, memory } = settings;
+  const { config, salt, viaName, worker, memory } = settings;
   const { consumer, log } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
@@ -118,10 +120,16 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxySettings(config), {
+  const proxy = createProxy(toProxySettings(config, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
+    onLoop: atMostOncePerMinute(() =>
+      log.warn(
+        {},
+        'loop refused: a request came back, because the url of a replica leads back to this gateway',
+      ),
+    ),
   });
   const server = new HttpServer(toClientConnectionSettings(config), {
     ...{ clock, handle: proxy.handle, onDefect },
@@ -144,7 +152,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     async configure(next) {
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxySettings(next));
+      proxy.configure(toProxySettings(next, viaName));
       pool.configure(toPoolSettings(next));
     },
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.

@@ -14,9 +14,10 @@ export function toWorkerCount({ gateway }: Config): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
-/** The settings of the proxy. */
-export function toProxySettings({ headers, limits, timeouts }: Config): ProxySettings {
+/** The settings of the proxy. `viaName`: the gateway's name in Via. */
+export function toProxySettings({ headers, limits, timeouts }: Config, viaName: string): ProxySettings {
   return {
+    viaName,
     recordedHeaders: headers,
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,

@@ -109,12 +109,17 @@ export const OPERATOR_COMMANDS = {
     summary: 'send no new requests to a replica',
     details: [
       'Requests in flight go on to their end. The drain lasts until an undrain, also over restarts of the gateway.',
+      'If no other replica of one of its models answers, it asks first. Without a terminal, and with --json, it refuses.',
       'With --wait the exit code is 0 only when the replica is safe to stop.',
     ],
     argument: REPLICA,
     options: {
       ...DRAIN_OPTIONS,
-      'unless-last': { type: 'boolean', help: 'refuse if no other replica of one of its models answers' },
+      force: { type: 'boolean', help: 'drain even if no other replica of one of its models answers' },
+      'unless-last': {
+        type: 'boolean',
+        help: 'refuse, and do not ask, if no other replica of one of its models answers',
+      },
     },
     examples: [
       {

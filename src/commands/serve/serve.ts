@@ -1,8 +1,10 @@
 import { once } from 'node:events';
-import { toConfig } from '../../config/config.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import { type Config, toConfig } from '../../config/config.ts';
 import { type AdminTokens, readAdminTokens, readHashSalt } from '../../config/secrets.ts';
 import { printListenAddress } from '../../config/values.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway, ServingGateway } from '../../gateway.ts';
+import { readVersion } from '../../version.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { readConfigFile, requireConfigPath } from '../command-line/config-file.ts';
@@ -42,11 +44,11 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     configSource: { file, read, readTokens },
   });
   signals.onCrash(() => gateway.abandon());
-  const { listen, adminListen } = await gateway.start();
+  const serving = await gateway.start();
   started.resolve(gateway);
   if (tokens.adminToken === null) log.warn(toMissingTokenWarning(tokens));
   for (const warning of warnings) log.warn(warning);
-  log.info({ listen: printListenAddress(listen), adminListen: printListenAddress(adminListen) }, 'serving');
+  log.info({ version: await readVersion(), ...toStartFields(serving, config) }, 'serving');
 
   if (!stopped.aborted) await once(stopped, 'abort');
   log.info('shutting down');
@@ -59,4 +61,24 @@ function toMissingTokenWarning({ readToken }: AdminTokens): string {
   const consequence =
     readToken === null ? 'the admin API refuses every call' : 'the admin API refuses every call but a GET';
   return `SVC_ADMIN_TOKEN is not set: ${consequence}`;
+}
+
+/** How many models the line about the start names. */
+const MAX_NAMED_MODELS = 20;
+
+/** What the gateway serves, and where. */
+function toStartFields(serving: ServingGateway, { stateDir }: Config): object {
+  const { listen, adminListen, workerCount, replicaCount, models, collector } = serving;
+  const more = models.length - MAX_NAMED_MODELS;
+  return {
+    listen: printListenAddress(listen),
+    adminListen: printListenAddress(adminListen),
+    workers: workerCount,
+    replicas: replicaCount,
+    models: [
+      ...models.slice(0, MAX_NAMED_MODELS).map((name) => toShownName(name)),
+      ...(more > 0 ? [`and ${more} more`] : []),
+    ],
+    ...(collector === null ? { recordFiles: stateDir } : { collector }),
+  };
 }

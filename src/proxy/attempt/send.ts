@@ -53,6 +53,8 @@ export interface AttemptObserver {
 }
 
 export interface SendSettings {
+  /** The gateway's name in Via. */
+  readonly viaName: string;
   readonly firstByteMs: number;
   readonly idleMs: number;
 }
@@ -131,7 +133,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey },
+      { requestId, traceparent, apiKey: replica.config.apiKey, viaName: this.#settings.viaName },
       http,
       body === null ? null : sizeOf(body),
     );
@@ -155,7 +157,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (mayRefuseUsage || mayBeLoading) {
       this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
     } else {
-      replica.noteAnswered();
+      replica.noteAnswered(status);
       this.#startRelay(head, atMs);
     }
   }
@@ -244,7 +246,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       this.#finish({ kind: 'usage_refused', statusCode: held.head.status });
       return;
     }
-    replica.noteAnswered();
+    replica.noteAnswered(held.head.status);
     this.#startRelay(held.head, held.arrivedMs);
     if (body.length > 0) this.#relay?.write(body);
   }

@@ -53,9 +53,9 @@ const toHead = (url: string, view = 'by replica, sorted by inflight') =>
   `${view}\n`;
 
 const TABLE = [
-  'NAME    STATE            INFLIGHT  REQ/S     ERRORS       4XX  TOKENS/S  TTFT P50  TTFT P95  E2E P50  E2E P95',
-  'vllm-a  taking requests         3   20.2  2 (0.2 %)  24 (2 %)      1250     80 ms    141 ms   900 ms   12.3 s',
-  'b       drained 12m             0      0          0         0         0         -         -        -        -',
+  'NAME    STATE        INFLIGHT  REQ/S     ERRORS       4XX  TOKENS/S  TTFT P50  TTFT P95  E2E P50  E2E P95',
+  'vllm-a  serving             3   20.2  2 (0.2 %)  24 (2 %)      1250     80 ms    141 ms   900 ms   12.3 s',
+  'b       drained 12m         0      0          0         0         0         -         -        -        -',
 ];
 
 const toOverview = (url: string) => `${toHead(url)}\n${TABLE.join('\n')}\n`;
@@ -95,7 +95,7 @@ describe('gateway top without a terminal, or with --once', () => {
     const env = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
     const { stdout } = await invoke(['top', '--admin', gateway.adminUrl], env);
     expect(stdout).toMatch(/^records {2}1 recorded {2}\d exported/m);
-    expect(stdout).toMatch(/^a {5}taking requests(?: +[\d.]+){5}(?: +-){2}(?: +\d+ ms){2}$/m);
+    expect(stdout).toMatch(/^a {5}serving(?: +[\d.]+){5}(?: +-){2}(?: +\d+ ms){2}$/m);
     expect(stdout).not.toMatch(/undefined|NaN/);
   });
 });
@@ -149,7 +149,7 @@ describe('gateway top on a terminal', () => {
     const command = start(['top', '--interval', '1ms', '--admin', url], TOKEN, { terminal: wide });
     await command.untilWritten('cannot reach the admin API');
     const [, second = ''] = command.output.split('\u001b[J');
-    expect(second).toContain('vllm-a  taking requests');
+    expect(second).toContain('vllm-a  serving');
     command.interrupt();
     expect(await command.ended).toMatchObject({ exitCode: 0, stderr: '' });
   });
@@ -273,13 +273,11 @@ describe('the rows of gateway top', () => {
     stdin.write('q');
     const { stdout } = await command.ended;
     const lines = stripVTControlCharacters(stdout).split('\r\n');
-    expect(lines.slice(4, 8)).toEqual(
-      [
-        '',
-        'NAME     STATE            INFLIGHT  REQ/S   ',
-        'a        taking requests         4    0.8   ',
-        'vllm-2   taking requests         1    0.2  3',
-      ].map((line) => line.slice(0, 44)),
-    );
+    expect(lines.slice(4, 8)).toEqual([
+      '',
+      'NAME     STATE    INFLIGHT  REQ/S    ERRORS ',
+      'a        serving         4    0.8   1 (2 %) ',
+      'vllm-2   serving         1    0.2  3 (30 %) ',
+    ]);
   });
 });
