@@ -110,7 +110,9 @@ export const OPERATOR_COMMANDS = {
     details: [
       'Requests in flight go on to their end. The drain lasts until an undrain, also over restarts of the gateway.',
       'If no other replica of one of its models answers, it asks first. Without a terminal, and with --json, it refuses.',
-      'With --wait the exit code is 0 only when the replica is safe to stop.',
+      'With --wait it also shows how the requests in flight end, and repeats a call that gets no answer for 30 s. The exit ' +
+        'code is 0 only when the replica is safe to stop. It is 1 when --timeout is up, when somebody undrains the ' +
+        'replica, or on Ctrl-C; the drain then stays in force.',
     ],
     argument: REPLICA,
     options: {
@@ -131,7 +133,10 @@ export const OPERATOR_COMMANDS = {
   undrain: {
     group: CHANGE,
     summary: 'send requests to a replica again',
-    details: ['With --wait the exit code is 0 only when the replica answers.'],
+    details: [
+      'With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers, and 1 when ' +
+        '--timeout is up.',
+    ],
     argument: REPLICA,
     options: DRAIN_OPTIONS,
     examples: [{ line: 'gateway undrain vllm-a --wait', does: 'undrains it, and ends when it answers' }],

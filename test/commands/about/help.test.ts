@@ -27,7 +27,8 @@ describe('the help', () => {
 
 Send requests to a replica again.
 
-With --wait the exit code is 0 only when the replica answers.
+With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers,
+and 1 when --timeout is up.
 
 Options:
   NAME                the name of a replica
