@@ -6,6 +6,7 @@ import { normalizeArgs } from './command-line/options.ts';
 
 const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CONFIG)
        gateway check -config FILE    validate a configuration and print it with all defaults, secrets masked
+       gateway check --connect       try every replica, the collector and Redis instead, and say what to change
        gateway replicas | stats      show the replicas or the export counters of a running gateway
        gateway top                   show both and the traffic, live; q quits
        gateway drain NAME            send no new requests to a replica
