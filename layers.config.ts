@@ -31,6 +31,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/gateway.ts',
       'src/start-error.ts',
+      'src/check-connections/',
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
@@ -41,6 +42,21 @@ export const ROOMS: readonly Room[] = [
       NODE,
     ],
     why: 'A command starts a gateway, or asks a running one over its admin API. It never reaches into the proxy.',
+  },
+
+  {
+    path: 'src/check-connections/',
+    may: [
+      'src/replicas/control/',
+      'src/replicas/data/connections.ts',
+      'src/replicas/*',
+      'src/fleet/redis-store.ts',
+      'src/serving/settings.ts',
+      'src/config/config.ts',
+      'otel/',
+      NODE,
+    ],
+    why: 'gateway check --connect tries servers as a gateway would, without being one.',
   },
 
   // The composition root: three files, one rule each, so that reload.ts does not compose.

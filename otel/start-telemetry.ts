@@ -147,7 +147,8 @@ export async function startTelemetry(
   };
 }
 
-async function openExporter(
+/** Opens where records go. Throws a TelemetryError. */
+export async function openExporter(
   settings: TelemetrySettings['exporter'],
   resourceSpans: EncodedResourceSpans,
   log: TelemetryLog,

@@ -107,7 +107,12 @@ function reportOmissions(counts: Counts, filter: RecordFilter, { stderr }: Invoc
 
 function writeSummary(hits: PrefixHits, { asJson, sizes }: ExportOptions, { stdout }: Invocation): void {
   const summary = hits.summarize();
-  stdout.write(asJson ? `${JSON.stringify(summary, null, 2)}\n` : toSummaryText(summary, sizes));
+  stdout.write(asJson ? `${JSON.stringify(summary, roundTo4, 2)}\n` : toSummaryText(summary, sizes));
+}
+
+/** For JSON.stringify: shares and averages have no more digits than records justify. */
+function roundTo4(_name: string, value: unknown): unknown {
+  return typeof value === 'number' ? Math.round(value * 10_000) / 10_000 : value;
 }
 
 const HEAD = ['REPLICA', 'REQUESTS', 'INPUT TOKENS', 'CACHED', 'POSSIBLE AS ROUTED', 'POSSIBLE SHARED'];

@@ -17,6 +17,9 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/commands/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/commands/to-replicas.ts', specifier: '../replicas/control/registry.ts' },
     ],
+    'src/check-connections/': [
+      { file: 'src/check-connections/to-proxy.ts', specifier: '../proxy/handle-request.ts' },
+    ],
     'src/gateway.ts': [{ file: 'src/gateway.ts', specifier: './serving/serving.ts' }],
     'src/compose-gateway.ts': [{ file: 'src/compose-gateway.ts', specifier: './proxy/handle-request.ts' }],
     'src/reload-config.ts': [{ file: 'src/reload-config.ts', specifier: './serving/serving.ts' }],

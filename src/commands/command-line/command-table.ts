@@ -29,8 +29,19 @@ export const COMMANDS = {
   check: {
     group: SERVE,
     summary: 'validate a configuration and print it with all defaults, secrets masked',
-    options: CONFIG_OPTION,
-    examples: [{ line: 'gateway check -c gateway.yaml', does: 'prints it, or all its mistakes' }],
+    details: [
+      'With --connect it tries every replica, the collector and Redis instead, and says what to change. The exit code is 1 ' +
+        'if one of them cannot be used.',
+    ],
+    options: {
+      ...CONFIG_OPTION,
+      connect: { type: 'boolean', help: 'try the servers that the configuration names' },
+      json: { type: 'boolean', help: 'print what --connect finds as JSON' },
+    },
+    examples: [
+      { line: 'gateway check -c gateway.yaml', does: 'prints it, or all its mistakes' },
+      { line: 'gateway check -c gateway.yaml --connect', does: 'shows which servers answer' },
+    ],
   },
   ...OPERATOR_COMMANDS,
   quickstart: {
