@@ -1,7 +1,8 @@
-/** @import { Overview } from '../overview.ts' */
+/** @import { Overview } from '../../overview.ts' */
 
 /** @typedef {Overview['records'][number]} ShownRecord */
-/** @typedef {'replica' | 'model' | 'tenant'} NameField */
+/** The fields that a name is chosen for. `error_type` is the code of the failure. */
+/** @typedef {'replica' | 'model' | 'tenant' | 'error_type'} NameField */
 /** @typedef {'' | 'success' | 'client_error' | 'server_error' | 'disconnected'} StatusGroup */
 
 /**
@@ -9,8 +10,21 @@
  * @typedef {Readonly<Record<NameField, string | null> & { status: StatusGroup }>} Filter
  */
 
+/** Shows the requests of a list that a filter matches. */
+/** @typedef {(change: { readonly list: 'latest' | 'failures', readonly filter: Filter }) => void} ShowRecords */
+
 /** @type {Filter} */
-export const NO_FILTER = { replica: null, model: null, tenant: null, status: '' };
+export const NO_FILTER = { replica: null, model: null, tenant: null, error_type: null, status: '' };
+
+/** The groups with their titles. */
+/** @type {readonly (readonly [group: StatusGroup, title: string])[]} */
+export const STATUS_GROUPS = [
+  ['', 'Any status'],
+  ['success', 'Success'],
+  ['client_error', 'Client errors (4xx)'],
+  ['server_error', 'Failures (5xx, truncated)'],
+  ['disconnected', 'Client disconnected'],
+];
 
 /**
  * The status group of a record. An incomplete response with status 200 is not a success.
@@ -36,6 +50,7 @@ export function matches(record, filter) {
     matchesName('replica') &&
     matchesName('model') &&
     matchesName('tenant') &&
+    matchesName('error_type') &&
     (filter.status === '' || toStatusGroup(record) === filter.status)
   );
 }

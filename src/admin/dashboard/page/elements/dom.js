@@ -1,5 +1,7 @@
 /** Creates and changes elements. Sets text, never markup, because names come from clients and replicas. */
 
+const SVG = 'http://www.w3.org/2000/svg';
+
 /**
  * Creates an element with attributes and children. A string becomes a text node.
  * @template {keyof HTMLElementTagNameMap} Tag
@@ -10,6 +12,21 @@
  */
 export function create(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * Creates an element of a drawing.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Readonly<Record<string, string>>} attributes
+ * @param {...Node} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function createSvg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
@@ -50,7 +67,7 @@ export function setAttribute(element, name, value) {
 }
 
 /**
- * Sets the children in this order. Does not move children that stay, so that they keep the focus.
+ * Sets the children in this order. Does not move children that stay in order, so that they keep the focus.
  * @param {Element} parent
  * @param {readonly Element[]} wanted
  */

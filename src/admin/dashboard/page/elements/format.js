@@ -10,6 +10,7 @@ const clock = new Intl.DateTimeFormat('en', {
   second: '2-digit',
   hourCycle: 'h23',
 });
+const day = new Intl.DateTimeFormat('en', { year: 'numeric', month: 'short', day: 'numeric' });
 
 /**
  * A whole number with thousands separators.
@@ -53,6 +54,28 @@ export function formatShare(part, all) {
   const percent = (100 * part) / all;
   if (percent < 0.05) return '<0.1 %';
   return `${percent < 9.95 ? tenths.format(percent) : whole.format(percent)} %`;
+}
+
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/**
+ * A number of bytes in the unit that makes it short.
+ * @param {number} bytes
+ */
+export function formatBytes(bytes) {
+  const unit = Math.min(bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10), BYTE_UNITS.length - 1);
+  const value = bytes / 1024 ** unit;
+  return `${unit === 0 || value >= 99.95 ? whole.format(value) : tenths.format(value)} ${BYTE_UNITS[unit]}`;
+}
+
+/**
+ * A time of day in the reader's time zone; with the date if that is another day than `now`.
+ * @param {string} time RFC 3339
+ * @param {string} now RFC 3339
+ */
+export function formatMoment(time, now) {
+  const isToday = day.format(new Date(time)) === day.format(new Date(now));
+  return isToday ? formatTime(time) : `${day.format(new Date(time))}, ${formatTime(time)}`;
 }
 
 /**

@@ -1,5 +1,5 @@
-/** @import { Overview } from '../overview.ts' */
-/** @import { DrainResponse } from './consequences.js' */
+/** @import { Overview } from '../../overview.ts' */
+/** @import { DrainResponse } from '../replicas/consequences.js' */
 
 /** How long a call may take. */
 const TIMEOUT_MS = 10_000;

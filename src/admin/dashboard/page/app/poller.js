@@ -1,24 +1,33 @@
-/** The poll interval, and the wait after a failure, which doubles up to the longest. */
-const INTERVAL_MS = 2_000;
-const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 15_000;
+/** The wait after a failure doubles up to this many poll intervals. */
+const LONGEST_RETRY = 8;
+/** A drain is followed this many times as often. */
+const HURRY = 4;
+
+/** What a poll resolves to: continue, continue soon, continue after a growing wait, or stop. */
+/** @typedef {'live' | 'hurry' | 'failed' | 'stop'} Outcome */
 
 /**
- * Polls with one call at a time. Pauses while the tab is hidden, and polls at once when it is visible again. `poll`
- * resolves to whether to continue, to continue after a growing wait, or to stop.
+ * Polls with one call at a time. Pauses while the tab is hidden, and polls at once when it is visible again.
  */
 export class Poller {
-  /** @type {() => Promise<'live' | 'failed' | 'stop'>} */
+  /** @type {() => Promise<Outcome>} */
   #poll;
   /** @type {number | undefined} */
   #timer;
+  #intervalMs;
+  /** @type {Outcome} */
+  #last = 'live';
   #isRunning = false;
   #isPolling = false;
   #failures = 0;
 
-  /** @param {() => Promise<'live' | 'failed' | 'stop'>} poll */
-  constructor(poll) {
+  /**
+   * @param {() => Promise<Outcome>} poll
+   * @param {number} intervalMs
+   */
+  constructor(poll, intervalMs) {
     this.#poll = poll;
+    this.#intervalMs = intervalMs;
     document.addEventListener('visibilitychange', () => {
       if (document.hidden) window.clearTimeout(this.#timer);
       else if (this.#isRunning) void this.pollNow();
@@ -46,6 +55,7 @@ export class Poller {
     const outcome = await this.#poll().finally(() => {
       this.#isPolling = false;
     });
+    this.#last = outcome;
     this.#failures = outcome === 'failed' ? this.#failures + 1 : 0;
     if (outcome === 'stop') this.#isRunning = false;
     if (!this.#isRunning || document.hidden) return;
@@ -54,7 +64,8 @@ export class Poller {
 
   /** The wait before the next poll. */
   get nextWaitMs() {
-    if (this.#failures === 0) return INTERVAL_MS;
-    return Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), LONGEST_RETRY_MS);
+    if (this.#last === 'hurry') return this.#intervalMs / HURRY;
+    if (this.#failures === 0) return this.#intervalMs;
+    return this.#intervalMs * Math.min(2 ** (this.#failures - 2), LONGEST_RETRY);
   }
 }

@@ -1,8 +1,8 @@
-/** @import { Overview } from '../overview.ts' */
-import { Chart } from './chart.js';
-import { create, setAttribute, setText } from './dom.js';
-import { counted, formatAgo, formatCount } from './format.js';
-import { toPoints } from './traffic.js';
+/** @import { Overview } from '../../overview.ts' */
+import { Chart } from '../elements/chart.js';
+import { create, setAttribute, setText } from '../elements/dom.js';
+import { counted, formatAgo, formatCount } from '../elements/format.js';
+import { toPoints } from './tiles.js';
 
 /** @type {readonly { title: string, field: keyof Overview['stats'], isRare?: boolean }[]} */
 const COUNTERS = [
@@ -74,8 +74,8 @@ export function createExport(parent) {
 /** @type {Readonly<Record<Overview['collector']['state'], string>>} */
 const TITLES = {
   idle: 'Nothing to send yet',
-  taking: 'The collector accepts records',
-  refusing: 'The collector rejects records',
+  taking: 'Collector is accepting records',
+  refusing: 'Collector is rejecting records',
   failing: 'Export calls fail',
 };
 
