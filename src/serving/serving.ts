@@ -69,6 +69,14 @@ export interface ListenOptions {
   readonly reusePort?: boolean;
 }
 
+/** How long the event loop of a worker has run callbacks and waited, since its thread started: milliseconds. */
+export interface WorkerLoopTime {
+  /** The number of the worker, from 1. */
+  readonly worker: number;
+  readonly activeMs: number;
+  readonly idleMs: number;
+}
+
 /** The data plane, which serves clients. The control plane decides which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
@@ -84,6 +92,8 @@ export interface Serving {
   confirm(): Promise<readonly number[]>;
   /** Resolves when the records of all requests that have ended so far are made and counted. */
   settleRecords(): Promise<void>;
+  /** The times of the workers that run. */
+  eventLoopTimes(): readonly WorkerLoopTime[];
   /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
   startClosing(): void;
   /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
@@ -140,6 +150,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),
+    eventLoopTimes() {
+      const { active, idle } = performance.eventLoopUtilization();
+      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
+    },
     startClosing() {
       proxy.startClosing();
       server.startClosing();

@@ -66,6 +66,9 @@ export interface ReplicaAnswer {
   readonly health: 'ok' | 'failing' | null;
   readonly health_since: string | null;
   readonly reachability: 'reachable' | 'unreachable' | 'loading' | 'unknown';
+  readonly reachability_since: string | null;
+  readonly reachability_reason: string | null;
+  readonly engine: string;
 }
 
 /** A gateway that runs in this process, on free ports. */
@@ -116,6 +119,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
+    pid: process.pid,
     onRecord: (record) => {
       options.onRecord?.(record);
       records.push(record);

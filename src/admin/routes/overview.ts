@@ -1,10 +1,15 @@
 import { z } from 'zod';
-import { overviewSchema, toFiguresJson } from '../dashboard/overview.ts';
+import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import type { GatewayIdentity } from '../admin-collaborators.ts';
+import { type Overview, overviewSchema } from '../dashboard/overview.ts';
+import { toFiguresJson } from '../dashboard/overview-json.ts';
 import { defineRoute, json } from '../route.ts';
 import { toReplicaJson, toStatsJson } from '../schemas.ts';
+import { roundTo3, toRecordJson } from '../shown-record.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;
+const MAX_FAILURES = 200;
 
 /** GET /admin/overview. */
 export const showOverview = defineRoute({
@@ -25,7 +30,9 @@ export const showOverview = defineRoute({
   async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
-    const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
+    const after = Number(query.after);
+    const { waiting } = registry;
+    const { connections, bufferedBytes } = dashboard.usage();
     return {
       body: {
         ...toFiguresJson(
@@ -33,14 +40,34 @@ export const showOverview = defineRoute({
           registry.all.map((replica) => toReplicaJson(replica, fleet)),
           Date.now(),
         ),
-        waiting: registry.waiting,
-        started_at: dashboard.startedAt,
+        waiting,
+        saturation: {
+          workers: figures.eventLoops.map(({ worker, share }) => ({
+            worker,
+            event_loop_utilization: roundTo3(share),
+          })),
+          connections,
+          buffered_bytes: bufferedBytes,
+          waiting,
+        },
+        started_at: dashboard.gateway().startedAt,
+        gateway: toGatewayJson(dashboard.gateway()),
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
-        records: records.map(({ prefix_hashes: _hashes, timings: _timings, ...shown }) => shown),
+        records: recentRecords.latest({ limit: MAX_RECORDS, after }).map(toShortJson),
+        failures: recentRecords.failed({ limit: MAX_FAILURES, after }).map(toShortJson),
         last_record: recentRecords.lastNumber,
       },
     };
   },
 });
+
+function toGatewayJson(gateway: GatewayIdentity): Overview['gateway'] {
+  const { name, host, pid, version, startedAt, configLoadedAt, workers } = gateway;
+  return { name, host, pid, version, started_at: startedAt, config_loaded_at: configLoadedAt, workers };
+}
+
+function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: ShownRecord) {
+  return toRecordJson(shown);
+}

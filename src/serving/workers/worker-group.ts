@@ -11,6 +11,7 @@ import {
   type Serving,
   type ServingLog,
   type ServingSettings,
+  type WorkerLoopTime,
 } from '../serving.ts';
 import type { LogLevel, WorkerCall } from './messages.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
@@ -122,6 +123,14 @@ export class WorkerGroup implements Serving {
     await Promise.all(
       this.#threads().map((thread) => callWithin(thread, { kind: 'settleRecords' }, FIGURES_TIMEOUT_MS)),
     );
+  }
+
+  eventLoopTimes(): readonly WorkerLoopTime[] {
+    return this.#slots.flatMap(({ worker, thread }) => {
+      if (thread === null) return [];
+      const { active, idle } = thread.eventLoopUtilization();
+      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
+    });
   }
 
   startClosing(): void {

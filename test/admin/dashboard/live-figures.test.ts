@@ -5,6 +5,7 @@ import { type Gauges, LiveFigures } from '../../../src/admin/dashboard/live-figu
 const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => ({
   stats: { ...new ExportCounters().values, queued: 0, ...stats },
   inflight,
+  eventLoops: [],
 });
 
 const at = (nowMs: number) => ({ nowMs, time: new Date(nowMs).toISOString() });

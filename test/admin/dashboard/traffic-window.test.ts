@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  SLICE_MS,
-  type TrafficFacts,
-  TrafficWindow,
-  toSliceIndex,
-} from '../../../src/admin/dashboard/traffic-window.ts';
+import { SLICE_MS, toSliceIndex } from '../../../src/admin/dashboard/slices.ts';
+import { type TrafficFacts, TrafficWindow } from '../../../src/admin/dashboard/traffic-window.ts';
 
 const SUCCESS: TrafficFacts = { replica: 'a', status: 200, e2e_ms: 100 };
 const MINUTE_MS = 60_000;
@@ -15,6 +11,8 @@ describe('the figures of the last minute', () => {
     expect(total).toEqual({
       requests: 0,
       errors: 0,
+      clientErrors: 0,
+      canceled: 0,
       requestsPerSecond: 0,
       outputTokensPerSecond: 0,
       ttftP50Ms: null,
@@ -39,7 +37,7 @@ describe('the figures of the last minute', () => {
     expect(window.lastMinute(MINUTE_MS - 1).total.requests).toBe(2);
     expect(window.lastMinute(MINUTE_MS + 1_000).total.requests).toBe(1);
     expect(window.lastMinute(2 * MINUTE_MS).total.requests).toBe(0);
-    expect(window.lastMinute(2 * MINUTE_MS).byReplica.size).toBe(0);
+    expect(window.lastMinute(2 * MINUTE_MS).byReplica.get('a')?.traffic.requests).toBe(0);
   });
 
   test('are kept for each replica, and include requests without one only in the total', () => {
@@ -50,9 +48,9 @@ describe('the figures of the last minute', () => {
     const { total, byReplica } = window.lastMinute(10_000);
     expect(total.requests).toBe(3);
     expect([...byReplica.keys()]).toEqual(['a', 'b']);
-    expect(byReplica.get('a')?.ttftP50Ms).toBeCloseTo(10, 0);
-    expect(byReplica.get('b')?.ttftP50Ms).toBeNull();
-    expect(byReplica.get('b')?.latencyP95Ms).toBeGreaterThan(920);
+    expect(byReplica.get('a')?.traffic.ttftP50Ms).toBeCloseTo(10, 0);
+    expect(byReplica.get('b')?.traffic.ttftP50Ms).toBeNull();
+    expect(byReplica.get('b')?.traffic.latencyP95Ms).toBeGreaterThan(920);
   });
 
   test.each<[string, Partial<TrafficFacts>, number]>([

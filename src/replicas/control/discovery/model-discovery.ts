@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine } from '../../../config/config.ts';
 import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
+import { toListFinding } from '../../reachability.ts';
 import { inParallel } from '../in-parallel.ts';
-import { probe } from '../probe.ts';
+import { type ProbeAnswer, type ProbeResult, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry.ts';
 
 /** Replicas that are probed at the same time. */
@@ -58,7 +59,7 @@ export class ModelDiscovery {
     const startedMs = performance.now();
     const { models, engine } = replica.config;
     if (models === 'auto' || engine === 'auto') {
-      const listing = await probeModels(replica, this.#timeoutMs);
+      const listing = await this.#probeModels(replica);
       if (listing === null) return;
       this.#learn(replica, listing);
     }
@@ -72,6 +73,24 @@ export class ModelDiscovery {
     if (engineVersion !== null) this.#learn(replica, { engineVersion });
   }
 
+  /** Sends GET /v1/models, and notes whether it was answered. Null without a model list. */
+  async #probeModels(replica: RegisteredReplica): Promise<ModelListing | null> {
+    const result = await probeJson(replica, {
+      path: '/v1/models',
+      ...{ maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs },
+    });
+    const listing = isOk(result) ? parseModelList(result.text) : null;
+    // A drained replica may be about to stop.
+    if (!replica.drain.drained) {
+      const hasList = listing !== null;
+      replica.noteFinding(
+        result.kind === 'failure' ? result.reason : toListFinding(result, hasList),
+        hasList,
+      );
+    }
+    return listing;
+  }
+
   #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
     const before = replica.knowledge;
     replica.learn(found);
@@ -82,29 +101,27 @@ export class ModelDiscovery {
 /** What a model list shows. */
 type ModelListing = Pick<ReplicaKnowledge, 'models' | 'engine'>;
 
-/** Sends GET /v1/models. Null without an answer of status 200 that is a model list. */
-async function probeModels(replica: RegisteredReplica, timeoutMs: number): Promise<ModelListing | null> {
-  const text = await probeJson(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs });
-  return text === null ? null : parseModelList(text);
-}
-
 /** Sends GET /version to a vLLM. Null without an answer of status 200 that has a release. */
 async function probeVersion(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
-  const text = await probeJson(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
-  return text === null ? null : parseVersion(text);
+  const result = await probeJson(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
+  return isOk(result) ? parseVersion(result.text) : null;
 }
 
-async function probeJson(
+function probeJson(
   replica: RegisteredReplica,
   request: { readonly path: string; readonly maxBytes: number; readonly timeoutMs: number },
-): Promise<string | null> {
-  const answer = await probe(replica, {
+): Promise<ProbeResult> {
+  return probe(replica, {
     ...request,
     accept: 'application/json',
-    isWanted: (status) => status === 200,
-    onLongBody: 'fail',
+    // 503: an engine may say that it is loading its model.
+    isWanted: (status) => status === 200 || status === 503,
+    onLongBody: 'ignore',
   });
-  return answer?.text ?? null;
+}
+
+function isOk(result: ProbeResult): result is ProbeAnswer {
+  return result.kind === 'answer' && result.status === 200;
 }
 
 /** Parses the answer to GET /version: the three numbers of the release, or null. */
