@@ -343,7 +343,10 @@ if (import.meta.main) {
   await writeFile(join(root, 'otel/encode/attribute-names.ts'), renderNames(registry));
   await writeFile(join(root, 'otel/encode/request-record.ts'), renderRecordType(registry));
   await writeFile(join(root, 'src/admin/record-schema.ts'), renderRecordSchema(registry));
-  await writeFile(join(root, 'src/admin/dashboard/page/records/record-fields.js'), renderDashboardFields(registry));
+  await writeFile(
+    join(root, 'src/admin/dashboard/page/records/record-fields.js'),
+    renderDashboardFields(registry),
+  );
   await writeFile(join(root, 'otel/metrics/metric-names.ts'), renderMetricNames(registry));
   for (const [file, render] of [
     ['docs/record.md', renderRecordDocs],

@@ -38,7 +38,10 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 export function loadAssets(): DashboardAssets {
   const files = new Map<string, Asset>();
   const entries = readdirSync(PAGE_DIRECTORY, { withFileTypes: true });
-  for (const folder of entries.filter((entry) => entry.isDirectory()).map(({ name }) => name).toSorted()) {
+  for (const folder of entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .toSorted()) {
     for (const name of readdirSync(join(PAGE_DIRECTORY, folder)).toSorted()) {
       const mediaType = MEDIA_TYPES.get(extname(name));
       if (mediaType === undefined) continue;

@@ -142,7 +142,9 @@ export class Dashboard {
         drained && safe_to_stop !== true ? [name] : [],
       ),
     );
-    const safe = overview.replicas.filter(({ name, safe_to_stop }) => safe_to_stop === true && draining.has(name));
+    const safe = overview.replicas.filter(
+      ({ name, safe_to_stop }) => safe_to_stop === true && draining.has(name),
+    );
     if (safe.length > 0) this.#toast.show(`${safe.map(({ name }) => name).join(', ')}: safe to stop.`);
   }
 

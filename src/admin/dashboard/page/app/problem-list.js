@@ -28,7 +28,10 @@ export class ProblemList {
       if (problem === null) continue;
       const isLast = at === MAX_SHOWN - 1 && problems.length > MAX_SHOWN;
       setAttribute(place.button, 'data-level', problem.level);
-      setText(place.button, isLast ? `${problem.text}, and ${problems.length - MAX_SHOWN} more` : problem.text);
+      setText(
+        place.button,
+        isLast ? `${problem.text}, and ${problems.length - MAX_SHOWN} more` : problem.text,
+      );
     }
     this.#calm.hidden = problems.length > 0;
   }

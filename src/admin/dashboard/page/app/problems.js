@@ -43,7 +43,10 @@ export function toProblems(overview) {
  * @returns {readonly Problem[]}
  */
 function toModelProblems(replicas) {
-  const models = [...new Set(replicas.flatMap((replica) => replica.models ?? []))].slice(0, MAX_MODELS_CHECKED);
+  const models = [...new Set(replicas.flatMap((replica) => replica.models ?? []))].slice(
+    0,
+    MAX_MODELS_CHECKED,
+  );
   const able = replicas.filter(
     ({ drained, reachability }) => !drained && (reachability === 'reachable' || reachability === 'unknown'),
   );
@@ -100,13 +103,18 @@ function toErrorProblems({ last_minute }, replicas) {
       section: 'reasons-section',
       change: {},
     });
-  const bad = replicas.filter((replica) => toErrorLevel(replica.last_minute.errors, replica.last_minute.requests) === 'bad');
+  const bad = replicas.filter(
+    (replica) => toErrorLevel(replica.last_minute.errors, replica.last_minute.requests) === 'bad',
+  );
   const [first] = bad;
   if (first !== undefined) {
     const share = formatShare(first.last_minute.errors, first.last_minute.requests);
     problems.push({
       level: 'bad',
-      text: bad.length === 1 ? `${first.name} fails ${share} of its requests` : `${bad.length} replicas fail many requests`,
+      text:
+        bad.length === 1
+          ? `${first.name} fails ${share} of its requests`
+          : `${bad.length} replicas fail many requests`,
       section: 'replicas-section',
       change: { replicas: { search: '', sort: { column: 'errors', isDescending: true }, isFlat: true } },
     });
@@ -130,8 +138,7 @@ function toCollectorProblems({ collector, stats, queue_size }) {
   const problems = [];
   /** @param {Problem['level']} level @param {string} text */
   const add = (level, text) => problems.push({ level, text, section: 'export-section', change: {} });
-  if (collector.state === 'failing')
-    add('bad', `Export calls fail: ${counted(stats.queued, 'record')} wait`);
+  if (collector.state === 'failing') add('bad', `Export calls fail: ${counted(stats.queued, 'record')} wait`);
   if (collector.state === 'refusing') add('bad', 'Collector is rejecting records');
   if (collector.state !== 'failing' && toUseLevel(stats.queued, queue_size) !== '')
     add('warn', 'The queue of records is nearly full');
@@ -147,8 +154,14 @@ function toSaturationProblems({ saturation }) {
   /** @type {readonly (readonly [level: Level, text: string])[]} */
   const uses = [
     [toUseLevel(busiest, 1), `A worker is busy ${formatShare(busiest, 1)} of the time`],
-    [toUseLevel(saturation.connections.now, saturation.connections.limit), 'Connections are close to their limit'],
-    [toUseLevel(saturation.buffered_bytes.now, saturation.buffered_bytes.limit), 'Buffers are close to their limit'],
+    [
+      toUseLevel(saturation.connections.now, saturation.connections.limit),
+      'Connections are close to their limit',
+    ],
+    [
+      toUseLevel(saturation.buffered_bytes.now, saturation.buffered_bytes.limit),
+      'Buffers are close to their limit',
+    ],
   ];
   return uses.flatMap(([level, text]) =>
     level === '' ? [] : [{ level, text, section: 'saturation-section', change: {} }],

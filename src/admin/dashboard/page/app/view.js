@@ -55,7 +55,10 @@ export function toFragment({ replicas, list, filter, record }) {
   /** @param {string} name @param {string | null} value */
   const add = (name, value) => value !== null && parameters.append(name, value);
   add('search', replicas.search || null);
-  add('sort', replicas.sort === null ? null : `${replicas.sort.isDescending ? '-' : ''}${replicas.sort.column}`);
+  add(
+    'sort',
+    replicas.sort === null ? null : `${replicas.sort.isDescending ? '-' : ''}${replicas.sort.column}`,
+  );
   add('flat', replicas.isFlat ? '1' : null);
   add('list', list === 'failures' ? list : null);
   for (const field of NAME_FIELDS) add(field, filter[field]);

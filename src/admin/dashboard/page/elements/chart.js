@@ -39,7 +39,11 @@ export class Chart {
           y: { range: (_plot, _min, max) => [0, Math.max(max * 1.05, least)] },
         },
         axes: [{ show: false }, { show: false }],
-        series: [{}, isErrors ? line('--chart-error', '--chart-error-fill') : line('--chart-line', '--chart-fill'), line('--chart-error', '--chart-error-fill')],
+        series: [
+          {},
+          isErrors ? line('--chart-error', '--chart-error-fill') : line('--chart-line', '--chart-fill'),
+          line('--chart-error', '--chart-error-fill'),
+        ],
         hooks: { setCursor: [(plot) => this.#report(plot.cursor.idx, format, onPoint)] },
       },
       [[], [], []],

@@ -53,7 +53,10 @@ export class DetailsDialog {
     this.#trace.replaceChildren(
       ...(record === undefined ? [] : createTraceLink(record, traceUrlTemplate, 'Open its trace')),
     );
-    setText(byId('details-title', HTMLElement), record === undefined ? 'Request' : `Request ${record.status}`);
+    setText(
+      byId('details-title', HTMLElement),
+      record === undefined ? 'Request' : `Request ${record.status}`,
+    );
     if (!this.#dialog.open) this.#dialog.showModal();
   }
 

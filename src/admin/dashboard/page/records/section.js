@@ -90,7 +90,8 @@ export class RecordSection {
     if (this.#view === null || this.#body === undefined) return;
     const { list, filter } = this.#view;
     const held = this.#held[list];
-    for (const [name, tab] of Object.entries(this.#tabs)) setAttribute(tab, 'aria-pressed', String(name === list));
+    for (const [name, tab] of Object.entries(this.#tabs))
+      setAttribute(tab, 'aria-pressed', String(name === list));
     this.#form.show(filter, held);
     const wanted = held.filter((record) => matches(record, filter));
     const shown = wanted.slice(0, LISTS[list].maxShown);
@@ -108,7 +109,12 @@ export class RecordSection {
   #showDetails(requestId) {
     if (requestId === null) this.#details.close();
     else if (this.#hasData) {
-      const kept = [...this.#kept.latest, ...this.#kept.failures, ...this.#held.latest, ...this.#held.failures];
+      const kept = [
+        ...this.#kept.latest,
+        ...this.#kept.failures,
+        ...this.#held.latest,
+        ...this.#held.failures,
+      ];
       const record = kept.find(({ request_id }) => request_id === requestId);
       this.#details.open(requestId, record, this.#traceUrlTemplate);
     }

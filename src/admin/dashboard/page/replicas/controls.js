@@ -38,8 +38,7 @@ export class ReplicaControls {
     );
     this.#sortList.addEventListener('change', () => {
       const column = this.#sortList.value;
-      const sort =
-        column === BY_URGENCY ? null : { column, isDescending: !ASCENDING_FIRST.has(column) };
+      const sort = column === BY_URGENCY ? null : { column, isDescending: !ASCENDING_FIRST.has(column) };
       onChange({ sort }, false);
     });
   }

@@ -98,7 +98,11 @@ function createSums() {
       setText(inflight.value, formatCount(replicas.reduce((total, replica) => total + replica.inflight, 0)));
       setText(requests.value, formatRate(sum.requests_per_s));
       setText(clientErrors.value, formatShare(sum.client_errors, sum.requests));
-      setAttribute(clientErrors.value, 'data-level', toClientErrorLevel(sum.client_errors, sum.requests) || null);
+      setAttribute(
+        clientErrors.value,
+        'data-level',
+        toClientErrorLevel(sum.client_errors, sum.requests) || null,
+      );
       setText(tokens.value, formatRate(sum.output_tokens_per_s));
       spark.show(sumTrends(replicas.map(({ trend }) => trend)));
     },

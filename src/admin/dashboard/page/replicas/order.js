@@ -65,7 +65,10 @@ export function inOrderOf(groups, before) {
  * @param {string} search
  */
 function isFound(replica, search) {
-  const words = search.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
   if (words.length === 0) return true;
   const text = [replica.name, toHost(replica), toWord(toStateKind(replica)), ...(replica.models ?? [])]
     .join('\n')

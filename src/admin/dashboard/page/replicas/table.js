@@ -76,7 +76,11 @@ export class ReplicaTable {
     this.#rows = rows;
     const head = this.#table.tHead;
     const columns = this.#table.querySelector('colgroup');
-    setChildren(this.#table, [...(columns === null ? [] : [columns]), ...(head === null ? [] : [head]), ...bodies]);
+    setChildren(this.#table, [
+      ...(columns === null ? [] : [columns]),
+      ...(head === null ? [] : [head]),
+      ...bodies,
+    ]);
     const keys = new Set(this.#groups.map(({ key }) => key));
     for (const key of this.#sections.keys()) if (!keys.has(key)) this.#sections.delete(key);
   }

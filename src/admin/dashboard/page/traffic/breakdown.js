@@ -1,7 +1,8 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { ShowRecords } from '../records/filters.js' */
-import { create, setAttribute, setChildren, setText } from '../elements/dom.js';
+import { create, setAttribute, setText } from '../elements/dom.js';
 import { formatMs, formatRate, formatShare } from '../elements/format.js';
+import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
 import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
@@ -10,8 +11,6 @@ import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
 
 /** All names beyond those that the gateway counts one by one. */
 const OTHERS = '_OTHER';
-/** Rows that are shown without a press on the button. */
-const FEW = 8;
 
 /**
  * Creates the table of traffic by model or by tenant. A press on a name shows its requests.
@@ -21,39 +20,10 @@ const FEW = 8;
  * @returns {(overview: Overview) => void}
  */
 export function createBreakdown(table, field, showRecords) {
-  const body = table.createTBody();
-  const more = create('button', { type: 'button', class: 'link', 'aria-expanded': 'false' });
-  const moreBox = create('p', { class: 'more' }, more);
-  const empty = create('p', { class: 'empty' }, 'No requests in the last minute.');
-  table.after(empty, moreBox);
-  /** @type {ReturnType<typeof createPartRow>[]} */
-  const rows = [];
-  /** @type {readonly Part[]} */
-  let parts = [];
-  let isAll = false;
-  const show = () => {
-    const shown = isAll ? parts : parts.slice(0, FEW);
-    // Rows belong to places, not to names: the order changes with the traffic.
-    while (rows.length < shown.length) rows.push(createPartRow(field, showRecords));
-    for (const [at, part] of shown.entries()) rows[at]?.show(part);
-    setChildren(
-      body,
-      rows.slice(0, shown.length).map(({ element }) => element),
-    );
-    table.hidden = parts.length === 0;
-    empty.hidden = parts.length > 0;
-    moreBox.hidden = parts.length <= FEW;
-    setAttribute(more, 'aria-expanded', String(isAll));
-    setText(more, isAll ? 'Show fewer' : `Show all ${parts.length}`);
-  };
-  more.addEventListener('click', () => {
-    isAll = !isAll;
-    show();
-  });
-  return (overview) => {
-    parts = overview[`${field}s`];
-    show();
-  };
+  const show = createLongTable(table, 'No requests in the last minute.', () =>
+    createPartRow(field, showRecords),
+  );
+  return (overview) => show(overview[`${field}s`]);
 }
 
 /**

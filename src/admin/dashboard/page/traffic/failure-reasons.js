@@ -1,33 +1,27 @@
 /** @import { Overview } from '../../overview.ts' */
-/** @import { ShowRecords } from '../records/filters.js' */
-import { create, setAttribute, setChildren, setText } from '../elements/dom.js';
+/** @import { Filter, ShowRecords } from '../records/filters.js' */
+import { create, setAttribute, setText } from '../elements/dom.js';
 import { formatCount, UNKNOWN } from '../elements/format.js';
+import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
 
 /** @typedef {Overview['failure_reasons'][number]} Reason */
 
+/** Stands for all names and codes that the gateway does not count one by one. */
+const OTHERS = '_OTHER';
+
 /**
  * Creates the table of why requests failed in the last minute. A press on a reason shows its requests.
  * @param {HTMLTableElement} table
- * @param {HTMLElement} empty shown if there is none
  * @param {ShowRecords} showRecords
  * @returns {(overview: Overview) => void}
  */
-export function createFailureReasons(table, empty, showRecords) {
-  const body = table.createTBody();
-  /** @type {ReturnType<typeof createReasonRow>[]} */
-  const rows = [];
-  return ({ failure_reasons }) => {
-    while (rows.length < failure_reasons.length) rows.push(createReasonRow(showRecords));
-    for (const [at, reason] of failure_reasons.entries()) rows[at]?.show(reason);
-    setChildren(
-      body,
-      rows.slice(0, failure_reasons.length).map(({ element }) => element),
-    );
-    table.hidden = failure_reasons.length === 0;
-    empty.hidden = failure_reasons.length > 0;
-  };
+export function createFailureReasons(table, showRecords) {
+  const show = createLongTable(table, 'No request has failed in the last minute.', () =>
+    createReasonRow(showRecords),
+  );
+  return ({ failure_reasons }) => show(failure_reasons);
 }
 
 /** @param {ShowRecords} showRecords */
@@ -40,12 +34,7 @@ function createReasonRow(showRecords) {
   /** @type {Reason | undefined} */
   let shown;
   code.addEventListener('click', () => {
-    if (shown === undefined) return;
-    const { replica, model } = shown;
-    showRecords({
-      list: 'failures',
-      filter: { ...NO_FILTER, error_type: shown.code, replica: replica ?? '', model: model ?? '' },
-    });
+    if (shown !== undefined) showRecords({ list: 'failures', filter: toFilter(shown) });
   });
   const element = create(
     'tr',
@@ -68,4 +57,17 @@ function createReasonRow(showRecords) {
       model.show(reason.model ?? UNKNOWN);
     },
   };
+}
+
+/**
+ * The filter for the requests of a reason.
+ * @param {Reason} reason
+ * @returns {Filter}
+ */
+function toFilter({ code, status, replica, model }) {
+  /** @param {string | null} name */
+  const wanted = (name) => (name === OTHERS ? null : (name ?? ''));
+  // A request without a code has its status as its reason.
+  const error_type = code === OTHERS ? null : code === String(status) ? '' : code;
+  return { ...NO_FILTER, error_type, replica: wanted(replica), model: wanted(model) };
 }

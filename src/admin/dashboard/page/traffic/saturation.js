@@ -85,7 +85,9 @@ function createWorkers() {
       const mean = uses.reduce((sum, use) => sum + use, 0) / Math.max(uses.length, 1);
       setText(
         aside,
-        workers.length <= 1 ? counted(workers.length, 'worker') : `mean of ${workers.length} workers ${formatShare(mean, 1)}`,
+        workers.length <= 1
+          ? counted(workers.length, 'worker')
+          : `mean of ${workers.length} workers ${formatShare(mean, 1)}`,
       );
       showBars(bars, workers);
     },

@@ -15,7 +15,7 @@ import { createTiles } from './tiles.js';
 export function createTrafficSections(showRecords) {
   const shows = [
     createTiles(byId('tiles', HTMLElement)),
-    createFailureReasons(byId('reasons', HTMLTableElement), byId('reasons-empty', HTMLElement), showRecords),
+    createFailureReasons(byId('reasons', HTMLTableElement), showRecords),
     createBreakdown(byId('models', HTMLTableElement), 'model', showRecords),
     createBreakdown(byId('tenants', HTMLTableElement), 'tenant', showRecords),
     createSaturation(byId('saturation', HTMLElement)),
