@@ -103,7 +103,9 @@ function toErrorProblems({ last_minute }, replicas) {
       section: 'reasons-section',
       change: {},
     });
-  const bad = replicas.filter(
+  // One that is unreachable has been named already.
+  const present = replicas.filter((replica) => toStateKind(replica) !== 'unreachable');
+  const bad = present.filter(
     (replica) => toErrorLevel(replica.last_minute.errors, replica.last_minute.requests) === 'bad',
   );
   const [first] = bad;

@@ -18,16 +18,15 @@ const COLUMNS_WITHOUT_SUM = ['ttft_p50', 'ttft_p95', 'latency_p50', 'latency_p95
 export function createGroupRow(onToggle) {
   const name = createName('group-name');
   const count = create('span', { class: 'group-count' });
-  const button = create('button', { type: 'button', class: 'group-toggle' }, name.element, count);
-  const states = create('td', { class: 'col-state' });
+  const states = create('span', { class: 'group-states' });
+  const button = create('button', { type: 'button', class: 'group-toggle' }, name.element, count, states);
   const sums = createSums();
   let key = '';
   button.addEventListener('click', () => onToggle(key));
   const element = create(
     'tr',
     { class: 'group' },
-    create('th', { scope: 'rowgroup', class: 'col-name' }, button),
-    states,
+    create('th', { scope: 'rowgroup', class: 'col-name', colspan: '2' }, button),
     ...sums.elements,
   );
   return {

@@ -40,7 +40,7 @@ function createReasonRow(showRecords) {
     'tr',
     {},
     count,
-    create('th', { scope: 'row' }, status, code),
+    create('th', { scope: 'row' }, create('span', { class: 'reason' }, status, code)),
     create('td', {}, replica.element),
     create('td', {}, model.element),
   );
@@ -50,7 +50,7 @@ function createReasonRow(showRecords) {
     show(reason) {
       shown = reason;
       setText(count, formatCount(reason.count));
-      setText(code, reason.code);
+      setText(code, isWithoutCode(reason) ? 'answered by the replica' : reason.code);
       setText(status, String(reason.status));
       setAttribute(status, 'data-level', reason.status >= 500 || reason.status < 400 ? 'bad' : 'warn');
       replica.show(reason.replica ?? UNKNOWN);
@@ -64,10 +64,18 @@ function createReasonRow(showRecords) {
  * @param {Reason} reason
  * @returns {Filter}
  */
-function toFilter({ code, status, replica, model }) {
+function toFilter(reason) {
+  const { code, replica, model } = reason;
   /** @param {string | null} name */
   const wanted = (name) => (name === OTHERS ? null : (name ?? ''));
-  // A request without a code has its status as its reason.
-  const error_type = code === OTHERS ? null : code === String(status) ? '' : code;
+  const error_type = code === OTHERS ? null : isWithoutCode(reason) ? '' : code;
   return { ...NO_FILTER, error_type, replica: wanted(replica), model: wanted(model) };
+}
+
+/**
+ * Whether the records of a reason have no code: the replica has answered with this status itself.
+ * @param {Reason} reason
+ */
+function isWithoutCode({ code, status }) {
+  return code === String(status);
 }

@@ -22,7 +22,7 @@ export function createSaturation(parent) {
     { class: 'gauge' },
     create('dt', {}, 'Waiting requests'),
     waiting,
-    create('dd', { class: 'aside' }, 'for a replica below its limit'),
+    create('dd', { class: 'aside' }, 'for a free replica'),
   );
   parent.append(workers.element, connections.element, buffered.element, waitingBox);
   return ({ saturation }) => {
@@ -69,7 +69,7 @@ function createWorkers() {
   const element = create(
     'dl',
     { class: 'gauge' },
-    create('dt', {}, 'Event loop, busiest worker'),
+    create('dt', {}, 'Busiest worker'),
     now,
     aside,
     create('dd', { class: 'meter' }, bars),
@@ -87,7 +87,7 @@ function createWorkers() {
         aside,
         workers.length <= 1
           ? counted(workers.length, 'worker')
-          : `mean of ${workers.length} workers ${formatShare(mean, 1)}`,
+          : `of ${workers.length}, mean ${formatShare(mean, 1)}`,
       );
       showBars(bars, workers);
     },

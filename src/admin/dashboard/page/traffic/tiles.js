@@ -33,7 +33,7 @@ const TILES = [
   {
     title: 'Requests/s',
     now: ({ last_minute }) => formatRate(last_minute.requests_per_s),
-    aside: ({ last_minute }) => `${counted(last_minute.requests, 'request')} in the last minute`,
+    aside: ({ last_minute }) => counted(last_minute.requests, 'request'),
     past: ({ requests_per_s }) => requests_per_s,
     error: ({ errors }) => (errors === 0 ? null : errors / SLICE_SECONDS),
     format: (value, error) =>
@@ -65,6 +65,7 @@ const TILES = [
     title: 'First token, p95',
     now: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms),
     aside: ({ last_minute }) => `p50 ${formatMs(last_minute.ttft_p50_ms)}${toLeftOut(last_minute)}`,
+    explain: ({ last_minute }) => explainErrors(last_minute),
     past: ({ ttft_p95_ms }) => ttft_p95_ms,
     format: (value) => formatMs(value),
   },
@@ -72,6 +73,7 @@ const TILES = [
     title: 'Latency, p95',
     now: ({ last_minute }) => formatMs(last_minute.latency_p95_ms),
     aside: ({ last_minute }) => `p50 ${formatMs(last_minute.latency_p50_ms)}${toLeftOut(last_minute)}`,
+    explain: ({ last_minute }) => explainErrors(last_minute),
     past: ({ latency_p95_ms }) => latency_p95_ms,
     format: (value) => formatMs(value),
   },
@@ -93,10 +95,10 @@ function toErrorAside({ requests, errors, client_errors }) {
   return `${formatCount(errors)} failed, 4xx ${formatShare(client_errors, requests)}`;
 }
 
-/** How many failures are not in a latency. @param {Overview['last_minute']} traffic */
+/** How many failures there were beside the successes that a duration is of. @param {Overview['last_minute']} traffic */
 function toLeftOut({ errors, client_errors }) {
   const failures = errors + client_errors;
-  return failures === 0 ? '' : `, without ${counted(failures, 'failure')}`;
+  return failures === 0 ? '' : ` · ${counted(failures, 'failure')}`;
 }
 
 /**
