@@ -5,6 +5,7 @@ import type { AdminCollaborators } from '../../../src/admin/admin-collaborators.
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { createDashboardRoutes } from '../../../src/admin/routes/dashboard.ts';
 import { sendResponse } from '../../../src/admin/send-response.ts';
+import { withFastPolls } from './page.ts';
 
 /** The token that the scripted admin API wants. */
 export const TOKEN = 'scripted-token';
@@ -20,18 +21,18 @@ export interface DrainCall {
 export interface ScriptedDashboard extends AsyncDisposable {
   readonly url: string;
   readonly drains: readonly DrainCall[];
+  /** How many polls were answered. */
+  readonly polls: number;
   /** What the next polls are answered with. Records and failures are sent once per page. */
   show(overview: Overview): void;
 }
-
-/** Fast enough for tests, and slow enough that a page does little else. */
-const POLL_INTERVAL_MS = 80;
 
 /** Starts the page on a free port. Its files and their headers are those of the gateway. */
 export async function startScriptedDashboard(first: Overview): Promise<ScriptedDashboard> {
   const [page, file] = createDashboardRoutes();
   const drains: DrainCall[] = [];
   let overview = first;
+  let polls = 0;
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
@@ -40,8 +41,7 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
     if (pathname === '/') {
       const answer = await page.respond({ ...none, params: {} }, NOBODY);
       if (!('body' in answer)) throw new Error('no page');
-      const html = String(answer.body).replace(/(data-poll-interval-ms=)"\d+"/, `$1"${POLL_INTERVAL_MS}"`);
-      await sendResponse(response, { ...answer, body: html });
+      await sendResponse(response, { ...answer, body: withFastPolls(String(answer.body)) });
     } else if (root === 'dashboard') {
       const [version = '', folder = '', name = ''] = segments;
       const params = { version, folder, file: name };
@@ -57,6 +57,7 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
       });
       answerJson(response, 200, { replica: { name } });
     } else {
+      polls += 1;
       const isNews = Number(searchParams.get('after')) < overview.last_record;
       answerJson(response, 200, isNews ? overview : { ...overview, records: [], failures: [] });
     }
@@ -70,6 +71,9 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     drains,
+    get polls() {
+      return polls;
+    },
     show(next) {
       overview = next;
     },

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
-import { matches, NO_FILTER, namesIn, toStatusGroup } from '../../../../src/admin/dashboard/page/filters.js';
-import { FULL_RECORD, LEAST_RECORD } from '../../../otel/records.ts';
+import {
+  matches,
+  NO_FILTER,
+  namesIn,
+  toStatusGroup,
+} from '../../../../../src/admin/dashboard/page/records/filters.js';
+import { FULL_RECORD, LEAST_RECORD } from '../../../../otel/records.ts';
 
 const RECORD = { ...LEAST_RECORD, replica: 'a', model: 'm', tenant: 'acme' };
 
@@ -23,6 +28,7 @@ test('a record must match every part of a filter', () => {
   for (const part of [
     { replica: 'b' },
     { model: 'M' },
+    { error_type: 'upstream_failed' },
     { tenant: 'acm' },
     { status: 'disconnected' as const },
   ]) {

@@ -1,26 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { Overview } from '../../../../src/admin/dashboard/overview.ts';
-import { toConsequences, toDone } from '../../../../src/admin/dashboard/page/consequences.js';
+import { toConsequences, toDone } from '../../../../../src/admin/dashboard/page/replicas/consequences.js';
+import { makeReplica, type OverviewReplica } from '../../../../support/dashboard/made-overview.ts';
 
-type Replica = Overview['replicas'][number];
+const replica = (name: string, models: readonly string[] | null, changes: Partial<OverviewReplica> = {}) =>
+  makeReplica({ name, models, inflight: 0, ...changes });
 
-const NO_TRAFFIC: Replica['last_minute'] = {
-  requests: 0,
-  errors: 0,
-  client_errors: 0,
-  canceled: 0,
-  requests_per_s: 0,
-  output_tokens_per_s: 0,
-  ttft_p50_ms: null,
-  ttft_p95_ms: null,
-  latency_p50_ms: null,
-  latency_p95_ms: null,
-};
-
-const replica = (name: string, models: readonly string[] | null, rest: Partial<Replica> = {}) =>
-  ({ name, models, drained: false, inflight: 0, last_minute: NO_TRAFFIC, ...rest }) as Replica;
-
-const drainOf = (drained: Replica, ...others: readonly Replica[]) =>
+const drainOf = (drained: OverviewReplica, ...others: readonly OverviewReplica[]) =>
   toConsequences('drain', drained, [drained, ...others]);
 const severeOf = (...given: Parameters<typeof drainOf>) =>
   drainOf(...given).flatMap(({ isSevere, text }) => (isSevere ? [text] : []));
@@ -50,6 +35,37 @@ describe('a drain', () => {
     const [first, ...others] = drainOf(replica('a', ['m']), b, replica('c', ['m']));
     expect(first?.text).toBe('New requests for m go to b (failing), c.');
     expect([first, ...others].some((consequence) => consequence?.isSevere)).toBe(false);
+  });
+
+  test('promises nothing of replicas that do not answer, and is severe if it is the last that does', () => {
+    const dead = replica('b', ['m'], { reachability: 'unreachable' });
+    const loading = replica('c', ['m'], { reachability: 'loading' });
+    const unseen = replica('d', ['m'], { reachability: 'unknown' });
+    expect(severeOf(replica('a', ['m']), dead, loading, unseen)).toEqual([
+      'a is the last replica for m that answers. What remains: b (unreachable), c (loading), d (not seen yet). ' +
+        'These requests will fail.',
+    ]);
+    const [first] = drainOf(replica('a', ['m']), dead, replica('e', ['m']));
+    expect(first).toEqual({
+      isSevere: false,
+      text: 'New requests for m go to e. Not to b (unreachable).',
+    });
+  });
+
+  test('of a replica that does not answer itself changes nothing, and says so', () => {
+    const a = replica('a', ['m'], { reachability: 'unreachable' });
+    const b = replica('b', ['m'], { reachability: 'loading' });
+    expect(drainOf(a, b)[0]).toEqual({
+      isSevere: false,
+      text: 'No replica for m answers, with or without this drain. What remains: b (loading).',
+    });
+  });
+
+  test('of a replica whose models are not known is severe if no other answers', () => {
+    const dead = replica('b', ['m'], { reachability: 'unreachable' });
+    expect(severeOf(replica('a', null), dead)).toEqual([
+      'The models of a are not known yet, and no other replica answers: requests will fail.',
+    ]);
   });
 
   test('knows that Ollama resolves a name without a tag to its latest', () => {

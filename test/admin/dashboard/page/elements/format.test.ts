@@ -2,11 +2,13 @@ import { describe, expect, test } from 'vitest';
 import {
   counted,
   formatAgo,
+  formatBytes,
   formatCount,
+  formatMoment,
   formatMs,
   formatRate,
   formatShare,
-} from '../../../../src/admin/dashboard/page/format.js';
+} from '../../../../../src/admin/dashboard/page/elements/format.js';
 
 test.each([
   [null, '–'],
@@ -67,4 +69,20 @@ describe('a count', () => {
     expect(counted(2, 'request')).toBe('2 requests');
     expect(counted(0, 'day')).toBe('0 days');
   });
+});
+
+test.each([
+  [0, '0 B'],
+  [1_023, '1,023 B'],
+  [1_536, '1.5 KiB'],
+  [48_300_000, '46.1 MiB'],
+  [1_073_741_824, '1.0 GiB'],
+])('%s bytes are %s', (bytes, text) => {
+  expect(formatBytes(bytes)).toBe(text);
+});
+
+test('a moment of another day has its date', () => {
+  const now = '2026-11-21T12:10:00.000Z';
+  expect(formatMoment(now, now)).toMatch(/^\d\d:\d\d:\d\d$/);
+  expect(formatMoment('2026-11-18T12:10:00.000Z', now)).toMatch(/^Nov 18, 2026, \d\d:/);
 });
