@@ -83,7 +83,7 @@ const PROBE_NOW_TIMEOUT_MS = 5_000;
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = {
   latest: { capacity: 500, capacityBytes: 8 * 1024 ** 2 },
-  failed: { capacity: 200, capacityBytes: 4 * 1024 ** 2 },
+  failures: { capacity: 200, capacityBytes: 4 * 1024 ** 2 },
 };
 
 /**
@@ -153,6 +153,7 @@ export async function composeGateway(
   ]);
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
+    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
     async publish() {
       const { cursors } = await publish(registry, serving);
       // In the form that records have.

@@ -31,16 +31,11 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas). Values
- * that were cut stay cut. Returns null for anything else, including invalid JSON.
+ * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas), with the
+ * failed attempts among the span's events. Values that were cut stay cut. Returns null for anything else, including
+ * invalid JSON.
  */
-export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | null {
-  const spans = parseJson(`[${toText(encodedSpan)}]`);
-  return Array.isArray(spans) ? toRecord(spans[0]) : null;
-}
-
-/** Decodes the record of an encoded span like `decodeRecord`, with the failed attempts among the span's events. */
-export function decodeShownRecord(encodedSpan: Uint8Array): ShownRecord | null {
+export function decodeRecord(encodedSpan: Uint8Array | string): ShownRecord | null {
   const spans = parseJson(`[${toText(encodedSpan)}]`);
   const span: unknown = Array.isArray(spans) ? spans[0] : null;
   const record = toRecord(span);

@@ -1,5 +1,5 @@
-import { decodeShownRecord, type ShownRecord } from '../encode/decode-record.ts';
-import { hasFailed } from '../encode/request-outcome.ts';
+import { decodeRecord, type ShownRecord } from '../encode/decode-record.ts';
+import { hasFailed, toOutcome } from '../encode/request-outcome.ts';
 import { EncodedSpanStore, type StoredSpan } from './encoded-span-store.ts';
 import type { EndedRecord } from './record-consumer.ts';
 
@@ -9,10 +9,11 @@ export interface RingBounds {
   readonly capacityBytes: number;
 }
 
-/** What is kept: the records of the latest requests, and of the latest failed ones, whatever came after them. */
+/** What is kept: the records of the latest requests, and of the latest failures of each kind. */
 export interface RecentRecordsBounds {
   readonly latest: RingBounds;
-  readonly failed: RingBounds;
+  /** For errors, and the same again for client errors. */
+  readonly failures: RingBounds;
 }
 
 /** Which records to read. */
@@ -25,18 +26,21 @@ export interface RecordQuery {
 }
 
 /**
- * The latest records, and the latest of failed requests, for the admin API and the dashboard, whether or not they were
- * exported. They are kept as encoded spans, which costs a request next to nothing, and decoded when they are read.
- * Whether a request failed is seen in its record when it passes.
+ * The latest records, and those of the latest failures, for the admin API and the dashboard, whether or not they were
+ * exported. Errors and client errors have a ring each: a client that asks for a wrong model again and again hides no
+ * error. Records are kept as encoded spans, which costs a request next to nothing, and decoded when they are read. How
+ * a request ended is seen in its record when it passes.
  */
 export class RecentRecords {
   readonly #latest: SpanRing;
-  readonly #failed: SpanRing;
+  readonly #errors: SpanRing;
+  readonly #clientErrors: SpanRing;
   #lastNumber = 0;
 
-  constructor({ latest, failed }: RecentRecordsBounds) {
+  constructor({ latest, failures }: RecentRecordsBounds) {
     this.#latest = new SpanRing(latest);
-    this.#failed = new SpanRing(failed);
+    this.#errors = new SpanRing(failures);
+    this.#clientErrors = new SpanRing(failures);
   }
 
   /** The number of the newest record. The first record is 1; 0 means that there is none. */
@@ -49,7 +53,9 @@ export class RecentRecords {
     if (encodedSpan === null) return;
     this.#lastNumber += 1;
     this.#latest.add(encodedSpan, this.#lastNumber);
-    if (hasFailed(record)) this.#failed.add(encodedSpan, this.#lastNumber);
+    const outcome = toOutcome(record);
+    if (outcome === 'error') this.#errors.add(encodedSpan, this.#lastNumber);
+    else if (outcome === 'client_error') this.#clientErrors.add(encodedSpan, this.#lastNumber);
   }
 
   /** The latest records, newest first. */
@@ -57,33 +63,56 @@ export class RecentRecords {
     return decodeNewest(this.#latest.after(query.after), query);
   }
 
-  /** The latest records of failed requests, newest first: those kept for it, and those among the latest records. */
+  /** The records of the latest failures of each kind, newest first. */
+  failures(query: RecordQuery): readonly ShownRecord[] {
+    return decodeNewest(this.#failuresAfter(query.after), query);
+  }
+
+  /** The records of all failed requests that are kept, newest first: the failures, and those among the latest. */
   failed(query: RecordQuery): readonly ShownRecord[] {
     const { after, matches = () => true } = query;
-    const failed = this.#failed.after(after);
-    const oldest = failed[0]?.tag ?? 0;
-    // Between the oldest failed record and now, the latest records have no other failed ones.
-    const older = this.#latest.after(after).filter(({ tag }) => tag < oldest);
-    return decodeNewest([...older, ...failed], {
+    const failures = this.#failuresAfter(after);
+    const known = new Set(failures.map(({ tag }) => tag));
+    // From there on, the failures are complete.
+    const first = Math.max(this.#errors.firstComplete, this.#clientErrors.firstComplete);
+    const older = this.#latest.after(after).filter(({ tag }) => tag < first && !known.has(tag));
+    return decodeNewest(inOrder([...older, ...failures]), {
       ...query,
       matches: (record) => hasFailed(record) && matches(record),
     });
   }
+
+  #failuresAfter(number: number | undefined): readonly StoredSpan[] {
+    return inOrder([...this.#errors.after(number), ...this.#clientErrors.after(number)]);
+  }
+}
+
+function inOrder(spans: readonly StoredSpan[]): readonly StoredSpan[] {
+  return spans.toSorted((a, b) => a.tag - b.tag);
 }
 
 /** The latest encoded spans within bounds. The tag of each is the number of its record. */
 class SpanRing {
   readonly #bounds: RingBounds;
   readonly #spans = new EncodedSpanStore();
+  #hasRemoved = false;
 
   constructor(bounds: RingBounds) {
     this.#bounds = bounds;
   }
 
+  /** The number from which on no span was removed. */
+  get firstComplete(): number {
+    return this.#hasRemoved ? (this.#spans.peek(1)[0]?.tag ?? Number.POSITIVE_INFINITY) : 0;
+  }
+
   add(encodedSpan: Uint8Array, number: number): void {
     this.#spans.append(encodedSpan, number);
     const { capacity, capacityBytes } = this.#bounds;
-    while (this.#spans.size > capacity || this.#spans.bytes > capacityBytes) this.#spans.removeFirst();
+    while (this.#spans.size > capacity || this.#spans.bytes > capacityBytes) {
+      this.#spans.removeFirst();
+      this.#hasRemoved = true;
+    }
   }
 
   /** Those with a greater number, oldest first. */
@@ -97,7 +126,7 @@ function decodeNewest(spans: readonly StoredSpan[], { limit, matches }: RecordQu
   const records: ShownRecord[] = [];
   for (let index = spans.length - 1; index >= 0 && records.length < limit; index--) {
     const encodedSpan = spans[index]?.encodedSpan;
-    const record = encodedSpan === undefined ? null : decodeShownRecord(encodedSpan);
+    const record = encodedSpan === undefined ? null : decodeRecord(encodedSpan);
     if (record !== null && (matches === undefined || matches(record))) records.push(record);
   }
   return records;

@@ -26,8 +26,9 @@ export const shownRecordSchema = recordSchema
       .describe('The attempts that failed, in their order; absent if none did.'),
   })
   .meta({
-    id: 'ShownRecord',
-    description: 'The facts of one request; docs/record.md defines each field but failed_attempts.',
+    id: 'Record',
+    description:
+      'The facts of one request; docs/record.md defines each field but failed_attempts. An absent field is unknown.',
   });
 
 /** A record in the shape of `shownRecordSchema`. */

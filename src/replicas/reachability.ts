@@ -106,6 +106,11 @@ export function toListFinding(answer: Answer, hasList: boolean): Finding {
   return hasList || isRefusal ? 'reachable' : 'not_an_engine';
 }
 
+/** Whether the answer to a health probe comes from more than a server of web pages. */
+export function isHealthy({ status, text }: Answer): boolean {
+  return status >= 200 && status < 300 && !text.trimStart().startsWith('<');
+}
+
 function toFailure({ status, text }: Answer): Finding {
   // llama.cpp: 503 unavailable_error while it loads.
   return status === 503 && text.includes('Loading model') ? 'loading_model' : 'engine_failed';

@@ -67,15 +67,18 @@ test('a drained replica is not asked, and asked before it takes requests again',
   expect((await gateway.chat({ model: 'next' })).status).toBe(200);
 });
 
-test('a replica whose list is configured is never asked', async () => {
+test('a replica whose models and engine are configured is asked whether it answers, and serves what is configured', async () => {
   await using a = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
-  await using b = await startFakeReplica({ name: 'b', list: { models: ['m'] } });
+  await using b = await startFakeReplica({ name: 'b', list: { models: ['other'], ownedBy: 'sglang' } });
   const configured = { name: 'b', url: b.url, models: ['m'], engine: 'vllm' };
-  await using _gateway = await startGateway({
+  await using gateway = await startGateway({
     replicas: [{ name: 'a', url: a.url, models: 'auto' }, configured],
     config: QUICK,
   });
   await untilHeard(a);
-  expect(b.probes).toHaveLength(0);
-  expect(a.probes.every((probe) => probe.header('x-request-id').length === 0)).toBe(true);
+  await untilHeard(b);
+  expect((await gateway.replicas())[1]).toMatchObject({
+    ...{ reachability: 'reachable', models: ['m'], engine: 'vllm' },
+  });
+  expect([...a.probes, ...b.probes].every(({ url }) => url === '/v1/models')).toBe(true);
 });

@@ -98,8 +98,8 @@ export interface FakeReplicaOptions {
   readonly name?: string;
   /** Default: a small JSON answer. */
   readonly script?: Script;
-  /** The answer to probes; default: 404. */
-  readonly list?: ModelList;
+  /** The answer to probes; default: the model `m`. Null: 404. */
+  readonly list?: ModelList | null;
   /** The answer to GET /version, as vLLM's; default: 404. */
   readonly version?: string;
   /** Default: a free port of 127.0.0.1. */
@@ -116,7 +116,7 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   const connections = new EventLog<OpenedConnection>();
   const queued: Script[] = [];
   let script = options.script ?? answerJson(COMPLETION);
-  let answerProbe = listModels(options.list ?? null);
+  let answerProbe = listModels(options.list === undefined ? { models: ['m'] } : options.list);
   const { version } = options;
   let answerVersion = answerJson({ version }, { status: version === undefined ? 404 : 200 });
 

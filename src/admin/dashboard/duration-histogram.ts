@@ -4,6 +4,11 @@ const SMALLEST_MS = 0.5;
 /** Up to 15 minutes, the default limit for a replica's response. Longer durations count as that. */
 const BUCKET_COUNT = 188;
 
+const UPPER_BOUNDS_MS = Float64Array.from(
+  { length: BUCKET_COUNT },
+  (_, bucket) => SMALLEST_MS * GROWTH ** bucket,
+);
+
 const BUCKETS_PER_E = 1 / Math.log(GROWTH);
 
 /** The bucket of a duration in milliseconds: one logarithm, shared by all histograms that count the duration. */
@@ -26,14 +31,12 @@ export class DurationHistogram {
 
   /** Adds the counts of another histogram. */
   merge(other: DurationHistogram): void {
-    const others = other.#counts;
-    if (others === null || other.#count === 0) return;
-    this.#counts ??= new Uint32Array(BUCKET_COUNT);
-    const counts = this.#counts;
-    for (let bucket = 0; bucket < BUCKET_COUNT; bucket++) {
-      counts[bucket] = (counts[bucket] ?? 0) + (others[bucket] ?? 0);
-    }
-    this.#count += other.#count;
+    this.#addCounts(other, 1);
+  }
+
+  /** Takes away the counts of another histogram, which were added before. */
+  subtract(other: DurationHistogram): void {
+    this.#addCounts(other, -1);
   }
 
   /** Forgets all durations and keeps the memory. */
@@ -58,8 +61,19 @@ export class DurationHistogram {
     }
     return upperBoundMs(BUCKET_COUNT - 1);
   }
+
+  #addCounts(other: DurationHistogram, sign: 1 | -1): void {
+    const others = other.#counts;
+    if (others === null || other.#count === 0) return;
+    this.#counts ??= new Uint32Array(BUCKET_COUNT);
+    const counts = this.#counts;
+    for (let bucket = 0; bucket < BUCKET_COUNT; bucket++) {
+      counts[bucket] = (counts[bucket] ?? 0) + sign * (others[bucket] ?? 0);
+    }
+    this.#count += sign * other.#count;
+  }
 }
 
 function upperBoundMs(bucket: number): number {
-  return SMALLEST_MS * GROWTH ** bucket;
+  return UPPER_BOUNDS_MS[bucket] ?? Number.POSITIVE_INFINITY;
 }

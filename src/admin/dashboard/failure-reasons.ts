@@ -17,47 +17,57 @@ export interface CountedReason extends FailureReason {
   readonly count: number;
 }
 
+/** Counts of one slice, by the key of their reason. */
+type Counts = Map<string, { readonly reason: FailureReason; count: number }>;
+
 /** How many reasons are counted separately in one slice. The others lose their replica and model. */
 const MAX_REASONS = 1_024;
 
 /** Counts the reasons of failures in each slice of the last minute. Slices are given in ascending order. */
 export class FailureReasons {
   /** The newest is last. Slices without a failure are absent. */
-  readonly #slices: { readonly index: number; readonly counts: Map<string, CountedReason> }[] = [];
+  readonly #slices: { readonly index: number; readonly counts: Counts }[] = [];
 
   /** Counts a request that failed in this slice. */
   add(reason: FailureReason, slice: number): void {
     const counts = this.#countsAt(slice);
     const key = toKey(reason);
-    const isKept = counts.has(key) || counts.size < MAX_REASONS;
-    const kept = isKept ? reason : { ...reason, replica: OTHER_NAMES, model: OTHER_NAMES };
-    count(counts, isKept ? key : toKey(kept), kept, 1);
+    if (counts.size < MAX_REASONS || counts.has(key)) {
+      add(counts, key, reason, 1);
+      return;
+    }
+    const other = { ...reason, replica: OTHER_NAMES, model: OTHER_NAMES };
+    add(counts, toKey(other), other, 1);
   }
 
   /** At most `limit` reasons since the slice `first`, by their count. */
   listFrom(first: number, limit: number): readonly CountedReason[] {
-    const sums = new Map<string, CountedReason>();
+    const sums: Counts = new Map();
     for (const { index, counts } of this.#slices) {
       if (index < first) continue;
-      for (const [key, reason] of counts) count(sums, key, reason, reason.count);
+      for (const [key, { reason, count }] of counts) add(sums, key, reason, count);
     }
-    return [...sums.values()].sort((a, b) => b.count - a.count).slice(0, limit);
+    const byCount = [...sums.values()].sort((a, b) => b.count - a.count);
+    return byCount.slice(0, limit).map(({ reason, count }) => ({ ...reason, count }));
   }
 
-  #countsAt(index: number): Map<string, CountedReason> {
+  #countsAt(index: number): Counts {
     const newest = this.#slices.at(-1);
     if (newest !== undefined && newest.index >= index) return newest.counts;
-    const counts = new Map<string, CountedReason>();
+    const counts: Counts = new Map();
     this.#slices.push({ index, counts });
     while ((this.#slices[0]?.index ?? index) <= index - WINDOW_SLICES) this.#slices.shift();
     return counts;
   }
 }
 
-function count(counts: Map<string, CountedReason>, key: string, reason: FailureReason, by: number): void {
-  counts.set(key, { ...reason, count: (counts.get(key)?.count ?? 0) + by });
+function add(counts: Counts, key: string, reason: FailureReason, count: number): void {
+  const counted = counts.get(key);
+  if (counted === undefined) counts.set(key, { reason, count });
+  else counted.count += count;
 }
 
+/** Unique: neither names nor codes contain control characters. */
 function toKey({ code, status, replica, model }: FailureReason): string {
-  return JSON.stringify([code, status, replica, model]);
+  return `${code}\n${status}\n${replica === null ? '' : `=${replica}`}\n${model === null ? '' : `=${model}`}`;
 }

@@ -118,7 +118,11 @@ const saturationSchema = z
   })
   .meta({ id: 'Saturation' });
 
-const shortRecords = () => z.array(shownRecordSchema.omit({ prefix_hashes: true, timings: true })).readonly();
+const shortRecordSchema = shownRecordSchema
+  .omit({ prefix_hashes: true, timings: true })
+  .meta({ id: 'ShortRecord', description: 'A record without prefix_hashes and timings.' });
+
+const shortRecords = () => z.array(shortRecordSchema).readonly();
 
 /** Everything that the dashboard shows. Quantiles are off by at most 4 %. */
 export const overviewSchema = z
@@ -143,8 +147,8 @@ export const overviewSchema = z
     history: z.array(pastSchema).describe('The last five minutes, oldest first.'),
     records: shortRecords().describe('The records after the given number, newest first, at most 500.'),
     failures: shortRecords().describe(
-      'The records of failed requests after the given number, newest first, of the last 200. A request failed if it is ' +
-        'one of `errors` or `client_errors`.',
+      'The records after the given number of the last 200 requests that count as `errors` and of the last 200 that ' +
+        'count as `client_errors`, newest first.',
     ),
     failure_reasons: z
       .array(reasonSchema)

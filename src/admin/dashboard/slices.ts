@@ -12,14 +12,22 @@ export function toSliceIndex(nowMs: number): number {
   return Math.floor(nowMs / SLICE_MS);
 }
 
-/** One tally for each of the last slices, in memory that is reused. Slices are given in ascending order. */
+/**
+ * One tally for each of the last slices, and their sum, in memory that is reused. The sum is kept up to date slice by
+ * slice: to merge twelve slices of 1,024 replicas took 20 ms whenever somebody looked.
+ */
 export class SlicedTally {
   readonly #tallies: (Tally | undefined)[];
-  /** The slice of each tally. */
+  /** The slice of each tally; -1 if it is empty. */
   readonly #slices: number[];
+  /** The newest slice with a request; -1 if there is none. */
   #newest = -1;
+  /** The tally of the newest slice. */
+  #current = new Tally();
+  /** The sum of the other slices. */
+  readonly #older = new Tally();
 
-  /** Keeps the current slice and those before it, `sliceCount` in all. */
+  /** Keeps the newest slice and those before it, `sliceCount` in all. */
   constructor(sliceCount: number) {
     this.#tallies = Array.from({ length: sliceCount });
     this.#slices = Array.from({ length: sliceCount }, () => -1);
@@ -30,18 +38,9 @@ export class SlicedTally {
     return this.#newest;
   }
 
-  /** The tally to count a request in that ends in this slice. */
+  /** The tally to count a request in that ends in this slice. No earlier than the newest slice. */
   at(slice: number): Tally {
-    const place = slice % this.#slices.length;
-    let tally = this.#tallies[place];
-    if (tally !== undefined && this.#slices[place] === slice) return tally;
-    if (tally === undefined) {
-      tally = new Tally();
-      this.#tallies[place] = tally;
-    } else tally.clear();
-    this.#slices[place] = slice;
-    this.#newest = slice;
-    return tally;
+    return slice === this.#newest ? this.#current : this.#begin(slice);
   }
 
   /** The tally of one slice, if a request ended in it and the slice is still kept. */
@@ -50,29 +49,58 @@ export class SlicedTally {
     return this.#slices[place] === slice ? this.#tallies[place] : undefined;
   }
 
-  /** The sum of the slices from `first` on. */
-  sumFrom(first: number): Tally {
+  /** The sum of the slices that are kept when `current` is the newest one. */
+  sumUntil(current: number): Tally {
+    this.#forgetBefore(current - this.#slices.length + 1);
     const sum = new Tally();
-    for (const [place, tally] of this.#tallies.entries()) {
-      if (tally !== undefined && (this.#slices[place] ?? -1) >= first) sum.merge(tally);
-    }
+    sum.merge(this.#older);
+    if (this.find(this.#newest) !== undefined) sum.merge(this.#current);
     return sum;
   }
 
-  /** How many requests ended in the slices from `first` on. */
-  requestsFrom(first: number): number {
-    let requests = 0;
-    for (const [place, tally] of this.#tallies.entries()) {
-      if (tally !== undefined && (this.#slices[place] ?? -1) >= first) requests += tally.requests;
+  /** Adds all slices of another one that keeps as many. */
+  merge(other: SlicedTally): void {
+    const last = Math.max(this.#newest, other.#newest);
+    for (let slice = Math.max(0, last - this.#slices.length + 1); slice <= last; slice++) {
+      const tally = other.find(slice);
+      if (tally !== undefined) this.#addTo(slice, tally);
     }
-    return requests;
   }
 
-  /** Adds the slices of another one, from `first` on. */
-  mergeFrom(first: number, other: SlicedTally): void {
-    for (const slice of other.#slices.toSorted((a, b) => a - b)) {
-      const tally = slice < first ? undefined : other.find(slice);
-      if (tally !== undefined) this.at(slice).merge(tally);
+  #addTo(slice: number, tally: Tally): void {
+    if (slice >= this.#newest) {
+      this.at(slice).merge(tally);
+      return;
+    }
+    (this.find(slice) ?? this.#tallyFor(slice)).merge(tally);
+    this.#older.merge(tally);
+  }
+
+  #begin(slice: number): Tally {
+    this.#forgetBefore(slice - this.#slices.length + 1);
+    if (this.find(this.#newest) !== undefined) this.#older.merge(this.#current);
+    this.#newest = slice;
+    this.#current = this.#tallyFor(slice);
+    return this.#current;
+  }
+
+  /** Takes the place of a slice, which is empty. */
+  #tallyFor(slice: number): Tally {
+    const place = slice % this.#slices.length;
+    const tally = this.#tallies[place] ?? new Tally();
+    this.#tallies[place] = tally;
+    this.#slices[place] = slice;
+    return tally;
+  }
+
+  #forgetBefore(first: number): void {
+    for (let place = 0; place < this.#slices.length; place++) {
+      const slice = this.#slices[place] ?? -1;
+      const tally = this.#tallies[place];
+      if (slice === -1 || slice >= first || tally === undefined) continue;
+      if (slice !== this.#newest) this.#older.subtract(tally);
+      tally.clear();
+      this.#slices[place] = -1;
     }
   }
 }

@@ -41,6 +41,10 @@ export class Tally {
     return this.#requests;
   }
 
+  get errors(): number {
+    return this.#errors;
+  }
+
   add({ outcome, outputTokens, ttftBucket, latencyBucket }: CountedRequest): void {
     this.#requests += 1;
     if (outcome === 'error') this.#errors += 1;
@@ -53,13 +57,16 @@ export class Tally {
 
   /** Adds the counts of another tally. */
   merge(other: Tally): void {
-    this.#requests += other.#requests;
-    this.#errors += other.#errors;
-    this.#clientErrors += other.#clientErrors;
-    this.#canceled += other.#canceled;
-    this.#outputTokens += other.#outputTokens;
+    this.#addCounts(other, 1);
     this.#ttft.merge(other.#ttft);
     this.#latency.merge(other.#latency);
+  }
+
+  /** Takes away the counts of another tally, which were added before. */
+  subtract(other: Tally): void {
+    this.#addCounts(other, -1);
+    this.#ttft.subtract(other.#ttft);
+    this.#latency.subtract(other.#latency);
   }
 
   /** Forgets all requests and keeps the memory. */
@@ -73,6 +80,14 @@ export class Tally {
     this.#latency.clear();
   }
 
+  #addCounts(other: Tally, sign: 1 | -1): void {
+    this.#requests += sign * other.#requests;
+    this.#errors += sign * other.#errors;
+    this.#clientErrors += sign * other.#clientErrors;
+    this.#canceled += sign * other.#canceled;
+    this.#outputTokens += sign * other.#outputTokens;
+  }
+
   /** The figures of an interval of this length. Rates divide by at least one second. */
   toTraffic(seconds: number): Traffic {
     const perSecond = (count: number): number => count / Math.max(seconds, 1);
@@ -82,7 +97,8 @@ export class Tally {
       clientErrors: this.#clientErrors,
       canceled: this.#canceled,
       requestsPerSecond: perSecond(this.#requests),
-      outputTokensPerSecond: perSecond(this.#outputTokens),
+      // A sum beyond 2^53 is not exact, and neither is what is left of it.
+      outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
       ttftP50Ms: this.#ttft.quantile(0.5),
       ttftP95Ms: this.#ttft.quantile(0.95),
       latencyP50Ms: this.#latency.quantile(0.5),

@@ -56,12 +56,15 @@ interface ReplicaCounts {
  * The requests that ended recently: all, and by replica, model and tenant. A request adds a few numbers to the slice in
  * which it ends; figures are computed on demand. Times are on a monotonic clock.
  *
- * Memory depends only on the number of replicas: at most 21 kB for each that had requests in the last five minutes, and
+ * Memory depends only on the number of replicas: at most 24 kB for each that had requests in the last five minutes, and
  * 3 MB for all else.
  */
 export class TrafficWindow {
   readonly #startedAtMs: number;
-  readonly #total = new SlicedTally(HISTORY_SLICES + 1);
+  #current: number;
+  readonly #total = new SlicedTally(WINDOW_SLICES);
+  /** The slices that have ended. */
+  readonly #history = new SlicedTally(HISTORY_SLICES);
   readonly #replicas = new Map<string, ReplicaCounts>();
   readonly #models = new TopNames();
   readonly #tenants = new TopNames();
@@ -69,13 +72,13 @@ export class TrafficWindow {
 
   constructor(startedAtMs: number) {
     this.#startedAtMs = startedAtMs;
+    this.#current = toSliceIndex(startedAtMs);
   }
 
   /** Counts a request that has just ended. */
   add(facts: TrafficFacts, nowMs: number): void {
     const slice = toSliceIndex(nowMs);
-    const newest = this.#total.newest;
-    if (newest !== slice && newest !== -1) this.#endSlice(newest, slice);
+    if (slice !== this.#current) this.#advanceTo(slice);
     const { replica, model, tenant } = facts;
     const outcome = toOutcome(facts);
     const request = toCounted(facts, outcome);
@@ -92,16 +95,17 @@ export class TrafficWindow {
   /** The figures of the last minute. */
   lastMinute(nowMs: number): LastMinute {
     const current = toSliceIndex(nowMs);
+    this.#advanceTo(current);
     const first = current - WINDOW_SLICES + 1;
     const seconds = (nowMs - Math.max(first * SLICE_MS, this.#startedAtMs)) / 1000;
     const toNamed = (names: TopNames) =>
-      names.sumsFrom(first).map(([name, sum]) => ({ name, traffic: sum.toTraffic(seconds) }));
+      names.sumsUntil(current).map(([name, sum]) => ({ name, traffic: sum.toTraffic(seconds) }));
     return {
-      total: this.#total.sumFrom(first).toTraffic(seconds),
+      total: this.#total.sumUntil(current).toTraffic(seconds),
       byReplica: new Map(
         [...this.#replicas].map(([name, { slices, trend }]) => [
           name,
-          { traffic: slices.sumFrom(first).toTraffic(seconds), trend: trend.figures(current) },
+          { traffic: slices.sumUntil(current).toTraffic(seconds), trend: trend.figures(current) },
         ]),
       ),
       byModel: toNamed(this.#models),
@@ -112,25 +116,32 @@ export class TrafficWindow {
 
   /** The figures of one complete slice; zero or null if no request ended in it. */
   slice(index: number): Traffic {
-    return (this.#total.find(index) ?? new Tally()).toTraffic(SLICE_MS / 1000);
+    const tally = this.#history.find(index) ?? this.#total.find(index) ?? new Tally();
+    return tally.toTraffic(SLICE_MS / 1000);
   }
 
   #addToReplica(name: string, slice: number, request: CountedRequest): void {
     let counts = this.#replicas.get(name);
     if (counts === undefined) {
-      counts = { slices: new SlicedTally(WINDOW_SLICES), trend: new Trend(slice) };
+      counts = { slices: new SlicedTally(WINDOW_SLICES), trend: new Trend() };
       this.#replicas.set(name, counts);
     }
     counts.slices.at(slice).add(request);
-    counts.trend.add(slice, request.outcome === 'error');
   }
 
-  /** Forgets replicas without requests: their names may have gone from the configuration. */
-  #endSlice(ended: number, next: number): void {
+  /** Ends the slices before this one. Forgets replicas without requests: they may be configured no more. */
+  #advanceTo(slice: number): void {
+    const ended = this.#current;
+    if (ended === slice) return;
+    this.#current = slice;
+    const total = this.#total.find(ended);
+    if (total !== undefined) this.#history.at(ended).merge(total);
     this.#models.endSlice(ended);
     this.#tenants.endSlice(ended);
-    for (const [name, { trend }] of this.#replicas) {
-      if (trend.newest < next - HISTORY_SLICES) this.#replicas.delete(name);
+    for (const [name, { slices, trend }] of this.#replicas) {
+      const tally = slices.find(ended);
+      if (tally !== undefined) trend.endSlice(ended, tally);
+      if (slices.newest < slice - HISTORY_SLICES) this.#replicas.delete(name);
     }
   }
 }

@@ -8,6 +8,8 @@ import { groupByModel, type ModelServer } from '../../replicas/replicas-by-model
 interface ServingReplica extends ModelServer {
   readonly drain: { readonly drained: boolean };
   readonly reachability: ReachabilityState;
+  /** Whether it has ever answered. */
+  readonly hasAnswered: boolean;
 }
 
 /** The most models that a message names. */
@@ -63,9 +65,13 @@ export async function askForLastReplica<T extends ServingReplica>(
 /** The models of a replica, each with the other replicas that serve it. */
 function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]): [string, readonly T[]][] {
   const { byModel, ofUnknown } = groupByModel(all);
+  // Nobody misses a replica that never answered and never said what it serves, if others did.
+  const isMissed = replica.models !== null || replica.hasAnswered || byModel.size === 0;
   const sets: [string, readonly T[]][] = [
     ...byModel,
-    ['any model that no replica is known to serve', ofUnknown],
+    ...(isMissed
+      ? [['any model that no replica is known to serve', ofUnknown] as [string, readonly T[]]]
+      : []),
   ];
   return sets
     .filter(([, candidates]) => candidates.includes(replica))

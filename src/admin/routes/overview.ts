@@ -9,7 +9,6 @@ import { roundTo3, toRecordJson } from '../shown-record.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;
-const MAX_FAILURES = 200;
 
 /** GET /admin/overview. */
 export const showOverview = defineRoute({
@@ -56,7 +55,7 @@ export const showOverview = defineRoute({
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
         records: recentRecords.latest({ limit: MAX_RECORDS, after }).map(toShortJson),
-        failures: recentRecords.failed({ limit: MAX_FAILURES, after }).map(toShortJson),
+        failures: recentRecords.failures({ limit: MAX_RECORDS, after }).map(toShortJson),
         last_record: recentRecords.lastNumber,
       },
     };

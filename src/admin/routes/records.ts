@@ -11,14 +11,14 @@ export const listRecords = defineRoute({
   operationId: 'listRecords',
   summary: 'The latest request records',
   description:
-    'The gateway keeps the last 500 records and those of the last 200 failed requests in memory, exported or not. A ' +
-    'restart forgets them. All filters that are given must match.',
+    'The gateway keeps the last 500 records, those of the last 200 errors and those of the last 200 client errors in ' +
+    'memory, exported or not. A restart forgets them. A record must match all filters that are given.',
   query: {
     limit: z
       .string()
       .regex(/^[1-9]\d{0,3}$/)
       .default('100')
-      .describe('The most records to return: a whole number. There are never more than 700.'),
+      .describe('The most records to return: a whole number. There are never more than 900.'),
     after: z
       .string()
       .regex(/^\d{1,15}$/)
@@ -36,9 +36,9 @@ export const listRecords = defineRoute({
       .enum(['true', 'false'])
       .optional()
       .describe(
-        '`true`: only records of failed requests, also older ones than the last 500. A request failed if its status is ' +
-          '4xx or 5xx, or its response broke off or contained an error event; a client that disconnected is no failure. ' +
-          '`false`: only the others.',
+        '`true`: only records of failed requests, also older ones than the last 500. An error has a 5xx status, or its ' +
+          'response broke off or contained an error event; a client error has another 4xx status than 499. A client that ' +
+          'disconnected is no failure. `false`: only the others.',
       ),
   },
   response: {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
-import { type Finding, toHealthFinding } from '../reachability.ts';
+import { isHealthy, toHealthFinding } from '../reachability.ts';
 import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
 import { type ProbeResult, probe } from './probe.ts';
 import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
@@ -42,8 +42,13 @@ export class HealthChecker {
   /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
   async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
     if (replica.drain.drained) return;
-    const result = await probeHealth(replica, { path: this.#settings.path, timeoutMs });
-    if (!replica.drain.drained) replica.noteFinding(toFinding(result));
+    const result = await this.probe(replica, timeoutMs);
+    if (!replica.drain.drained) note(replica, result);
+  }
+
+  /** Requests the configured path from a replica, and notes nothing. */
+  probe(replica: RegisteredReplica, timeoutMs: number): Promise<ProbeResult> {
+    return probeHealth(replica, { path: this.#settings.path, timeoutMs });
   }
 
   start(): void {
@@ -95,7 +100,7 @@ export class HealthChecker {
       this.#histories.delete(replica);
       return;
     }
-    replica.noteFinding(toFinding(result));
+    note(replica, result);
     this.#decide(replica, history, isOk);
   }
 
@@ -123,6 +128,11 @@ function probeHealth(
   });
 }
 
-function toFinding(result: ProbeResult): Finding {
-  return result.kind === 'failure' ? result.reason : toHealthFinding(result);
+/** Notes what a probe has shown. */
+function note(replica: RegisteredReplica, result: ProbeResult): void {
+  const isAnswer = result.kind === 'answer';
+  // Any web server may answer a health probe, so most answers do not show that it is an inference server after all.
+  const mayBeEngine = replica.config.models !== 'auto' && isAnswer && isHealthy(result);
+  if (isAnswer && replica.reachability.reason === 'not_an_engine' && !mayBeEngine) return;
+  replica.noteFinding(isAnswer ? toHealthFinding(result) : result.reason);
 }

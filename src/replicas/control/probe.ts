@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { type ReachabilityReason, toConnectionReason } from '../reachability.ts';
+import { codeOf, type ReachabilityReason, toConnectionReason } from '../reachability.ts';
 import type { RegisteredReplica } from './registry.ts';
 
 /** What to ask a replica, and which answers are of use. */
@@ -27,6 +27,8 @@ export interface ProbeAnswer {
 interface ProbeFailure {
   readonly kind: 'failure';
   readonly reason: ReachabilityReason;
+  /** The code of the error of Node or undici; empty if it has none. */
+  readonly code: string;
 }
 
 /** Sends the gateway's own GET request to a replica; it has no X-Request-Id. Never rejects. */
@@ -38,11 +40,12 @@ export function probe(
   const headers = ['Accept', request.accept, ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])];
   return new Promise((resolve) => {
     const handler = new ProbeHandler(request, url.startsWith('https:'), resolve);
-    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers }, handler);
+    // Always on a new connection: it shows that the replica accepts them, and a kept one may turn out dead.
+    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers, reset: true }, handler);
   });
 }
 
-/** Collects one answer. It is read to its end where possible, so that the connection can be used again. */
+/** Collects one answer. */
 class ProbeHandler implements Dispatcher.DispatchHandler {
   readonly #request: ProbeRequest;
   readonly #isTls: boolean;
@@ -90,7 +93,8 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: unknown): void {
-    this.#finish({ kind: 'failure', reason: toConnectionReason(error, this.#isTls && !this.#isConnected) });
+    const reason = toConnectionReason(error, this.#isTls && !this.#isConnected);
+    this.#finish({ kind: 'failure', reason, code: codeOf(error) });
   }
 
   /** The request is written when there is a connection. */
@@ -99,7 +103,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   #onDeadline(): void {
-    this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout' });
+    this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout', code: '' });
     this.#controller?.abort(new Error('probe timed out'));
   }
 

@@ -91,6 +91,11 @@ export class RegisteredReplica {
     return this.drain.drained ? NOT_SEEN : this.#collaborators.shared.reachability.stateOf(this.slot);
   }
 
+  /** Whether it has ever answered a request or a probe. */
+  get hasAnswered(): boolean {
+    return this.#collaborators.shared.reachability.hasAnswered(this.slot);
+  }
+
   /** Notes what a probe has shown. `isEngine`: also, that it is an inference server. */
   noteFinding(finding: Finding, isEngine = false): void {
     this.#collaborators.shared.reachability.note(this.slot, finding, isEngine);

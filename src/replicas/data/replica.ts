@@ -85,6 +85,11 @@ export class Replica {
     return this.#collaborators.shared.isDrained(this.slot);
   }
 
+  /** Whether it has ever answered a request or a probe. */
+  get hasAnswered(): boolean {
+    return this.#collaborators.shared.reachability.hasAnswered(this.slot);
+  }
+
   /** Whether it fails, and so is tried only when no other candidate can be. */
   get isFailing(): boolean {
     return this.#collaborators.shared.health.isFailing(this.slot);

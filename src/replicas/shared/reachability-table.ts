@@ -12,11 +12,21 @@ const FINDINGS: readonly (Finding | null)[] = [null, 'reachable', ...REACHABILIT
 const FINDING_MASK = 0xff;
 /** A bit of `finding`: the replica is an inference server, because it has listed models or answered with 2xx. */
 const IS_ENGINE = 1 << 8;
-const REACHABLE_ENGINE = FINDINGS.indexOf('reachable') | IS_ENGINE;
+/** A bit of `finding`: the replica has answered a request or a probe. */
+const HAS_ANSWERED = 1 << 9;
+const REACHABLE_ENGINE = FINDINGS.indexOf('reachable') | IS_ENGINE | HAS_ANSWERED;
+
+/** The findings that come from an answer. */
+const ANSWERS: ReadonlySet<Finding> = new Set([
+  'reachable',
+  'not_an_engine',
+  'engine_failed',
+  'loading_model',
+]);
 
 /** One row for each slot. */
 export const REACHABILITY_COLUMNS = {
-  /** An index of FINDINGS, and IS_ENGINE. */
+  /** An index of FINDINGS, IS_ENGINE and HAS_ANSWERED. */
   finding: 'int32',
   /** When the reachability last changed: milliseconds since 1970; 0 if nothing was found out. */
   sinceMs: 'int64',
@@ -47,6 +57,11 @@ export class ReachabilityTable {
     return toFinding(Atomics.load(this.#rows.finding, slot));
   }
 
+  /** Whether a replica has ever answered; a drain does not change that. */
+  hasAnswered(slot: number): boolean {
+    return (Atomics.load(this.#rows.finding, slot) & HAS_ANSWERED) !== 0;
+  }
+
   /** Notes the status of a response that a request got. Called for every response, so it writes only what changed. */
   noteAnswered(slot: number, status: number): void {
     if (Atomics.load(this.#rows.finding, slot) === REACHABLE_ENGINE) return;
@@ -65,9 +80,10 @@ export class ReachabilityTable {
     const cells = this.#rows.finding;
     for (;;) {
       const before = Atomics.load(cells, slot);
-      const engineBit = isEngine ? IS_ENGINE : before & IS_ENGINE;
-      const shown = finding === 'not_an_engine' && engineBit !== 0 ? 'reachable' : finding;
-      const after = FINDINGS.indexOf(shown) | engineBit;
+      const bits =
+        (before & ~FINDING_MASK) | (isEngine ? IS_ENGINE : 0) | (ANSWERS.has(finding) ? HAS_ANSWERED : 0);
+      const shown = finding === 'not_an_engine' && (bits & IS_ENGINE) !== 0 ? 'reachable' : finding;
+      const after = FINDINGS.indexOf(shown) | bits;
       if (before === after) return;
       if (Atomics.compareExchange(cells, slot, before, after) !== before) continue;
       const known = toFinding(before);

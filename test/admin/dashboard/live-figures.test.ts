@@ -30,6 +30,13 @@ describe('the history', () => {
   });
 });
 
+test('the figures say how busy each worker was', () => {
+  const times = (activeMs: number) => [{ worker: 1, activeMs, idleMs: 0 }];
+  const live = new LiveFigures({ ...gauges(), eventLoops: times(0) }, at(0));
+  live.sample({ ...gauges(), eventLoops: times(1_000) }, at(1_000));
+  expect(live.figures(1_000).eventLoops).toEqual([{ worker: 1, share: 1 }]);
+});
+
 describe('the state of the collector', () => {
   const collectorAfter = (...samples: readonly Partial<Gauges['stats']>[]) => {
     const live = new LiveFigures(gauges(), at(0));

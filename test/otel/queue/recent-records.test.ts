@@ -17,7 +17,7 @@ function ended(status: number, length = 0): EndedRecord {
 }
 
 const LATEST = { capacity: 3, capacityBytes: 1024 * 1024 };
-const BOUNDS = { latest: LATEST, failed: { ...LATEST, capacity: 2 } };
+const BOUNDS = { latest: LATEST, failures: { ...LATEST, capacity: 2 } };
 
 const fill = (records: RecentRecords, ...statuses: readonly number[]) => {
   for (const status of statuses) records.add(ended(status));
@@ -83,28 +83,38 @@ describe('recent records', () => {
 describe('the records of failed requests', () => {
   const failedOf = (records: RecentRecords, limit = 10, after = 0) =>
     records.failed({ limit, after }).map(({ status }) => status);
+  const failuresOf = (records: RecentRecords, limit = 10, after = 0) =>
+    records.failures({ limit, after }).map(({ status }) => status);
 
   test('stay, however many successes come after them', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 502, 404, ...Array.from({ length: 50 }, () => 200));
+    expect(failuresOf(records)).toEqual([404, 502]);
     expect(failedOf(records)).toEqual([404, 502]);
     expect(statusesOf(10).in(records)).toEqual([200, 200, 200]);
   });
 
-  test('come from the latest records too, each once, if there are more than are kept for them', () => {
+  test('stay if they are errors, however many client errors come after them', () => {
     const records = new RecentRecords(BOUNDS);
-    fill(records, 500, 501, 502, 200, 503);
-    expect(failedOf(records)).toEqual([503, 502]);
-    const wide = new RecentRecords({ ...BOUNDS, latest: { ...LATEST, capacity: 4 } });
-    fill(wide, 500, 501, 502, 200, 503);
-    expect(failedOf(wide)).toEqual([503, 502, 501]);
+    fill(records, 500, ...Array.from({ length: 50 }, () => 404), 502, 403);
+    expect(failuresOf(records)).toEqual([403, 502, 404, 500]);
+    expect(failedOf(records)).toEqual([403, 502, 404, 500]);
+  });
+
+  test('come from the latest records too, each once, if there are more than are kept for them', () => {
+    const records = new RecentRecords({ ...BOUNDS, latest: { ...LATEST, capacity: 5 } });
+    fill(records, 500, 501, 502, 200, 503, 404);
+    expect(failuresOf(records)).toEqual([404, 503, 502]);
+    expect(failedOf(records)).toEqual([404, 503, 502, 501]);
   });
 
   test('can be read from a number on, at most the given number, and only those that match', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 500, 200, 404);
-    expect(failedOf(records, 1)).toEqual([404]);
-    expect(failedOf(records, 10, 1)).toEqual([404]);
+    for (const read of [failedOf, failuresOf]) {
+      expect(read(records, 1)).toEqual([404]);
+      expect(read(records, 10, 1)).toEqual([404]);
+    }
     const servers = records.failed({ limit: 10, matches: ({ status }) => status >= 500 });
     expect(servers.map(({ status }) => status)).toEqual([500]);
   });
@@ -113,5 +123,13 @@ describe('the records of failed requests', () => {
     const records = new RecentRecords(BOUNDS);
     fill(records, 499);
     expect(failedOf(records)).toEqual([]);
+    expect(failuresOf(records)).toEqual([]);
+  });
+
+  test('are found among the latest if they are too large to be kept for it', () => {
+    const records = new RecentRecords({ ...BOUNDS, failures: { capacity: 2, capacityBytes: 2_000 } });
+    records.add(ended(500, 3_000));
+    expect(failuresOf(records)).toEqual([]);
+    expect(failedOf(records)).toEqual([500]);
   });
 });

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine } from '../../../config/config.ts';
 import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
-import { toListFinding } from '../../reachability.ts';
+import { type Finding, isHealthy, toHealthFinding, toListFinding } from '../../reachability.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type ProbeAnswer, type ProbeResult, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry.ts';
+import type { ReachabilityLog } from './reachability-log.ts';
 
 /** Replicas that are probed at the same time. */
 const PARALLEL_PROBES = 32;
@@ -23,27 +24,42 @@ const ENGINE_OF_OWNER: ReadonlyMap<unknown, Engine> = new Map([
   ['library', 'ollama'],
 ]);
 
-/** Finds out which models and which engine replicas have, where the configuration says `auto`; and a vLLM's release. */
+export interface ModelDiscoveryCollaborators {
+  /** Requests the configured health path from a replica. */
+  readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
+  readonly log: ReachabilityLog;
+  /** Called when a replica's answer was new. */
+  readonly onLearned: () => void;
+}
+
+/**
+ * Finds out whether replicas answer; which models and which engine they have, where the configuration says `auto`; and
+ * a vLLM's release.
+ */
 export class ModelDiscovery {
   readonly #timeoutMs: number;
-  readonly #onLearned: () => void;
+  readonly #collaborators: ModelDiscoveryCollaborators;
   readonly #underWay = new Map<RegisteredReplica, Promise<void>>();
+  #isStopped = false;
 
-  /** @param onLearned called when a replica's answer was new */
-  constructor(timeoutMs: number, onLearned: () => void) {
+  /** @param timeoutMs how long a replica may take to answer */
+  constructor(timeoutMs: number, collaborators: ModelDiscoveryCollaborators) {
     this.#timeoutMs = timeoutMs;
-    this.#onLearned = onLearned;
+    this.#collaborators = collaborators;
   }
 
   /**
-   * Probes those of the replicas whose answer is of use. Resolves when each has answered or failed; what is known of
-   * one that failed does not change.
+   * Probes replicas. Resolves when each has answered or failed; the known models and engine of one that failed do not
+   * change.
    */
   async ask(replicas: readonly RegisteredReplica[]): Promise<void> {
-    const askable = replicas.filter(
-      ({ config: { models, engine } }) => models === 'auto' || engine === 'auto' || engine === 'vllm',
-    );
-    await inParallel(askable, PARALLEL_PROBES, (replica) => this.#ask(replica));
+    await inParallel(replicas, PARALLEL_PROBES, (replica) => this.#ask(replica));
+  }
+
+  /** Notes and logs nothing from now on. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#collaborators.log.stop();
   }
 
   /** Probes a replica, or waits for the probe that is under way. */
@@ -58,11 +74,15 @@ export class ModelDiscovery {
   async #probe(replica: RegisteredReplica): Promise<void> {
     const startedMs = performance.now();
     const { models, engine } = replica.config;
-    if (models === 'auto' || engine === 'auto') {
-      const listing = await this.#probeModels(replica);
-      if (listing === null) return;
-      this.#learn(replica, listing);
-    }
+    const result = await probeJson(replica, {
+      path: '/v1/models',
+      ...{ maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs },
+    });
+    const listing = isOk(result) ? parseModelList(result.text) : null;
+    if (listing !== null) this.#learn(replica, listing);
+    await this.#note(replica, result, listing !== null);
+    if (result.kind === 'failure') return;
+    if (listing === null && (models === 'auto' || engine === 'auto')) return;
     if (replica.knowledge.engine !== 'vllm') {
       this.#learn(replica, { engineVersion: null });
       return;
@@ -73,28 +93,44 @@ export class ModelDiscovery {
     if (engineVersion !== null) this.#learn(replica, { engineVersion });
   }
 
-  /** Sends GET /v1/models, and notes whether it was answered. Null without a model list. */
-  async #probeModels(replica: RegisteredReplica): Promise<ModelListing | null> {
-    const result = await probeJson(replica, {
-      path: '/v1/models',
-      ...{ maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs },
-    });
-    const listing = isOk(result) ? parseModelList(result.text) : null;
+  /** Notes and logs what the answer to GET /v1/models has shown of a replica. */
+  async #note(replica: RegisteredReplica, listResult: ProbeResult, hasList: boolean): Promise<void> {
     // A drained replica may be about to stop.
-    if (!replica.drain.drained) {
-      const hasList = listing !== null;
-      replica.noteFinding(
-        result.kind === 'failure' ? result.reason : toListFinding(result, hasList),
-        hasList,
-      );
+    const isOver = () => this.#isStopped || replica.drain.drained;
+    if (isOver()) return;
+    const [finding, result] = await this.#judge(replica, listResult, hasList);
+    if (isOver()) return;
+    replica.noteFinding(finding, hasList);
+    // A server that has served requests is an engine, whatever it says to this probe.
+    this.#collaborators.log.note(replica, replica.reachability.reason ?? 'reachable', result);
+  }
+
+  /** The finding, and the result of the probe that shows it: sometimes of a second one, for the health path. */
+  async #judge(
+    replica: RegisteredReplica,
+    listResult: ProbeResult,
+    hasList: boolean,
+  ): Promise<readonly [Finding, ProbeResult]> {
+    const finding = listResult.kind === 'failure' ? listResult.reason : toListFinding(listResult, hasList);
+    if (!hasList && finding !== 'not_an_engine') return [finding, listResult];
+    const { state } = replica.reachability;
+    if (hasList) {
+      // llama.cpp lists its model while it loads it; a vLLM whose engine has died may still list its models.
+      const isDoubtful = replica.engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
+      if (!isDoubtful) return [finding, listResult];
+      const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
+      return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
     }
-    return listing;
+    // Some servers of embeddings have no list. They need none if their models are configured.
+    if (replica.config.models === 'auto') return [finding, listResult];
+    const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
+    return health.kind === 'answer' && isHealthy(health) ? ['reachable', health] : [finding, listResult];
   }
 
   #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
     const before = replica.knowledge;
     replica.learn(found);
-    if (!isDeepStrictEqual(replica.knowledge, before)) this.#onLearned();
+    if (!isDeepStrictEqual(replica.knowledge, before)) this.#collaborators.onLearned();
   }
 }
 
