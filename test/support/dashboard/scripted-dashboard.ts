@@ -15,6 +15,8 @@ export interface DrainCall {
   readonly name: string;
   readonly action: 'drain' | 'undrain';
   readonly reason: string | null;
+  /** Whether the gateway must refuse if no other replica answers. */
+  readonly unlessLast: boolean;
 }
 
 /** The dashboard's page with an admin API that answers what a test tells it to. */
@@ -25,12 +27,15 @@ export interface ScriptedDashboard extends AsyncDisposable {
   readonly polls: number;
   /** What the next polls are answered with. Records and failures are sent once per page. */
   show(overview: Overview): void;
+  /** Refuses the next drain. */
+  refuseDrain(error: { readonly code: string; readonly message: string }): void;
 }
 
 /** Starts the page on a free port. Its files and their headers are those of the gateway. */
 export async function startScriptedDashboard(first: Overview): Promise<ScriptedDashboard> {
   const [page, file] = createDashboardRoutes();
   const drains: DrainCall[] = [];
+  const refusals: { readonly code: string; readonly message: string }[] = [];
   let overview = first;
   let polls = 0;
 
@@ -54,8 +59,11 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
         name,
         action: action === 'drain' ? 'drain' : 'undrain',
         reason: searchParams.get('reason'),
+        unlessLast: searchParams.get('unless_last') === 'true',
       });
-      answerJson(response, 200, { replica: { name } });
+      const refusal = refusals.shift();
+      if (refusal === undefined) answerJson(response, 200, { replica: { name } });
+      else answerJson(response, 409, { error: refusal });
     } else {
       polls += 1;
       const isNews = Number(searchParams.get('after')) < overview.last_record;
@@ -77,6 +85,7 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
     show(next) {
       overview = next;
     },
+    refuseDrain: (error) => refusals.push(error),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

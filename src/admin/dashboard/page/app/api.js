@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000;
  * @typedef {{ kind: 'ok', value: Value }
  *   | { kind: 'unauthorized' }
  *   | { kind: 'disabled' }
- *   | { kind: 'failed', message: string }} Result
+ *   | { kind: 'failed', code: string, message: string }} Result
  */
 
 /**
@@ -28,12 +28,15 @@ export function fetchOverview(token, after) {
  * @param {string} token
  * @param {string} name
  * @param {'drain' | 'undrain'} action
- * @param {string} reason may be empty
+ * @param {object} options
+ * @param {string} options.reason may be empty
+ * @param {boolean} options.unlessLast whether a drain fails with the code `last_replica` if no other replica answers
  * @returns {Promise<Result<DrainResponse>>}
  */
-export function changeDrain(token, name, action, reason) {
-  const query = reason === '' ? '' : `?reason=${encodeURIComponent(reason)}`;
-  return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}${query}`, token);
+export function changeDrain(token, name, action, { reason, unlessLast }) {
+  const query = new URLSearchParams(reason === '' ? {} : { reason });
+  if (action === 'drain' && unlessLast) query.set('unless_last', 'true');
+  return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}?${query}`, token);
 }
 
 /**
@@ -55,11 +58,13 @@ async function call(method, path, token) {
     if (response.status === 403) return { kind: 'disabled' };
     const value = await response.json();
     if (response.ok) return { kind: 'ok', value };
-    return { kind: 'failed', message: String(value?.error?.message ?? `Status ${response.status}.`) };
+    const { code = '', message = `Status ${response.status}.` } = value?.error ?? {};
+    return { kind: 'failed', code: String(code), message: String(message) };
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
     return {
       kind: 'failed',
+      code: '',
       message: isTimeout ? 'There was no response within 10 s.' : 'The gateway cannot be reached.',
     };
   }

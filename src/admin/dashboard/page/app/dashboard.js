@@ -183,11 +183,15 @@ export class Dashboard {
     const latest = this.#latest;
     const replica = latest?.replicas.find((each) => each.name === name && !each.removing);
     if (latest === null || replica === undefined) return;
-    this.#dialog.open(action, replica, latest.replicas, async (reason) => {
-      const result = await changeDrain(session.token ?? '', name, action, reason);
-      if (result.kind === 'unauthorized') return 'The token was rejected.';
-      if (result.kind === 'disabled') return 'The admin API is off.';
-      if (result.kind === 'failed') return result.message;
+    this.#dialog.open(action, replica, latest.replicas, async ({ reason, isAccepted }) => {
+      const result = await changeDrain(session.token ?? '', name, action, {
+        reason,
+        unlessLast: !isAccepted,
+      });
+      if (result.kind === 'unauthorized') return { message: 'The token was rejected.', isLast: false };
+      if (result.kind === 'disabled') return { message: 'The admin API is off.', isLast: false };
+      if (result.kind === 'failed')
+        return { message: result.message, isLast: result.code === 'last_replica' };
       const done = toDone(action, name, result.value);
       this.#toast.show(result.value.warning === undefined ? done : `${done} ${result.value.warning}`);
       this.refreshNow();

@@ -4,16 +4,16 @@ import { byId, setAttribute, setChildren, setText } from '../elements/dom.js';
 import { counted, formatCount } from '../elements/format.js';
 import { DetailsDialog } from './details.js';
 import { FilterForm } from './filter-form.js';
-import { matches } from './filters.js';
+import { matches, toStatusGroup } from './filters.js';
 import { createRecordRow } from './row.js';
 
 /** The parts of the page's view that this section shows. */
 /** @typedef {{ readonly list: 'latest' | 'failures', readonly filter: Filter, readonly record: string | null }} RecordView */
 
-/** The numbers that the gateway keeps, and the most rows that a table shows without becoming slow. */
+/** The numbers that the gateway keeps (of failures: of each kind), and the most rows that a table shows without becoming slow. */
 const LISTS = {
   latest: { maxKept: 500, maxShown: 50, empty: 'No request has ended yet.' },
-  failures: { maxKept: 200, maxShown: 200, empty: 'No request has failed.' },
+  failures: { maxKept: 200, maxShown: 400, empty: 'No request has failed.' },
 };
 const NO_MATCH = 'No request matches these filters.';
 
@@ -62,7 +62,7 @@ export class RecordSection {
     this.#traceUrlTemplate = trace_url_template;
     this.#kept = {
       latest: [...records, ...this.#kept.latest].slice(0, LISTS.latest.maxKept),
-      failures: [...failures, ...this.#kept.failures].slice(0, LISTS.failures.maxKept),
+      failures: keepFailures([...failures, ...this.#kept.failures]),
     };
     if (!this.#isPaused) this.#held = this.#kept;
     this.#hasData = true;
@@ -131,6 +131,19 @@ export class RecordSection {
     }
     return row;
   }
+}
+
+/**
+ * The latest errors and the latest client errors, so that many of one kind do not hide the others.
+ * @param {readonly ShownRecord[]} records newest first
+ */
+function keepFailures(records) {
+  const left = { errors: LISTS.failures.maxKept, clientErrors: LISTS.failures.maxKept };
+  return records.filter((record) => {
+    const kind = toStatusGroup(record) === 'client_error' ? 'clientErrors' : 'errors';
+    left[kind] -= 1;
+    return left[kind] >= 0;
+  });
 }
 
 /**

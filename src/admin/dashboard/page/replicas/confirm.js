@@ -2,16 +2,20 @@
 import { byId, create, setText } from '../elements/dom.js';
 import { toConsequences } from './consequences.js';
 
+/** Why an action was not carried out. `isLast`: no other replica answers, and the user has not accepted that. */
+/** @typedef {{ readonly message: string, readonly isLast: boolean }} Problem */
+
 /**
- * Carries out the confirmed action. Resolves to an error message, or null.
+ * Carries out the confirmed action. Resolves to null when it is done.
  * @callback Go
- * @param {string} reason may be empty
- * @returns {Promise<string | null>}
+ * @param {{ readonly reason: string, readonly isAccepted: boolean }} answers the reason may be empty
+ * @returns {Promise<Problem | null>}
  */
 
 /**
  * The dialog before a drain or an undrain. It shows the consequences and stays open until the call succeeds. If
- * requests will fail, its button works only after the reader has ticked that this is accepted.
+ * requests will fail, its button works only after the user has ticked that this is accepted: as soon as the page knows
+ * it, or when the gateway, which asks the other replicas first, says so.
  */
 export class ConfirmDialog {
   #dialog = byId('confirm', HTMLDialogElement);
@@ -51,16 +55,24 @@ export class ConfirmDialog {
       ...consequences.map(({ isSevere, text }) => create('li', isSevere ? { class: 'severe' } : {}, text)),
     );
     setText(this.#problem, '');
-    setText(this.#button, isSevere ? `${verb} anyway` : verb);
-    this.#button.className = isSevere ? 'danger' : 'primary';
-    this.#acceptRow.hidden = !isSevere;
-    this.#accept.checked = false;
     this.#isRunning = false;
-    this.#enable();
+    this.#ask(verb, isSevere);
     this.#reason.value = '';
     this.#go = go;
     this.#dialog.showModal();
     this.#reason.focus();
+  }
+
+  /**
+   * @param {string} verb
+   * @param {boolean} isSevere whether requests will fail
+   */
+  #ask(verb, isSevere) {
+    setText(this.#button, isSevere ? `${verb} anyway` : verb);
+    this.#button.className = isSevere ? 'danger' : 'primary';
+    this.#acceptRow.hidden = !isSevere;
+    this.#accept.checked = false;
+    this.#enable();
   }
 
   #enable() {
@@ -72,10 +84,16 @@ export class ConfirmDialog {
     if (this.#button.disabled) return;
     this.#isRunning = true;
     this.#enable();
-    const problem = await this.#go(this.#reason.value.trim());
+    const problem = await this.#go({
+      reason: this.#reason.value.trim(),
+      isAccepted: this.#accept.checked,
+    });
     this.#isRunning = false;
     this.#enable();
-    if (problem === null) this.#dialog.close();
-    else setText(this.#problem, problem);
+    if (problem === null) return this.#dialog.close();
+    setText(this.#problem, problem.message);
+    if (!problem.isLast) return;
+    this.#ask('Drain', true);
+    this.#accept.focus();
   }
 }
