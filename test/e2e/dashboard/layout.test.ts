@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
-import { makeOverview } from '../../support/dashboard/made-overview.ts';
+import type { makeOverview } from '../../support/dashboard/made-overview.ts';
 import { openSignedIn } from '../../support/dashboard/page.ts';
 import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
 import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
@@ -21,30 +21,28 @@ async function openDashboard(
   return { dashboard, page: tab.page, complaints: tab.complaints };
 }
 
-/** The cells of replicas that an operator needs and that are not wholly inside the window. */
-const findCellsOutOfView = (page: Page) =>
-  page.evaluate(() =>
-    [...document.querySelectorAll('#replicas tr.replica')].flatMap((row) =>
-      ['.replica-name', '.state', '.col-errors', '.col-inflight', 'button'].filter((selector) => {
-        const box = row.querySelector(selector)?.getBoundingClientRect();
-        return box === undefined || box.width === 0 || box.left < 0 || box.right > window.innerWidth;
-      }),
-    ),
+/** The cells of replicas that an operator needs and that are not wholly inside a window of this width. */
+const findCellsOutOfView = (page: Page, width: number) =>
+  page.locator('#replicas tr.replica').evaluateAll(
+    (rows, windowWidth) =>
+      rows.flatMap((row) =>
+        ['.replica-name', '.state', '.col-errors', '.col-inflight', 'button'].filter((selector) => {
+          const box = row.querySelector(selector)?.getBoundingClientRect();
+          return box === undefined || box.width === 0 || box.left < 0 || box.right > windowWidth;
+        }),
+      ),
+    width,
   );
 
-/** The names that a button covers. */
+/** The names of replicas that their button covers. */
 const findCoveredNames = (page: Page) =>
-  page.evaluate(() =>
-    [...document.querySelectorAll('#replicas tr.replica')].flatMap((row) => {
+  page.locator('#replicas tr.replica').evaluateAll((rows) =>
+    rows.flatMap((row) => {
       const name = row.querySelector('.replica-name')?.getBoundingClientRect();
       const button = row.querySelector('button')?.getBoundingClientRect();
       if (name === undefined || button === undefined) return ['no name'];
-      const isCovered =
-        name.right > button.left &&
-        name.left < button.right &&
-        name.bottom > button.top &&
-        name.top < button.bottom;
-      return isCovered ? [row.getAttribute('data-name')] : [];
+      const isBeside = name.right <= button.left || name.bottom <= button.top || name.top >= button.bottom;
+      return isBeside ? [] : [row.getAttribute('data-name')];
     }),
   );
 
@@ -52,25 +50,26 @@ const sidewaysOf = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 
 describe('fifty replicas with long names', () => {
-  test.for([1920, 1440, 1280, 1024, 820, 640, 390, 320])(
-    'have name, state, errors, in flight and their button in a window of %i px',
-    async (width, context) => {
-      const { page } = await openDashboard(context, fiftyReplicas(), { viewport: { width, height: 900 } });
-      expect(await findCellsOutOfView(page)).toEqual([]);
-      expect(await findCoveredNames(page)).toEqual([]);
-      expect(await sidewaysOf(page)).toBe(0);
-    },
-  );
+  test('have name, state, errors, in flight and their button at every width', async (context) => {
+    const { page } = await openDashboard(context, fiftyReplicas());
+    for (const width of [1920, 1440, 1280, 1024, 820, 640, 390, 320]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await findCellsOutOfView(page, width), `${width} px`).toEqual([]);
+      expect(await findCoveredNames(page), `${width} px`).toEqual([]);
+      expect(await sidewaysOf(page), `${width} px`).toBe(0);
+    }
+  });
 
   test('take one line each on a desktop and two on a phone', async (context) => {
-    const heightsAt = async (width: number) => {
-      const { page } = await openDashboard(context, fiftyReplicas(), { viewport: { width, height: 900 } });
-      return page
-        .locator('#replicas tr.replica')
-        .evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
+    const { page } = await openDashboard(context, fiftyReplicas());
+    const tallestAt = async (width: number) => {
+      await page.setViewportSize({ width, height: 900 });
+      const rows = page.locator('#replicas tr.replica');
+      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height));
+      return Math.max(...heights);
     };
-    expect(Math.max(...(await heightsAt(1440)))).toBeLessThan(40);
-    expect(Math.max(...(await heightsAt(390)))).toBeLessThan(84);
+    expect(await tallestAt(1440)).toBeLessThan(40);
+    expect(await tallestAt(390)).toBeLessThan(84);
   });
 });
 
@@ -86,62 +85,4 @@ describe('the page has no barriers', () => {
     expect(await sidewaysOf(page)).toBe(0);
     expect(complaints).toEqual([]);
   });
-});
-
-describe('updates', () => {
-  test('move nothing when only values change', async (context) => {
-    const { page, dashboard } = await openDashboard(context, troubledFleet());
-    const place = () =>
-      page.locator('#records-section').evaluate((section) => section.getBoundingClientRect().top);
-    const before = await place();
-    const next = troubledFleet();
-    dashboard.show({ ...next, stats: { ...next.stats, recorded: 31_415 } });
-    await page.locator('#export').getByText('31,415').waitFor();
-    expect(await place()).toBe(before);
-  });
-
-  test('stop while the tab is hidden, and come at once when it is shown', async (context) => {
-    const { page, dashboard } = await openDashboard(context, makeOverview());
-    const pretend = (isHidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
-        document.dispatchEvent(new Event('visibilitychange'))`);
-    await page.clock.install();
-    await pretend(true);
-    await page.clock.runFor(60_000);
-    const polls = dashboard.polls;
-    await page.clock.runFor(60_000);
-    expect(dashboard.polls).toBe(polls);
-    const next = page.waitForRequest('**/admin/overview*');
-    await pretend(false);
-    await next;
-  });
-
-  test('that fail are told, the data stays, and the page recovers by itself', async (context) => {
-    const { page } = await openDashboard(context, makeOverview());
-    await page.route('**/admin/overview*', (route) => route.abort());
-    await page.getByRole('alert').filter({ hasText: 'The gateway does not answer.' }).waitFor();
-    expect(await page.title()).toBe('⚠ gw-a · Spangate');
-    await page.locator('tr[data-name="a"]').waitFor();
-    expect(await findBarriers(page)).toEqual([]);
-    await page.unroute('**/admin/overview*');
-    await page.getByText('Live', { exact: true }).waitFor();
-  });
-});
-
-test('the header says which gateway this is', async (context) => {
-  const { page } = await openDashboard(context, makeOverview());
-  await page.getByRole('banner').getByText('gw-a').waitFor();
-  await page.getByText(/^edge-1 · version 0\.1\.0 · up 3 h · config of \d\d:\d\d:\d\d$/).waitFor();
-});
-
-test('capacity and traffic are shown by worker, limit, model and tenant', async (context) => {
-  const { page } = await openDashboard(context, fiftyReplicas(), { viewport: { width: 1440, height: 900 } });
-  const capacity = page.getByRole('region', { name: /^Capacity/ });
-  await capacity.getByText('of 8, mean').waitFor();
-  await capacity.getByText('2,180').waitFor();
-  await capacity.getByText('46.1 MiB').waitFor();
-  expect(await capacity.locator('svg title').allTextContents()).toContain('Worker 8: 53 %');
-  await page.locator('#tenants').getByText('all others').waitFor();
-  await page.locator('#models').getByRole('button', { name: 'BAAI/bge-m3' }).click();
-  await expect.poll(() => new URL(page.url()).hash).toBe('#model=BAAI%2Fbge-m3');
 });

@@ -122,7 +122,7 @@ describe('the details of a request', () => {
     await dialog.getByText('request-2').waitFor();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
-    expect(toFragment(page)).toBe('');
+    await expect.poll(() => toFragment(page)).toBe('');
     await page.goBack();
     await dialog.waitFor();
     await page.goBack();

@@ -39,10 +39,9 @@ describe('the state of a replica', () => {
       ...['llama-d Draining', 'llama-c Drained', 'llama-a Serving', 'llama-b Serving'],
       ...['qwen-a Loading', 'qwen-b Serving'],
     ]);
-    const colours = await page
-      .locator('.state[data-state="unreachable"], .state[data-state="serving"]')
-      .evaluateAll((states) => states.map((state) => getComputedStyle(state).color));
-    expect(colours[0]).not.toBe(colours[1]);
+    const colourOf = (kind: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector('.state[data-state="${kind}"]')).color`);
+    expect(await colourOf('unreachable')).not.toBe(await colourOf('serving'));
     await rowOf(page, 'embed-a').getByText('connection refused · 3 min').waitFor();
     await page.getByText('1 unreachable, 1 loading, 1 draining, 1 drained, 4 serving').waitFor();
     expect(complaints).toEqual([]);
@@ -166,7 +165,7 @@ describe('drain progress', () => {
     await rowOf(page, 'a').getByText('4 requests left').waitFor();
     dashboard.show(draining(1));
     await rowOf(page, 'a').getByText('1 request left').waitFor();
-    expect(await progress.evaluate((bar: HTMLProgressElement) => bar.value / bar.max)).toBe(0.75);
+    expect(await progress.evaluate((bar: { value: number; max: number }) => bar.value / bar.max)).toBe(0.75);
     dashboard.show(draining(0));
     await rowOf(page, 'a').getByText('Safe to stop').waitFor();
     await page.getByRole('status').filter({ hasText: 'a: safe to stop.' }).waitFor();

@@ -51,7 +51,7 @@ export class DetailsDialog {
     this.#fields.replaceChildren(...(record === undefined ? [] : toFields(record)));
     this.#attempts.replaceChildren(...(record === undefined ? [] : toAttempts(record)));
     this.#trace.replaceChildren(
-      ...(record === undefined ? [] : createTraceLink(record, traceUrlTemplate, 'Open its trace')),
+      ...(record === undefined ? [] : createTraceLink(record, traceUrlTemplate, 'Trace')),
     );
     setText(
       byId('details-title', HTMLElement),
