@@ -63,9 +63,26 @@ export class RecentRecords {
     return decodeNewest(this.#latest.after(query.after), query);
   }
 
-  /** The records of the latest failures of each kind, newest first. */
-  failures(query: RecordQuery): readonly ShownRecord[] {
-    return decodeNewest(this.#failuresAfter(query.after), query);
+  /**
+   * At most `limit` of the latest records, and of those of the latest failures of each kind, newest first. A failure
+   * among the latest records is decoded once.
+   */
+  latestAndFailures(query: Omit<RecordQuery, 'matches'>): {
+    readonly latest: readonly ShownRecord[];
+    readonly failures: readonly ShownRecord[];
+  } {
+    const decoded = new Map<number, ShownRecord | null>();
+    const decode = ({ tag, encodedSpan }: StoredSpan) => {
+      const record = decoded.get(tag);
+      if (record !== undefined) return record;
+      const read = decodeRecord(encodedSpan);
+      decoded.set(tag, read);
+      return read;
+    };
+    return {
+      latest: decodeNewest(this.#latest.after(query.after), query, decode),
+      failures: decodeNewest(this.#failuresAfter(query.after), query, decode),
+    };
   }
 
   /** The records of all failed requests that are kept, newest first: the failures, and those among the latest. */
@@ -122,11 +139,15 @@ class SpanRing {
 }
 
 /** Decodes from the newest on, until there are enough. */
-function decodeNewest(spans: readonly StoredSpan[], { limit, matches }: RecordQuery): readonly ShownRecord[] {
+function decodeNewest(
+  spans: readonly StoredSpan[],
+  { limit, matches }: RecordQuery,
+  decode = ({ encodedSpan }: StoredSpan) => decodeRecord(encodedSpan),
+): readonly ShownRecord[] {
   const records: ShownRecord[] = [];
-  for (let index = spans.length - 1; index >= 0 && records.length < limit; index--) {
-    const encodedSpan = spans[index]?.encodedSpan;
-    const record = encodedSpan === undefined ? null : decodeRecord(encodedSpan);
+  for (const span of spans.toReversed()) {
+    if (records.length >= limit) break;
+    const record = decode(span);
     if (record !== null && (matches === undefined || matches(record))) records.push(record);
   }
   return records;

@@ -57,7 +57,7 @@ interface ReplicaCounts {
  * which it ends; figures are computed on demand. Times are on a monotonic clock.
  *
  * Memory depends only on the number of replicas: at most 24 kB for each that had requests in the last five minutes, and
- * 3 MB for all else.
+ * 6 MB for all else.
  */
 export class TrafficWindow {
   readonly #startedAtMs: number;

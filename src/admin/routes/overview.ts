@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
+import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';
 import { toFiguresJson } from '../dashboard/overview-json.ts';
 import { defineRoute, json } from '../route.ts';
@@ -29,8 +30,12 @@ export const showOverview = defineRoute({
   async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
-    const after = Number(query.after);
+    const { latest, failures } = recentRecords.latestAndFailures({
+      limit: MAX_RECORDS,
+      after: Number(query.after),
+    });
     const { waiting } = registry;
+    const gateway = dashboard.gateway();
     const { connections, bufferedBytes } = dashboard.usage();
     return {
       body: {
@@ -41,21 +46,16 @@ export const showOverview = defineRoute({
         ),
         waiting,
         saturation: {
-          workers: figures.eventLoops.map(({ worker, share }) => ({
-            worker,
-            event_loop_utilization: roundTo3(share),
-          })),
-          connections,
-          buffered_bytes: bufferedBytes,
-          waiting,
+          workers: figures.eventLoops.map(toWorkerJson),
+          ...{ connections, buffered_bytes: bufferedBytes, waiting },
         },
-        started_at: dashboard.gateway().startedAt,
-        gateway: toGatewayJson(dashboard.gateway()),
+        started_at: gateway.startedAt,
+        gateway: toGatewayJson(gateway),
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
-        records: recentRecords.latest({ limit: MAX_RECORDS, after }).map(toShortJson),
-        failures: recentRecords.failures({ limit: MAX_RECORDS, after }).map(toShortJson),
+        records: latest.map(toShortJson),
+        failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
       },
     };
@@ -65,6 +65,10 @@ export const showOverview = defineRoute({
 function toGatewayJson(gateway: GatewayIdentity): Overview['gateway'] {
   const { name, host, pid, version, startedAt, configLoadedAt, workers } = gateway;
   return { name, host, pid, version, started_at: startedAt, config_loaded_at: configLoadedAt, workers };
+}
+
+function toWorkerJson({ worker, share }: EventLoopShare): Overview['saturation']['workers'][number] {
+  return { worker, event_loop_utilization: roundTo3(share) };
 }
 
 function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: ShownRecord) {

@@ -84,7 +84,7 @@ describe('the records of failed requests', () => {
   const failedOf = (records: RecentRecords, limit = 10, after = 0) =>
     records.failed({ limit, after }).map(({ status }) => status);
   const failuresOf = (records: RecentRecords, limit = 10, after = 0) =>
-    records.failures({ limit, after }).map(({ status }) => status);
+    records.latestAndFailures({ limit, after }).failures.map(({ status }) => status);
 
   test('stay, however many successes come after them', () => {
     const records = new RecentRecords(BOUNDS);
@@ -117,6 +117,15 @@ describe('the records of failed requests', () => {
     }
     const servers = records.failed({ limit: 10, matches: ({ status }) => status >= 500 });
     expect(servers.map(({ status }) => status)).toEqual([500]);
+  });
+
+  test('are read together with the latest ones', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 500, 200, 404, 200);
+    const { latest, failures } = records.latestAndFailures({ limit: 10 });
+    expect(latest.map(({ status }) => status)).toEqual([200, 404, 200]);
+    expect(failures.map(({ status }) => status)).toEqual([404, 500]);
+    expect(failures[0]).toBe(latest[1]);
   });
 
   test('leave out clients that disconnected', () => {

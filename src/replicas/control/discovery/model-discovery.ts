@@ -105,26 +105,21 @@ export class ModelDiscovery {
     this.#collaborators.log.note(replica, replica.reachability.reason ?? 'reachable', result);
   }
 
-  /** The finding, and the result of the probe that shows it: sometimes of a second one, for the health path. */
+  /** The finding, and the result that shows it: sometimes that of another probe, for the health path. */
   async #judge(
     replica: RegisteredReplica,
-    listResult: ProbeResult,
+    result: ProbeResult,
     hasList: boolean,
   ): Promise<readonly [Finding, ProbeResult]> {
-    const finding = listResult.kind === 'failure' ? listResult.reason : toListFinding(listResult, hasList);
-    if (!hasList && finding !== 'not_an_engine') return [finding, listResult];
-    const { state } = replica.reachability;
-    if (hasList) {
-      // llama.cpp lists its model while it loads it; a vLLM whose engine has died may still list its models.
-      const isDoubtful = replica.engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
-      if (!isDoubtful) return [finding, listResult];
-      const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
-      return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
-    }
-    // Some servers of embeddings have no list. They need none if their models are configured.
-    if (replica.config.models === 'auto') return [finding, listResult];
+    const finding = result.kind === 'failure' ? result.reason : toListFinding(result, hasList);
+    const isDoubtful = hasList ? mayFailDespiteList(replica) : mayServeWithoutList(replica, finding);
+    if (!isDoubtful) return [finding, result];
     const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
-    return health.kind === 'answer' && isHealthy(health) ? ['reachable', health] : [finding, listResult];
+    if (!hasList) {
+      const isOk = health.kind === 'answer' && isHealthy(health);
+      return isOk ? ['reachable', health] : [finding, result];
+    }
+    return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
   }
 
   #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
@@ -132,6 +127,16 @@ export class ModelDiscovery {
     replica.learn(found);
     if (!isDeepStrictEqual(replica.knowledge, before)) this.#collaborators.onLearned();
   }
+}
+
+/** llama.cpp lists its model while it loads it; a server whose engine has died may still list its models. */
+function mayFailDespiteList({ engine, reachability: { state } }: RegisteredReplica): boolean {
+  return engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
+}
+
+/** Some servers of embeddings have no list. They need none if their models are configured. */
+function mayServeWithoutList({ config }: RegisteredReplica, finding: Finding): boolean {
+  return finding === 'not_an_engine' && config.models !== 'auto';
 }
 
 /** What a model list shows. */

@@ -118,10 +118,11 @@ function maySpeakTls({ url }: ReplicaConfig, reason: ReachabilityReason, result:
 function isTlsServer(config: ReplicaConfig): Promise<boolean> {
   const { host, port } = addressOf(config);
   const bareHost = host.replace(/^\[|\]$/g, '');
+  const serverName = config.tlsName ?? bareHost;
   return new Promise((resolve) => {
     const socket = connect({
       ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
-      ...(isIP(bareHost) === 0 ? { servername: bareHost } : {}),
+      ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     });
     const finish = (isTls: boolean) => {
       socket.destroy();
