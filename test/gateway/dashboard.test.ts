@@ -67,7 +67,7 @@ describe('the page', () => {
 
   test.each([
     'styles/index.html',
-    '../index.html',
+
     'app/tsconfig.json',
     'app/..%2f..%2fassets.ts',
     'app/nothing.js',

@@ -22,7 +22,8 @@ export class GatewayHeader {
       `up ${formatAgo(Date.parse(time) - Date.parse(gateway.started_at))}`,
       `config of ${formatMoment(gateway.config_loaded_at, time)}`,
     ];
-    setText(this.#facts, facts.join(' · '));
+    // A fact is never broken over two lines.
+    setText(this.#facts, facts.map((fact) => fact.replaceAll(' ', '\u00a0')).join(' · '));
     const details = [
       `process ${gateway.pid} on ${gateway.host}, ${counted(gateway.workers, 'worker')}`,
       `started ${gateway.started_at}`,
