@@ -47,7 +47,7 @@ const REASON_TEXTS: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /** The text for a `reachability_reason`; null if there is none. */
-function toReasonText(reason: unknown): string | null {
+export function toReasonText(reason: unknown): string | null {
   if (typeof reason !== 'string') return null;
   return REASON_TEXTS.get(reason) ?? reason.replaceAll('_', ' ');
 }
