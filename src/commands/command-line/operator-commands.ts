@@ -31,7 +31,7 @@ export const OPERATOR_COMMANDS = {
     details: [
       'On a terminal: q or Ctrl-C quits, s changes what the rows are sorted by, b what there is a row for. Errors are 5xx ' +
         'answers and broken responses; times are those of successful requests. Shares of errors from 1 % are yellow, from ' +
-        '5 % red. Without a terminal, or with --once, it prints the figures once.',
+        '5 % red; shares of 4xx from 10 % are yellow. Without a terminal, or with --once, it prints the figures once.',
     ],
     options: {
       ...ADMIN_OPTIONS,

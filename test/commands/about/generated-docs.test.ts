@@ -12,12 +12,17 @@ test('docs/cli.md is what the table of commands makes', () => {
 });
 
 test('every command that a document shows exists', () => {
-  const shown = ['operations.md', 'rollouts.md', 'fleet.md', 'export-trace.md', '../README.md'].flatMap((file) => {
-    const text = read(file);
-    const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block).join('');
-    const called = [...blocks.matchAll(/^gateway ([a-z][a-z-]*)/gm), ...text.matchAll(/`gateway ([a-z][a-z-]*)/g)];
-    return called.map(([, name = '']) => name);
-  });
+  const shown = ['operations.md', 'rollouts.md', 'fleet.md', 'export-trace.md', '../README.md'].flatMap(
+    (file) => {
+      const text = read(file);
+      const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block).join('');
+      const called = [
+        ...blocks.matchAll(/^gateway ([a-z][a-z-]*)/gm),
+        ...text.matchAll(/`gateway ([a-z][a-z-]*)/g),
+      ];
+      return called.map(([, name = '']) => name);
+    },
+  );
   expect(shown.length).toBeGreaterThan(20);
   expect(shown.filter((name) => !COMMAND_NAMES.some((known) => known === name))).toEqual([]);
 });

@@ -16,9 +16,7 @@ test.concurrent.for(FAULTS)(
     const error: unknown = await client.call('GET', '/admin/stats').catch((reason: unknown) => reason);
     // A command prints it in one line and exits with 1.
     expect(error).toBeInstanceOf(StartError);
-    expect(String(error)).toMatch(
-      /Error: (cannot reach the admin API at|\S+ does not answer like) [^\n]*$/,
-    );
+    expect(String(error)).toMatch(/Error: (cannot reach the admin API at|\S+ does not answer like) [^\n]*$/);
     await server.untilLetGo();
   },
 );

@@ -180,7 +180,12 @@ describe('the rows of gateway top', () => {
   const ROWS = {
     ...OVERVIEW,
     replicas: [
-      { ...REPLICA, name: 'vllm-10', inflight: 1, last_minute: traffic(100, 0, 50) },
+      {
+        ...REPLICA,
+        name: 'vllm-10',
+        inflight: 1,
+        last_minute: { ...traffic(100, 0, 50), client_errors: 20 },
+      },
       { ...REPLICA, name: 'vllm-2', inflight: 1, last_minute: traffic(10, 3, null) },
       { ...REPLICA, name: 'a', inflight: 4, last_minute: traffic(50, 1, 900) },
     ],
@@ -248,13 +253,14 @@ describe('the rows of gateway top', () => {
   const RED = '\u001b[31m';
   const YELLOW = '\u001b[33m';
 
-  it('have red errors from 5 % and yellow ones from 1 %, on a terminal only', async () => {
+  it('have colours by their share of errors, on a terminal only', async () => {
     const { url } = await startAdmin(() => ({ body: ROWS }));
     const args = ['top', '--once', '--admin', url];
     const terminal = { columns: 200, rows: 50 };
     const painted = (await start(args, TOKEN, { terminal }).ended).stdout;
     expect(painted).toContain(`${RED}3 (30 %)\u001b[39m`);
     expect(painted).toContain(`${YELLOW}1 (2 %)\u001b[39m`);
+    expect(painted).toContain(`${YELLOW}20 (20 %)\u001b[39m`);
     const plain = (await invoke(args, TOKEN)).stdout;
     expect(plain).not.toContain('\u001b');
     for (const variable of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {

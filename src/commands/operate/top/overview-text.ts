@@ -4,9 +4,13 @@ import { toAge, toNameAndState } from '../../terminal/replica-cells.ts';
 import { type Cell, toOneLine, toTable } from '../../terminal/table.ts';
 import { rowsOf, type TopView } from './view.ts';
 
-/** Shares of requests that failed, from which a cell is yellow or red. */
+/** The thresholds of the dashboard: shares of failed requests that are yellow or red. One or two are never red. */
 const WARNING_SHARE = 0.01;
 const ALARM_SHARE = 0.05;
+const LEAST_ALARM_ERRORS = 3;
+/** Shares of 4xx answers that are yellow. They are never red: the client can be at fault. */
+const WARNING_CLIENT_SHARE = 0.1;
+const LEAST_CLIENT_ERRORS = 3;
 
 const BY_REPLICA: TopView = { by: 'replica', sort: 'inflight' };
 
@@ -28,7 +32,7 @@ export function toOverviewText(
       gateway,
     ].join('  '),
     `last minute  ${toTrafficText(memberOf(overview, 'last_minute'))}`,
-    `records  ${toExportText(memberOf(overview, 'stats'))}; collector ${toCollectorText(memberOf(overview, 'collector'))}`,
+    `records  ${toExportText(memberOf(overview, 'stats'))}; ${toCollectorText(memberOf(overview, 'collector'))}`,
     `by ${view.by}, sorted by ${view.sort}`,
   ];
   const table = toTrafficTable(rowsOf(overview, view), view, { nowEpochMs, paint });
@@ -62,14 +66,14 @@ function toExportText(stats: unknown): string {
 /** In the words of the dashboard. */
 function toCollectorText(collector: unknown): string {
   const state = String(memberOf(collector, 'state'));
-  return COLLECTOR_WORDS.get(state) ?? state;
+  return COLLECTOR_WORDS.get(state) ?? `collector ${state}`;
 }
 
 const COLLECTOR_WORDS: ReadonlyMap<string, string> = new Map([
-  ['taking', 'is accepting records'],
-  ['refusing', 'is refusing records'],
-  ['failing', 'is failing'],
-  ['idle', 'is idle'],
+  ['taking', 'collector is accepting records'],
+  ['refusing', 'collector is rejecting records'],
+  ['failing', 'export calls fail'],
+  ['idle', 'nothing to send yet'],
 ]);
 
 const TRAFFIC_COLUMNS = [
@@ -109,8 +113,8 @@ function toTrafficCells(traffic: unknown): readonly Cell[] {
   const requests = memberOf(traffic, 'requests');
   return [
     toDecimal(memberOf(traffic, 'requests_per_s')),
-    toShareCell(memberOf(traffic, 'errors'), requests),
-    toShareCell(memberOf(traffic, 'client_errors'), requests),
+    toShareCell(memberOf(traffic, 'errors'), requests, toErrorStyle),
+    toShareCell(memberOf(traffic, 'client_errors'), requests, toClientErrorStyle),
     toDecimal(memberOf(traffic, 'output_tokens_per_s')),
     toTime(memberOf(traffic, 'ttft_p50_ms')),
     toTime(memberOf(traffic, 'ttft_p95_ms')),
@@ -119,10 +123,22 @@ function toTrafficCells(traffic: unknown): readonly Cell[] {
   ];
 }
 
-function toShareCell(count: unknown, requests: unknown): Cell {
-  const share = Number(count) / Number(requests);
-  const style = share >= ALARM_SHARE ? 'red' : share >= WARNING_SHARE ? 'yellow' : null;
-  return { text: toCountAndShare(count, requests), style };
+function toShareCell(
+  count: unknown,
+  requests: unknown,
+  toStyle: (count: number, share: number) => Style | null,
+): Cell {
+  const text = toCountAndShare(count, requests);
+  return { text, style: toStyle(Number(count), Number(count) / Number(requests)) };
+}
+
+function toErrorStyle(count: number, share: number): Style | null {
+  if (share >= ALARM_SHARE && count >= LEAST_ALARM_ERRORS) return 'red';
+  return share >= WARNING_SHARE ? 'yellow' : null;
+}
+
+function toClientErrorStyle(count: number, share: number): Style | null {
+  return share >= WARNING_CLIENT_SHARE && count >= LEAST_CLIENT_ERRORS ? 'yellow' : null;
 }
 
 /** Such as `12 (30 %)`; the count alone if it is 0. */
