@@ -31,6 +31,8 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/gateway.ts',
       'src/start-error.ts',
+      'src/check-connections/',
+      'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
       'src/simulate/',
@@ -40,6 +42,21 @@ export const ROOMS: readonly Room[] = [
       NODE,
     ],
     why: 'A command starts a gateway, or asks a running one over its admin API. It never reaches into the proxy.',
+  },
+
+  {
+    path: 'src/check-connections/',
+    may: [
+      'src/replicas/control/',
+      'src/replicas/data/connections.ts',
+      'src/replicas/*',
+      'src/fleet/redis-store.ts',
+      'src/serving/settings.ts',
+      'src/config/config.ts',
+      'otel/',
+      NODE,
+    ],
+    why: 'gateway check --connect tries servers as a gateway would, without being one.',
   },
 
   // The composition root: three files, one rule each, so that reload.ts does not compose.
@@ -68,10 +85,13 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/secrets.ts',
       // How much of the limits that all workers share is used.
       'src/http/shared-limit.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
       'src/proxy/record/salt.ts',
+      // All workers have one name in Via.
+      'src/proxy/request-loop.ts',
       'otel/',
       'pino',
       NODE,
@@ -107,6 +127,12 @@ export const ROOMS: readonly Room[] = [
     why: 'Reloads and new certificates run in turn with it, so it imports nothing.',
   },
 
+  {
+    path: 'src/closest-name.ts',
+    may: [],
+    why: 'Several layers suggest names with it, so it imports nothing.',
+  },
+
   // The control plane.
   {
     path: 'src/certificates/',
@@ -118,9 +144,11 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/secrets.ts',
       'src/config/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',
+      'src/closest-name.ts',
       'otel/span/',
       'otel/queue/',
       'otel/clock.ts',
@@ -233,13 +261,18 @@ export const ROOMS: readonly Room[] = [
   // Libraries that know nothing of a gateway.
   {
     path: 'src/config/',
-    may: ['zod', NODE],
+    may: ['src/closest-name.ts', 'zod', NODE],
     why: 'Every layer reads the configuration, so it imports none of them.',
   },
   {
     path: 'src/config/load.ts',
     may: ['src/config/', 'zod', 'yaml', NODE],
-    why: 'Only load.ts knows YAML.',
+    why: 'Only load.ts prints YAML.',
+  },
+  {
+    path: 'src/config/yaml-source.ts',
+    may: ['src/config/', 'yaml'],
+    why: 'Only yaml-source.ts reads YAML.',
   },
   {
     path: 'src/http/',

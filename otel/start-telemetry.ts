@@ -108,6 +108,7 @@ export async function startTelemetry(
   const dropLog = new DropLog(queue, log);
   const exportLoop = new ExportLoop(settings, {
     ...{ queue, spoolTransfer, counters, exportBatch, clock, log, dropLog, random },
+    collector: exporter.collector?.url,
   });
   const onQueued = (): void => exportLoop.notify();
   const receiver = new RecordReceiver({ queueState, queue, counters, clock, dropLog, onRecord, onQueued });
@@ -146,7 +147,8 @@ export async function startTelemetry(
   };
 }
 
-async function openExporter(
+/** Opens where records go. Throws a TelemetryError. */
+export async function openExporter(
   settings: TelemetrySettings['exporter'],
   resourceSpans: EncodedResourceSpans,
   log: TelemetryLog,

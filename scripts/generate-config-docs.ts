@@ -35,14 +35,31 @@ export:
 
 - \`\${NAME}\` in a value is replaced by that environment variable. A variable that is not set is an error.
   \`$\${\` is a literal \`\${\`. Inside \`{ }\` and \`[ ]\` YAML needs quotes: \`{ api_key: "\${KEY}" }\`.
-- Durations are \`500ms\`, \`10s\`, \`15m\`, \`1h\`; sizes \`512KiB\`, \`32MiB\`, \`10MB\` or plain bytes.
+- Durations are \`500ms\`, \`1.5s\`, \`15m\`, \`1h30m\`; sizes \`512KiB\`, \`32MiB\`, \`10MB\` or plain bytes.
+- \`listen: :8080\` listens on all IPv4 addresses, as \`0.0.0.0:8080\` does.
+- What several replicas share can be written once, with an anchor and a merge key. The gateway ignores top-level keys
+  that begin with \`x-\`:
+
+  \`\`\`yaml
+  x-h100: &h100 { gpu_model: H100, gpu_count: 8, api_key: "\${VLLM_KEY}" }
+  replicas:
+    - { <<: *h100, name: vllm-a, url: "http://10.0.0.11:8000" }
+    - { <<: *h100, name: vllm-b, url: "http://10.0.0.12:8000" }
+  \`\`\`
+
 - A relative path is relative to the directory of the file.
 - A file with an unknown key or a wrong value is refused with exit code 2. All problems are reported at once.
+  Also refused: one address for \`listen\` and \`admin_listen\`, two names for one server (a drain applies to a name), and a
+  replica or collector that is the gateway itself.
+- \`gateway check --connect -config gateway.yaml\` also tries every replica, the collector and Redis, and prints a table:
+  see [operations.md](operations.md#check-the-connections).
 - SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. A change of
   any other key needs a restart; the reload names such keys.
 - Editors that support JSON Schema can use [config.schema.json](config.schema.json).
-- Secrets: \`api_key\` is masked by \`gateway check\` and never logged. The admin token and the salt of the prefix
-  hashes are not keys of this file: they come from SVC_ADMIN_TOKEN and SVC_HASH_SALT.
+- Secrets: \`api_key\` is masked by \`gateway check\` and never logged. The tokens of the admin API and the salt of
+  the prefix hashes are not keys of this file: they come from SVC_ADMIN_TOKEN, SVC_READ_TOKEN and SVC_HASH_SALT, or from
+  the files that SVC_ADMIN_TOKEN_FILE, SVC_READ_TOKEN_FILE and SVC_HASH_SALT_FILE name
+  ([security.md](security.md#who-may-use-the-admin-api)).
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply to what this file does not set.
 `;
 

@@ -3,19 +3,23 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownAddress } from '#otel/export/collector-advice.ts';
 import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { AdminAccess } from './admin/admin-access.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, createAdminListener, useAdminTls } from './admin/admin-listener.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
 import { IdleWatcher } from './admin/drains/idle-watcher.ts';
 import { createAdminHandler } from './admin/handle-admin.ts';
+import { roundTo3 } from './admin/shown-record.ts';
 import { type Certificates, readCertificates } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
 import type { Config } from './config/config.ts';
+import type { AdminTokens } from './config/secrets.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
@@ -23,6 +27,7 @@ import { createRedisStore } from './fleet/redis-store.ts';
 import { readLimit } from './http/shared-limit.ts';
 import { createInTurn } from './in-turn.ts';
 import { loadSalt } from './proxy/record/salt.ts';
+import { createViaName } from './proxy/request-loop.ts';
 import { type ConfigSource, createReload } from './reload-config.ts';
 import { type DiscoverySettings, ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver, type Resolver } from './replicas/control/discovery/resolver.ts';
@@ -47,10 +52,12 @@ import { readVersion } from './version.ts';
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
   readonly env: {
-    /** The admin API's bearer token. Unset or empty: the admin API refuses every call. */
-    readonly adminToken?: string | undefined;
+    /** The bearer token that allows every call of the admin API. Unset or empty: there is none. */
+    readonly adminToken?: string | null | undefined;
+    /** The bearer token that allows every GET of the admin API. Unset or empty: there is none. */
+    readonly readToken?: string | null | undefined;
     /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
-    readonly hashSalt?: string | undefined;
+    readonly hashSalt?: string | null | undefined;
   };
   readonly log: Logger;
   /** The id of the process. */
@@ -79,6 +86,9 @@ export interface GatewayParts {
   readonly reload: () => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
+  /** Where records are posted, without credentials; null if they go to files. */
+  readonly collector: string | null;
+  readonly workerCount: number;
 }
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
@@ -116,7 +126,7 @@ export async function composeGateway(
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
   const certificates = await readCertificates(config);
-  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt));
+  const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt ?? undefined));
   let knownModels: ReadonlySet<string> = new Set();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
@@ -145,7 +155,7 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
-  const servingSettings = { config, salt, memory, tls: certificates.listen };
+  const servingSettings = { config, salt, viaName: createViaName(), memory, tls: certificates.listen };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
@@ -171,7 +181,7 @@ export async function composeGateway(
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config) => {
+  const apply = async (next: Config, nextTokens: AdminTokens) => {
     const read = await readCertificates(next);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
@@ -179,15 +189,18 @@ export async function composeGateway(
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
     healthChecker.configure(next.health);
+    adminAccess.configure(nextTokens);
     configInEffect = next;
     configLoadedAt = new Date().toISOString();
     return changes;
   };
   const inTurn = createInTurn();
-  const reload = createReload(collaborators.configSource, { inTurn, apply, onAction, log });
+  const tokens = { adminToken: env.adminToken || null, readToken: env.readToken || null };
+  const adminAccess = new AdminAccess(tokens);
+  const reload = createReload(collaborators.configSource, { inTurn, tokens, apply, onAction, log });
   const adminListener = createAdminListener(toAdminListenerSettings(config), certificates.admin, {
     log,
-    handle: createAdminHandler(env.adminToken, {
+    handle: createAdminHandler(adminAccess, {
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
@@ -237,6 +250,8 @@ export async function composeGateway(
     certificateWatcher,
     reload,
     shutdown,
+    collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
+    workerCount,
   };
 }
 
@@ -298,5 +313,7 @@ function recordObserver(
 
 function toAccessLogFields(record: Readonly<RequestRecord>): object {
   const { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms } = record;
-  return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms };
+  // Microseconds; the record has all digits.
+  const duration = { e2e_ms: roundTo3(e2e_ms) };
+  return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, ...duration };
 }

@@ -1,4 +1,5 @@
 import { access, constants, mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { listenForAdmin } from './admin/admin-listener.ts';
@@ -15,10 +16,23 @@ export interface CloseResult {
   readonly undeliveredRecords: number;
 }
 
+/** A gateway that serves. */
+export interface ServingGateway {
+  /** Where clients connect, with the port that the system has picked. */
+  readonly listen: ListenAddress;
+  readonly adminListen: ListenAddress;
+  readonly replicaCount: number;
+  /** The models that the replicas are known to serve. */
+  readonly models: readonly string[];
+  /** Where records are posted, without credentials; null if they go to files. */
+  readonly collector: string | null;
+  readonly workerCount: number;
+}
+
 /** A gateway in its life: started once, then closed or abandoned. */
 export interface Gateway {
   /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free port. */
-  start(): Promise<{ readonly listen: ListenAddress; readonly adminListen: ListenAddress }>;
+  start(): Promise<ServingGateway>;
   /**
    * Reads the configuration again and applies what can change while requests run. Calls run one at a time; each is
    * logged and recorded as an admin action.
@@ -42,14 +56,14 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   let running: GatewayParts | null = null;
   let closing: Promise<CloseResult> | null = null;
 
-  async function startAll(): Promise<{
-    readonly listen: ListenAddress;
-    readonly adminListen: ListenAddress;
-  }> {
+  async function startAll(): Promise<ServingGateway> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
-    lock = await orStartError(`state_dir ${config.stateDir}`, lockState(config.stateDir, collaborators.log));
+    lock = await orStartError(
+      `state_dir ${config.stateDir}`,
+      lockState(config.stateDir, { ...collaborators, host: hostname() }),
+    );
     running = await composeGateway(config, collaborators);
-    const { adminListener, certificateWatcher, fleet, healthChecker, discovery, serving } = running;
+    const { registry, adminListener, certificateWatcher, fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: a client that gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
@@ -64,6 +78,10 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     return {
       listen: { host: address.host, port },
       adminListen: { host: adminListen.host, port: adminPort },
+      replicaCount: registry.replicas.length,
+      models: [...new Set(registry.replicas.flatMap(({ models }) => models ?? []))],
+      collector: running.collector,
+      workerCount: running.workerCount,
     };
   }
 

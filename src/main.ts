@@ -28,7 +28,7 @@ if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
 }
 
 /** Whether this process serves as the gateway. Any signal may end another sub-command. */
-const isServing = process.argv[2]?.startsWith('-') !== false;
+const isServing = process.argv[2]?.startsWith('-') !== false || process.argv[2] === 'serve';
 const hangups = createHangups();
 
 if (isServing) {
@@ -44,7 +44,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-const { toLoggableError } = await import('./commands/log/loggable-error.ts');
+const { toLoggableError } = await import('./commands/serve/log/loggable-error.ts');
 
 const crash = createCrashHandler();
 process.on('uncaughtException', (error) => crash.end(error, 'uncaught exception'));
@@ -57,6 +57,7 @@ try {
   const exitCode = await run({
     args: process.argv.slice(2),
     env: process.env,
+    nodeVersion: process.versions.node,
     pid: process.pid,
     get stdin() {
       return process.stdin;

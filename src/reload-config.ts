@@ -4,6 +4,7 @@ import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
 import { planReload } from './config/reload-plan.ts';
 import type { ConfigFile } from './config/schema.ts';
+import { type AdminTokens, SecretError } from './config/secrets.ts';
 import type { InTurn } from './in-turn.ts';
 import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
 import { StartError } from './start-error.ts';
@@ -14,14 +15,18 @@ export interface ConfigSource {
   readonly file: ConfigFile;
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
   readonly read: () => Promise<ConfigFile>;
+  /** Reads the tokens of the admin API again. Rejects with a SecretError. Unset: a reload keeps the tokens. */
+  readonly readTokens?: (() => Promise<AdminTokens>) | undefined;
 }
 
 /** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
+  /** The tokens of the admin API at the start. */
+  readonly tokens: AdminTokens;
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
-  readonly apply: (config: Config) => Promise<ReplicaChanges>;
+  readonly apply: (config: Config, tokens: AdminTokens) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
@@ -32,9 +37,10 @@ export interface ReloadCollaborators {
  */
 export function createReload(
   source: ConfigSource | undefined,
-  { inTurn, apply, onAction, log }: ReloadCollaborators,
+  { inTurn, tokens, apply, onAction, log }: ReloadCollaborators,
 ): () => Promise<ReloadOutcome> {
   let fileInEffect = source?.file;
+  let tokensInEffect = tokens;
 
   async function reload(): Promise<ReloadOutcome> {
     const startEpochMs = Date.now();
@@ -52,11 +58,21 @@ export function createReload(
 
   async function attempt(): Promise<ReloadOutcome> {
     if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
+    const [file, nextTokens] = await Promise.allSettled([
+      source.read(),
+      source.readTokens?.() ?? tokensInEffect,
+    ]);
+    if (file.status === 'rejected' || nextTokens.status === 'rejected') {
+      const failed = [file, nextTokens].filter((each) => each.status === 'rejected');
+      return { kind: 'refused', problems: failed.flatMap(({ reason }) => toProblems(reason)) };
+    }
     try {
-      const plan = planReload(fileInEffect, await source.read());
-      const replicas = await apply(toConfig(plan.file));
+      const plan = planReload(fileInEffect, file.value);
+      const replicas = await apply(toConfig(plan.file), nextTokens.value);
+      const changed = [...plan.changed, ...toChangedTokens(tokensInEffect, nextTokens.value)];
       fileInEffect = plan.file;
-      return { kind: 'reloaded', changed: plan.changed, needsRestart: plan.needsRestart, replicas };
+      tokensInEffect = nextTokens.value;
+      return { kind: 'reloaded', changed, needsRestart: plan.needsRestart, replicas };
     } catch (error) {
       return { kind: 'refused', problems: toProblems(error) };
     }
@@ -70,10 +86,19 @@ const NO_SOURCE: ReloadOutcome = {
   problems: ['the configuration was not read from a file'],
 };
 
+/** The variables whose token has changed. Only that of a file can change while the process runs. */
+function toChangedTokens(before: AdminTokens, after: AdminTokens): string[] {
+  return [
+    ...(before.adminToken === after.adminToken ? [] : ['SVC_ADMIN_TOKEN_FILE']),
+    ...(before.readToken === after.readToken ? [] : ['SVC_READ_TOKEN_FILE']),
+  ];
+}
+
 /** The problems that the file's author can fix. Throws any other error again. */
 function toProblems(error: unknown): string[] {
   if (error instanceof ConfigError) return error.problems.map(toLine);
-  if (error instanceof StartError || error instanceof TooManyReplicasError) return [error.message];
+  const isKnown = [StartError, SecretError, TooManyReplicasError].some((known) => error instanceof known);
+  if (isKnown && error instanceof Error) return [error.message];
   throw error;
 }
 

@@ -18,10 +18,23 @@ export async function orStartError<T>(what: string, promise: Promise<T>): Promis
   }
 }
 
+/** What system errors mean, and what to do. */
+const REASONS: ReadonlyMap<unknown, string> = new Map([
+  [
+    'EADDRINUSE',
+    'the port is already in use: stop the process that listens there, or configure another port',
+  ],
+  ['EADDRNOTAVAIL', 'this machine does not have the address: configure one that it has, or 0.0.0.0 for all'],
+  ['ENOTFOUND', 'the host name does not resolve: configure an address of this machine'],
+  ['EACCES', 'permission denied'],
+  ['EROFS', 'the file system is read-only: configure a directory that can be written'],
+  ['ENOTDIR', 'a part of the path is a file: configure a directory'],
+  ['EEXIST', 'it is a file: configure a directory'],
+  ['ENOSPC', 'the disk is full'],
+]);
+
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return 'the port is already in use';
-  if (code === 'EACCES') return 'permission denied';
-  return error.message.split('\n', 1)[0] ?? '';
+  const reason = 'code' in error ? REASONS.get(error.code) : undefined;
+  return reason ?? error.message.split('\n', 1)[0] ?? '';
 }

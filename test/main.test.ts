@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { COMPLETION, startFakeReplica, startFakeReplicas } from './support/fake-replica.ts';
@@ -24,6 +25,36 @@ async function startHoldingReplica() {
 }
 
 describe('the command', () => {
+  it('says what it serves, and where', async () => {
+    const replicas = ['a', 'b'].map(
+      (name, index) =>
+        `- { name: ${name}, url: "http://127.0.0.1:${index + 1}", models: [m0, m${index + 1}] }`,
+    );
+    const many = Array.from({ length: 20 }, (_, index) => `x${index}`).join();
+    const path = await writeConfig(
+      `replicas:\n${replicas.join('\n')}\n- { name: c, url: "http://127.0.0.1:3", models: [${many}] }\n`,
+      2,
+    );
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:hunter2@127.0.0.1:9/base' };
+    const { child, stdout, closed } = spawnMain(['-config', path], { env });
+    const lines: string[] = [];
+    for await (const line of createInterface({ input: stdout })) {
+      lines.push(line);
+      if (line.includes('"msg":"serving"')) child.kill('SIGTERM');
+    }
+    await closed;
+    expect(lines.join()).not.toContain('hunter2');
+    expect(JSON.parse(lines.find((line) => line.includes('"serving"')) ?? '')).toMatchObject({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      listen: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      adminListen: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      workers: 2,
+      replicas: 3,
+      models: ['m0', 'm1', 'm2', ...Array.from({ length: 17 }, (_, index) => `x${index}`), 'and 3 more'],
+      collector: 'http://127.0.0.1:9/base/v1/traces',
+    });
+  });
+
   it('prints its version, its help and a configuration, and exits with 0', async () => {
     const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
     expect(await runMain(['--version'])).toEqual({
@@ -75,7 +106,7 @@ describe('a token that no client can send', () => {
     for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
       const { code, stdout, stderr } = await runMain(args, { env });
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\nTry 'gateway --help'\.\n$/);
+      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\n$/);
       expect(stderr).not.toContain(token);
     }
   });
@@ -95,7 +126,7 @@ describe('a gateway that cannot start exits with 1 and says why in one line', ()
       `gateway: { listen: "127.0.0.1:${port}", admin_listen: "127.0.0.1:0" }\n${REPLICA}`,
     );
     const { code, stderr } = await runMain(['-config', path]);
-    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use\\n$`));
+    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use: [^\\n]*\\n$`));
     expect(code).toBe(1);
   });
 

@@ -5,6 +5,7 @@ import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
+const NO_TOKENS = { adminToken: null, readToken: null };
 const NOTHING = { added: [], changed: [], removed: [] };
 
 const parse = (level: string) =>
@@ -22,6 +23,7 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
     inTurn: createInTurn(),
+    tokens: NO_TOKENS,
     apply,
     onAction: (action) => actions.push(action),
     log: { info: write, warn: write, error: write },
@@ -80,6 +82,7 @@ test('a reload without a file is refused', async () => {
   const quiet = () => undefined;
   const reload = createReload(undefined, {
     inTurn: createInTurn(),
+    tokens: NO_TOKENS,
     apply: async () => NOTHING,
     onAction: quiet,
     log: { info: quiet, warn: quiet, error: quiet },

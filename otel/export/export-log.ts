@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import { adviseOnCollector, toShownAddress } from './collector-advice.ts';
 
 /** A collector that comes and goes is logged at each change, but at most once in this time. */
 const OUTAGE_LOG_MS = 10_000;
@@ -17,11 +18,12 @@ export interface Rejection {
 
 /**
  * Logs how the export is doing: one line when the collector is lost and one when it is back, not one for each call. The
- * counters count each call.
+ * counters count each call. A line about a problem has the collector's address and, where known, what to do about it.
  */
 export class ExportLog {
   readonly #log: TelemetryLog;
   readonly #clock: Clock;
+  readonly #collector: URL | undefined;
   /** Failed calls since the last line about one, or about the end of an outage. */
   #failedCalls = 0;
   #isOutageLogged = false;
@@ -30,9 +32,11 @@ export class ExportLog {
   #rejected = 0;
   #rejectionLoggedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(log: TelemetryLog, clock: Clock) {
+  /** `collector`: where records are posted; undefined for files. */
+  constructor(log: TelemetryLog, clock: Clock, collector?: URL) {
     this.#log = log;
     this.#clock = clock;
+    this.#collector = collector;
   }
 
   /** A call failed and will be repeated. */
@@ -41,7 +45,10 @@ export class ExportLog {
     if (this.#isOutageLogged || this.#clock.nowMs() - this.#outageLoggedAtMs < OUTAGE_LOG_MS) return;
     this.#isOutageLogged = true;
     this.#outageLoggedAtMs = this.#clock.nowMs();
-    this.#log.warn({ reason, queued }, 'collector lost: the export is repeated until it is back');
+    this.#log.warn(
+      { ...this.#describe(reason), queued },
+      'collector lost: the export is repeated until it is back',
+    );
   }
 
   /** A call was answered: the collector accepted the batch, or rejected it for good. */
@@ -57,7 +64,11 @@ export class ExportLog {
     this.#rejected += rejectedCount;
     if (this.#clock.nowMs() - this.#rejectionLoggedAtMs < REJECTION_LOG_MS) return;
     this.#rejectionLoggedAtMs = this.#clock.nowMs();
-    const fields = { reason, rejected: this.#rejected, collector_message: message };
+    const fields = {
+      ...this.#describe(reason),
+      rejected: this.#rejected,
+      collector_message: message,
+    };
     if (rejectedCount > 0) this.#log.error(fields, 'collector rejected records');
     else this.#log.warn(fields, 'collector took a batch with a warning');
     this.#rejected = 0;
@@ -69,6 +80,16 @@ export class ExportLog {
       { reason, limit_bytes: limitBytes },
       'batch too large for the collector: smaller ones follow',
     );
+  }
+
+  #describe(reason: string): object {
+    if (this.#collector === undefined) return { reason };
+    const advice = adviseOnCollector(reason, this.#collector);
+    return {
+      reason,
+      collector: toShownAddress(this.#collector),
+      ...(advice === undefined ? {} : { advice }),
+    };
   }
 
   /** The export ends: logs the rejected records that are not logged yet. */

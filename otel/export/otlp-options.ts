@@ -43,7 +43,8 @@ export async function readOtlpOptions(
   if (endpoint === undefined) checkAddresses(signal);
   checkFiles(signal);
   const path = `v1/${signal}`;
-  const url = endpoint === undefined ? undefined : toSignalUrl(endpoint, path);
+  const base = endpoint ?? findCorrectedBase(signal, log);
+  const url = base === undefined ? undefined : toSignalUrl(base, path);
   const options = withWarnings(log, () =>
     convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, REQUIRED_HEADERS),
   );
@@ -77,9 +78,22 @@ function checkAddresses(signal: Signal): void {
   for (const variable of variables(signal, 'ENDPOINT')) {
     const address = getStringFromEnv(variable);
     if (address !== undefined && parseHttpUrl(address) === undefined) {
-      throw new TelemetryError(`${variable} is not an http or https URL`);
+      throw new TelemetryError(`${variable} is not an http or https URL, such as http://localhost:4318`);
     }
   }
+}
+
+/** OTEL_EXPORTER_OTLP_ENDPOINT without the path that is appended to it, if it has one already and counts. */
+function findCorrectedBase(signal: Signal, log: TelemetryLog): string | undefined {
+  const [own = '', variable = ''] = variables(signal, 'ENDPOINT');
+  if (getStringFromEnv(own) !== undefined) return undefined;
+  const url = parseHttpUrl(getStringFromEnv(variable) ?? '');
+  const [path, signalPath] =
+    /^(.*)(\/v1\/(?:traces|metrics|logs))\/*$/.exec(url?.pathname ?? '')?.slice(1) ?? [];
+  if (url === undefined || path === undefined) return undefined;
+  log.warn({ variable }, `the address ends in ${signalPath}, which is appended to it: it is used without`);
+  url.pathname = path;
+  return url.href;
 }
 
 function toSignalUrl(endpoint: string, path: string): string {

@@ -13,6 +13,7 @@ import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { type Clock, waitAtMost } from '../clock.ts';
 import { toErrorCode } from '../errors.ts';
+import { adviseOnCollector, toShownAddress } from '../export/collector-advice.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
@@ -58,7 +59,7 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
         httpAgentOptions,
       }),
   );
-  const outcomes = new OutcomeLog(log);
+  const outcomes = new OutcomeLog(log, collector.url);
   let underWay: Promise<void> | null = null;
   const push = (): Promise<void> => {
     underWay ??= pushAll(exporter, options, outcomes).finally(() => {
@@ -123,16 +124,23 @@ function warnOfTemporality(log: TelemetryLog): void {
 /** Logs when pushes begin to fail, and when they work again. */
 class OutcomeLog {
   readonly #log: TelemetryLog;
+  readonly #collector: URL;
   #isFailing = false;
 
-  constructor(log: TelemetryLog) {
+  constructor(log: TelemetryLog, collector: URL) {
     this.#log = log;
+    this.#collector = collector;
   }
 
   note({ code, error }: ExportResult): void {
     const hasFailed = code !== ExportResultCode.SUCCESS;
     if (hasFailed && !this.#isFailing) {
-      this.#log.warn({ reason: toReason(error) }, 'the collector does not take metrics');
+      const reason = toReason(error);
+      const advice = adviseOnCollector(reason, this.#collector);
+      this.#log.warn(
+        { reason, collector: toShownAddress(this.#collector), ...(advice === undefined ? {} : { advice }) },
+        'the collector does not take metrics',
+      );
     } else if (!hasFailed && this.#isFailing) this.#log.info({}, 'the collector takes metrics again');
     this.#isFailing = hasFailed;
   }

@@ -26,6 +26,8 @@ export interface ExportLoopCollaborators {
   readonly spoolTransfer: SpoolTransfer;
   readonly counters: ExportCounters;
   readonly exportBatch: ExportBatch;
+  /** Where records are posted, for the log; undefined for files. */
+  readonly collector?: URL | undefined;
   readonly clock: Clock;
   readonly log: TelemetryLog;
   readonly dropLog: DropLog;
@@ -61,7 +63,7 @@ export class ExportLoop {
   constructor(settings: ExportLoopSettings, collaborators: ExportLoopCollaborators) {
     this.#settings = settings;
     this.#collaborators = collaborators;
-    this.#exportLog = new ExportLog(collaborators.log, collaborators.clock);
+    this.#exportLog = new ExportLog(collaborators.log, collaborators.clock, collaborators.collector);
     this.#running = this.#run();
   }
 

@@ -4,10 +4,20 @@ import { toErrorJson } from '../http/error-body.ts';
 /** Every error of the admin API, with its status and message. */
 export const ADMIN_ERRORS = {
   invalid_request: { status: 400, message: 'A query parameter has an invalid value.' },
-  bad_request: { status: 400, message: 'The request is not valid HTTP.' },
-  unauthorized: { status: 401, message: 'The bearer token is missing or wrong.' },
-  admin_disabled: { status: 403, message: 'The admin API is off: no admin token is configured.' },
-  not_found: { status: 404, message: 'No such path or method on the admin API.' },
+  bad_request: { status: 400, message: 'The request is not valid HTTP/1.1.' },
+  unauthorized: {
+    status: 401,
+    message: 'The bearer token is missing or wrong: send `Authorization: Bearer <token>`.',
+  },
+  admin_disabled: {
+    status: 403,
+    message: 'The admin API is off: set SVC_ADMIN_TOKEN and restart the gateway.',
+  },
+  read_only_token: {
+    status: 403,
+    message: 'This token only reads: send the admin token (SVC_ADMIN_TOKEN) to change something.',
+  },
+  not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
@@ -18,9 +28,9 @@ export const ADMIN_ERRORS = {
   },
   request_too_large: {
     status: 413,
-    message: 'No call needs a body, and this one is too large to be ignored.',
+    message: 'No call needs a body, and this one is too large to be ignored: send none.',
   },
-  headers_too_large: { status: 431, message: 'The request headers are too large.' },
+  headers_too_large: { status: 431, message: 'The request headers are larger than `limits.headers`.' },
   too_many_waits: {
     status: 503,
     message:

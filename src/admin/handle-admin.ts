@@ -1,17 +1,16 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdminAccess } from './admin-access.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError } from './admin-error.ts';
 import type { EncodedResponse, Route } from './route.ts';
 import { createRoutes } from './route-table.ts';
 import { sendResponse } from './send-response.ts';
 
-/** Creates the handler of the admin listener. Without a token it rejects every API call. */
+/** Creates the handler of the admin listener. `adminAccess` decides about every API call. */
 export function createAdminHandler(
-  token: string | undefined,
+  adminAccess: AdminAccess,
   collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const authorize = createAuth(token);
   const match = createRouteMatcher(createRoutes());
 
   async function respond(
@@ -21,10 +20,12 @@ export function createAdminHandler(
     const [path, query] = splitTarget(request.url ?? '');
     const found = match(request.method ?? '', path);
     // Unknown paths need the token too: a client without it cannot find out which paths exist.
-    const decision = found?.route.isPage === true ? 'allowed' : authorize(request.headers.authorization);
-    if (decision !== 'allowed') return new AdminError(decision);
+    const access = found?.route.isPage === true ? 'read' : adminAccess.decide(request.headers.authorization);
+    if (access !== 'change' && access !== 'read') return new AdminError(access);
     if (found === null) return new AdminError('not_found');
-    const call = { params: found.params, search: new URLSearchParams(query), signal };
+    const canChange = access === 'change';
+    if (!canChange && found.route.method !== 'GET') return new AdminError('read_only_token');
+    const call = { params: found.params, search: new URLSearchParams(query), canChange, signal };
     return await found.route.respond(call, collaborators);
   }
 
@@ -47,27 +48,6 @@ export function createAdminHandler(
 function splitTarget(target: string): readonly [path: string, query: string] {
   const mark = target.indexOf('?');
   return mark === -1 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
-}
-
-/** Whether a call is allowed, or the code of the error. */
-type AuthDecision = 'allowed' | 'unauthorized' | 'admin_disabled';
-
-/**
- * Creates the check of `Authorization: Bearer <token>`. Without a configured token it rejects every call. It compares
- * digests of equal length, so its duration does not depend on where the tokens differ.
- */
-function createAuth(token: string | undefined): (authorization: string | undefined) => AuthDecision {
-  if (token === undefined || token === '') return () => 'admin_disabled';
-  const expected = digest(token);
-  return (authorization) => {
-    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1];
-    if (given === undefined) return 'unauthorized';
-    return timingSafeEqual(digest(given), expected) ? 'allowed' : 'unauthorized';
-  };
-}
-
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token, 'utf8').digest();
 }
 
 /** A route and the values of the parameters in its path pattern. */

@@ -15,8 +15,8 @@ const COMMON_ERRORS: readonly AdminErrorCode[] = [
 
 const DESCRIPTION = `Drains replicas and shows what the gateway does. It listens on \`gateway.admin_listen\`.
 
-Every call needs the token in SVC_ADMIN_TOKEN. If no token is configured, every call is rejected. Errors have a stable \
-\`code\`. Later versions may add members to responses and new error codes.`;
+Every call needs a bearer token. The admin token (SVC_ADMIN_TOKEN) allows every call, the read-only token \
+(SVC_READ_TOKEN) every GET. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
 
 /** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
@@ -115,8 +115,12 @@ function toQueryParameters({ query }: Route): object[] {
 type Codes = readonly [AdminErrorCode, ...AdminErrorCode[]];
 
 /** The errors of a route, grouped by status, because a status has one response. */
-function errorsOf({ errors }: Route): Codes[] {
-  const byStatus = Object.groupBy([...errors, ...COMMON_ERRORS], (code) => ADMIN_ERRORS[code].status);
+function errorsOf({ method, errors }: Route): Codes[] {
+  const accessErrors: readonly AdminErrorCode[] = method === 'GET' ? [] : ['read_only_token'];
+  const byStatus = Object.groupBy(
+    [...errors, ...accessErrors, ...COMMON_ERRORS],
+    (code) => ADMIN_ERRORS[code].status,
+  );
   return Object.values(byStatus).filter(
     (codes): codes is [AdminErrorCode, ...AdminErrorCode[]] => codes !== undefined,
   );

@@ -49,6 +49,14 @@ export function toRecordJson(record: ShownRecord): RecordJson {
       duration_ms: roundTo3(attempt.duration_ms),
     }));
   }
+  if (record.timings !== undefined) {
+    // An engine's other timings have other units.
+    const entries = Object.entries(record.timings).map(([name, value]) => [
+      name,
+      name.endsWith('_ms') ? roundTo3(value) : value,
+    ]);
+    json.timings = Object.fromEntries(entries);
+  }
   return json as RecordJson;
 }
 

@@ -1,12 +1,78 @@
+import type { ConnectionCheck } from '../check-connections/connection-check.ts';
+import { toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
-import type { Invocation } from './command-line/command.ts';
+import type { ConfigFile } from '../config/schema.ts';
+import { orStartError } from '../start-error.ts';
+import { printJson } from './admin/client.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
-import { configOption, parseOptions } from './command-line/options.ts';
+import { parseOptions } from './command-line/options.ts';
+import { createLogger } from './serve/log/logger.ts';
+import { toReasonText } from './terminal/replica-cells.ts';
+import { toTable } from './terminal/table.ts';
 
-/** `gateway check -config FILE`: validates a configuration and prints it with all defaults, secrets masked. */
-export async function check({ args, env, stdout }: Invocation): Promise<number> {
-  const { values } = parseOptions(args, configOption);
+/**
+ * `gateway check -config FILE`: validates a configuration and prints it with all defaults, secrets masked. With
+ * `--connect`, tries the servers that it names instead, and returns 1 if one cannot be reached.
+ */
+export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.check.options);
+  if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
   const path = requireConfigPath(values.config, env);
-  stdout.write(printConfigFile(await readConfigFile(path, env)));
-  return 0;
+  const file = await readConfigFile(path, env);
+  if (!values.connect) {
+    stdout.write(printConfigFile(file));
+    return 0;
+  }
+  const checks = await connectToAll(file, stderr);
+  const isOk = checks.every((each) => each.isOk);
+  if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
+  else
+    stdout.write(
+      toTable(['NAME', 'TARGET', 'RESULT', 'TIME', 'WHAT TO CHANGE'], checks.map(toRow), ['TIME']),
+    );
+  return isOk ? 0 : 1;
+}
+
+async function connectToAll(
+  file: ConfigFile,
+  stderr: Invocation['stderr'],
+): Promise<readonly ConnectionCheck[]> {
+  // What the check of a file alone does not need is not loaded for it.
+  const { checkConnections } = await import('../check-connections/check-connections.ts');
+  const log = createLogger('warn', stderr);
+  return await orStartError('telemetry', checkConnections(toConfig(file), log));
+}
+
+function toRow({
+  kind,
+  name,
+  target,
+  result,
+  advice,
+  durationMs,
+  found,
+}: ConnectionCheck): readonly string[] {
+  const models = found === null ? '' : `, ${found.engine}: ${toModelList(found.models)}`;
+  const time = `${Math.max(1, Math.round(durationMs))} ms`;
+  const shownName = kind === 'replica' ? name : kind;
+  return [shownName, target, `${toReasonText(result) ?? result}${models}`, time, advice ?? '-'];
+}
+
+/** How many models of a replica a row names. */
+const MAX_NAMED_MODELS = 3;
+
+function toModelList(models: readonly string[]): string {
+  const more = models.length - MAX_NAMED_MODELS;
+  const named = models.slice(0, MAX_NAMED_MODELS).join(', ');
+  return models.length === 0 ? 'no models' : more > 0 ? `${named} and ${more} more` : named;
+}
+
+function toJson({ kind, name, target, isOk, result, advice, durationMs, found }: ConnectionCheck): object {
+  return {
+    ...{ kind, name, target, ok: isOk, result, advice },
+    duration_ms: Math.round(durationMs * 10) / 10,
+    ...(found ?? {}),
+  };
 }

@@ -10,22 +10,16 @@ import {
 import {
   callDrain,
   callOrAsk,
-  drainOptions,
   isOvertaken,
   printWarnings,
   toRetryPolicy,
   toTimeoutMs,
 } from './admin/drain-call.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createProgressLine } from './terminal/progress-line.ts';
 import { toOneLine } from './terminal/table.ts';
-
-const DRAIN_OPTIONS = {
-  ...drainOptions,
-  force: { type: 'boolean' },
-  'unless-last': { type: 'boolean' },
-} as const;
 
 const DEFAULT_TIMEOUT = '10m';
 
@@ -41,12 +35,12 @@ const POLL_INTERVAL_MS = 250;
  */
 export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
-  const { values, positionals } = parseOptions(args, DRAIN_OPTIONS, ['NAME']);
+  const { values, positionals } = parseOptions(args, COMMANDS.drain.options, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
   if (values.force && values['unless-last']) {
     throw new UsageError("options '--force' and '--unless-last' exclude each other");
   }
-  const client = await openAdmin(values, env);
+  const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;
   const mayAsk = !values['unless-last'] && !values.json;
   const retry = values.wait ? toRetryPolicy(invocation, Math.min(timeoutMs, MAX_RETRY_MS)) : null;

@@ -6,26 +6,9 @@ import { type ReadCounts, type RecordFilter, readRequests } from '../replay-trac
 import { type BlockSizes, createTraceLines, isCoarseEnough } from '../replay-trace/trace-lines.ts';
 import { StartError } from '../start-error.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { parseArguments } from './command-line/options.ts';
 import { toOneLine, toTable } from './terminal/table.ts';
-
-const USAGE = `Usage: gateway export-trace [options] RECORDS.jsonl [...]
-
-Reads exported records and writes a trace in Mooncake's format for replay tools, with the requests in the order of
-their arrival. The records come from export.to: file or a Collector's file exporter; - reads standard input.
-
-  --output FILE         write the trace to FILE instead of standard output
-  --summary             print how much of the input was cached, and how much could have been, for each replica;
-                        the trace is then written only with --output
-  --json                print the summary as JSON
-  --model NAME          read only the requests for this model
-  --replica NAME        read only the requests to this replica
-  --block-size N        tokens per id of the trace (default 512, as in the published traces)
-  --block-chars N       characters per prefix hash: prefix_hash.block_chars (default 512)
-  --chars-per-token N   average characters per token (default 4; --summary prints the measured value)
-
-Records contain hashes of text, not of tokens, so the trace estimates which token blocks two requests share.
-`;
 
 /** A long request may end after this many later ones. Each takes about 100 to 1,200 bytes of memory. */
 const WINDOW = 50_000;
@@ -43,10 +26,6 @@ interface Counts extends ReadCounts, OrderCounts {
  */
 export async function exportTrace(invocation: Invocation): Promise<number> {
   const options = parseExportOptions(invocation.args);
-  if (options === 'help') {
-    invocation.stdout.write(USAGE);
-    return 0;
-  }
   const counts: Counts = { requests: 0, repeated: 0, late: 0, brokenLines: 0, withoutTokens: 0 };
   const hits = new PrefixHits(options.sizes.blockChars / options.sizes.charsPerToken);
   await using sources = await openSources(options.paths, invocation);
@@ -81,25 +60,9 @@ interface ExportOptions {
   readonly sizes: BlockSizes;
 }
 
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean' } as const;
-
-const OPTIONS = {
-  output: text,
-  summary: flag,
-  json: flag,
-  model: text,
-  replica: text,
-  'block-size': text,
-  'block-chars': text,
-  'chars-per-token': text,
-  help: { ...flag, short: 'h' },
-} as const;
-
 /** Throws a UsageError. */
-function parseExportOptions(args: readonly string[]): ExportOptions | 'help' {
-  const { values, positionals } = parseArguments(args, OPTIONS);
-  if (values.help) return 'help';
+function parseExportOptions(args: readonly string[]): ExportOptions {
+  const { values, positionals } = parseArguments(args, COMMANDS['export-trace'].options);
   if (positionals.length === 0) throw new UsageError('RECORDS.jsonl is missing');
   if (positionals.filter((path) => path === '-').length > 1) throw new UsageError('- can be given only once');
   if (values.json && !values.summary) throw new UsageError('--json needs --summary');
@@ -144,7 +107,12 @@ function reportOmissions(counts: Counts, filter: RecordFilter, { stderr }: Invoc
 
 function writeSummary(hits: PrefixHits, { asJson, sizes }: ExportOptions, { stdout }: Invocation): void {
   const summary = hits.summarize();
-  stdout.write(asJson ? `${JSON.stringify(summary, null, 2)}\n` : toSummaryText(summary, sizes));
+  stdout.write(asJson ? `${JSON.stringify(summary, roundTo4, 2)}\n` : toSummaryText(summary, sizes));
+}
+
+/** For JSON.stringify: shares and averages have no more digits than records justify. */
+function roundTo4(_name: string, value: unknown): unknown {
+  return typeof value === 'number' ? Math.round(value * 10_000) / 10_000 : value;
 }
 
 const HEAD = ['REPLICA', 'REQUESTS', 'INPUT TOKENS', 'CACHED', 'POSSIBLE AS ROUTED', 'POSSIBLE SHARED'];

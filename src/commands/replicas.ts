@@ -1,12 +1,13 @@
-import { adminOptions, itemsOf, memberOf, openAdmin, printJson } from './admin/client.ts';
+import { itemsOf, memberOf, openAdmin, printJson } from './admin/client.ts';
 import type { Invocation } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
 import { toCell, toNameAndState } from './terminal/replica-cells.ts';
 import { toTable } from './terminal/table.ts';
 
 /** `gateway replicas`: shows the replicas of a running gateway, as a table or JSON. */
 export async function replicas({ args, env, stdout }: Invocation): Promise<number> {
-  const { values } = parseOptions(args, adminOptions);
+  const { values } = parseOptions(args, COMMANDS.replicas.options);
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/replicas');
   if (values.json) printJson(stdout, answer);

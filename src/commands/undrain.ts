@@ -7,15 +7,9 @@ import {
   RefusedError,
   UnreachableError,
 } from './admin/client.ts';
-import {
-  callDrain,
-  drainOptions,
-  isOvertaken,
-  printWarnings,
-  toRetryPolicy,
-  toTimeoutMs,
-} from './admin/drain-call.ts';
+import { callDrain, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './admin/drain-call.ts';
 import type { Invocation } from './command-line/command.ts';
+import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createProgressLine } from './terminal/progress-line.ts';
 import { toReasonText } from './terminal/replica-cells.ts';
@@ -29,9 +23,9 @@ const POLL_INTERVAL_MS = 500;
  */
 export async function undrain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
-  const { values, positionals } = parseOptions(args, drainOptions, ['NAME']);
+  const { values, positionals } = parseOptions(args, COMMANDS.undrain.options, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
-  const client = await openAdmin(values, env);
+  const client = await openAdmin(values, env, 'change');
   const [name = ''] = positionals;
   const print = (text: string) => {
     if (!values.json) stdout.write(`${text}\n`);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  DURATION_PATTERN,
   type ListenAddress,
   parseBaseUrl,
   parseDuration,
@@ -29,14 +30,21 @@ interface TextFormat<T, P extends string | number> {
   /** Null if the text does not have this format. */
   readonly parse: (text: string) => T | null;
   readonly print: (value: T) => P;
+  /** What is wrong with a text, if that can be said without quoting it. */
+  readonly explain?: (text: string) => string | null;
 }
 
 const orVariable = (pattern: string) => `^(?:${pattern}|.*\\$\\{.+)$`;
 
-function textOf<T>({ title, pattern, parse, print }: TextFormat<T, string>) {
+function textOf<T>({ title, pattern, parse, print, explain = () => null }: TextFormat<T, string>) {
   const text = z.string({ error: title }).meta({ title, pattern: orVariable(pattern) });
   return z.codec(text, z.custom<T>(), {
-    decode: (given, context) => parse(given) ?? refuse(context, given, title),
+    decode(given, context) {
+      const value = parse(given);
+      if (value !== null) return value;
+      const explanation = explain(given);
+      return refuse(context, given, explanation === null ? title : `${title}; ${explanation}`);
+    },
     encode: print,
   });
 }
@@ -63,11 +71,11 @@ function refuse(context: z.core.ParsePayload, input: unknown, title: string): ne
 const within = (value: number | null, min: number, max: number) =>
   value === null || value < min || value > max ? null : value;
 
-/** `500ms`, `10s`, `15m` or `1h`; decodes to milliseconds. */
+/** `500ms`, `10s`, `1h30m`; decodes to milliseconds. */
 export function duration({ minMs = 1 } = {}) {
   return textOf({
-    title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h`,
-    pattern: '\\d+(?:ms|s|m|h)',
+    title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h30m`,
+    pattern: DURATION_PATTERN,
     parse: (text) => within(parseDuration(text), minMs, MAX_DURATION_MS),
     print: printDuration,
   });
@@ -78,7 +86,7 @@ export function size({ minBytes = 1 } = {}) {
   return textOrNumberOf(
     {
       title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
-      pattern: '\\d+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
+      pattern: '[\\d.]+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
       parse: (text) => within(parseSize(text), minBytes, MAX_SIZE_BYTES),
       print: printSize,
     },
@@ -132,21 +140,34 @@ export function flag() {
 /** `host:port`; decodes to its parts. */
 export function listenAddress() {
   return textOf<ListenAddress>({
-    title: 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
-    pattern: '.+:\\d+',
+    title:
+      'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port',
+    pattern: '.*:\\d+',
     parse: parseListenAddress,
     print: printListenAddress,
   });
 }
 
-/** An http or https URL without credentials, query or fragment; decoding removes trailing slashes. */
-export function baseUrl(credentialsGoTo: string) {
+/**
+ * An http or https URL without credentials, query or fragment; decoding removes trailing slashes.
+ *
+ * @param credentialsGoTo where the author of the file puts credentials instead
+ */
+export function baseUrl(credentialsGoTo: string, parse = parseBaseUrl) {
   return textOf({
     title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
     pattern: 'https?://.+',
-    parse: parseBaseUrl,
+    parse,
     print: (url) => url,
+    explain: explainUrl,
   });
+}
+
+/** A host without a scheme: `10.0.0.11:8000`, `localhost:8000/v1`. */
+function explainUrl(text: string): string | null {
+  return /^(?:[A-Za-z0-9._-]+|\[[\da-f:]+\])(?::\d{1,5})?(?:\/.*)?$/i.test(text)
+    ? 'http:// is missing'
+    : null;
 }
 
 /** The base URL of an inference server; decoding also removes a `/v1` at its end. */
@@ -156,6 +177,7 @@ export function replicaUrl(credentialsGoTo: string) {
     pattern: 'https?://.+',
     parse: parseReplicaUrl,
     print: (url) => url,
+    explain: explainUrl,
   });
 }
 
@@ -167,6 +189,7 @@ export function serviceUrl() {
     pattern: 'https?://.+',
     parse: parseServiceUrl,
     print: (url) => url,
+    explain: explainUrl,
   });
 }
 
@@ -193,6 +216,17 @@ export function redisUrl() {
 /** A text that matches a pattern. */
 export function text(title: string, pattern: RegExp) {
   return z.string({ error: title }).regex(pattern, { error: title }).meta({ title });
+}
+
+const API_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const WITH_SCHEME = /^(?:authorization\s*:\s*)?bearer\s/i;
+
+/** The key of a replica, without the `Bearer` that the gateway writes before it. */
+export function apiKey() {
+  const title = 'a key of printable ASCII characters';
+  return text(title, API_KEY).refine((given) => !WITH_SCHEME.test(given), {
+    error: 'the key alone: the gateway writes Bearer before it',
+  });
 }
 
 /** One of a few words. */

@@ -3,10 +3,11 @@ import { configSchema } from './schema.ts';
 
 /** Returns the JSON Schema (draft 2020-12) of the configuration file, for editors, the reference and suggestions. */
 export function toConfigJsonSchema(): z.core.JSONSchema.JSONSchema {
-  return z.toJSONSchema(configSchema, {
+  const schema = z.toJSONSchema(configSchema, {
     io: 'input',
     override: ({ jsonSchema }) => allowVariable(jsonSchema),
   });
+  return { ...schema, patternProperties: { '^x-': true } };
 }
 
 /** Accepts `level: ${LOG_LEVEL}` in editors: the loader expands it before it compares the value. */

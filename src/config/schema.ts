@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiClient } from './clients-schema.ts';
 import {
+  apiKey,
   baseUrl,
   duration,
   flag,
@@ -16,10 +17,10 @@ import {
   wholeNumberOrAuto,
 } from './codecs.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
+import { parseCollectorUrl } from './values.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
-const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
@@ -72,7 +73,7 @@ const replica = z
     engine: oneOf(['auto', ...engines])
       .prefault('auto')
       .describe('The inference engine. `auto`: detected from its /v1/models; tgi must be configured.'),
-    api_key: text('a key of printable ASCII characters', HEADER_VALUE)
+    api_key: apiKey()
       .optional()
       .describe("The bearer token for the replica, sent instead of the client's Authorization."),
     tls: replicaTls.optional().describe('With an https:// URL: how the connection is secured.'),
@@ -183,10 +184,10 @@ const exporting = z.strictObject({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
     .describe('`otlp`: to a collector. `file`: to OTLP JSON lines in state_dir.'),
-  endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS')
+  endpoint: baseUrl('put them into OTEL_EXPORTER_OTLP_HEADERS', parseCollectorUrl)
     .optional()
     .describe(
-      'The base URL of the collector; /v1/traces is appended. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
+      'The base URL of the collector; /v1/traces is appended, unless the URL ends in it. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
     ),
   file: exportFile.prefault({}).describe('With `to: file`: when files are renamed and deleted.'),
   queue_size: wholeNumber(1, 10_000_000)

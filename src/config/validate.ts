@@ -1,16 +1,16 @@
-import type { z } from 'zod';
-import { toConfigJsonSchema } from './json-schema.ts';
+import { checkAddresses } from './check-addresses.ts';
+import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
+import type { Violation } from './violation.ts';
 
-/** A value or key that breaks a rule: its path, and what was expected there or what is wrong. */
-export type Violation =
-  | { readonly path: readonly PropertyKey[]; readonly expected: string }
-  | { readonly path: readonly PropertyKey[]; readonly message: string };
-
-/** Checks plain data against the schema and the rules that span several keys. Returns all violations at once. */
+/**
+ * Checks plain data against the schema and the rules that span several keys. Returns all violations at once. Leaves out
+ * top-level keys that begin with `x-`.
+ */
 export function validate(
-  data: unknown,
+  given: unknown,
 ): { readonly file: ConfigFile } | { readonly violations: readonly Violation[] } {
+  const data = withoutExtensions(given);
   const parsed = configSchema.safeParse(data, {
     error: (issue) => EXPECTED_CONTAINERS[issue.expected as string],
   });
@@ -30,11 +30,15 @@ type Issue = NonNullable<ReturnType<typeof configSchema.safeParse>['error']>['is
 
 function toViolations(issue: Issue): Violation[] {
   if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, expected: issue.message }];
-  return issue.keys.map((key) => {
-    const suggestion = suggestKey(toConfigJsonSchema(), issue.path, key);
-    const question = suggestion === null ? '' : `; did you mean ${suggestion}?`;
-    return { path: [...issue.path, key], message: `unknown key${question}` };
-  });
+  return issue.keys.map((key) => ({
+    path: [...issue.path, key],
+    message: explainUnknownKey(issue.path, key),
+  }));
+}
+
+function withoutExtensions(data: unknown): unknown {
+  if (!isObject(data) || Array.isArray(data)) return data;
+  return Object.fromEntries(Object.entries(data).filter(([key]) => !isExtensionKey(key)));
 }
 
 /** Checks the data as given, so that these violations are reported together with those of the schema. */
@@ -128,62 +132,9 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.body > limits.buffered) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return violations;
+  return [...violations, ...checkAddresses(data)];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
-}
-
-type JsonSchema = z.core.JSONSchema.BaseSchema;
-
-/**
- * Returns the known key that an unknown one probably means: a similar key of the same section, or the whole path of a
- * key with that name elsewhere. Null if there is none.
- */
-function suggestKey(schema: JsonSchema, path: readonly PropertyKey[], unknown: string): string | null {
-  const siblings = Object.keys(propertiesOf(schemaAt(schema, path)));
-  const near = siblings
-    .map((key) => ({ key, distance: editDistance(plain(key), plain(unknown)) }))
-    .filter(({ key, distance }) => distance <= Math.max(1, Math.floor(key.length / 3)))
-    .sort((a, b) => a.distance - b.distance)[0];
-  if (near !== undefined) return near.key;
-  return allPaths(schema).find((known) => plain(known.split('.').at(-1) ?? '') === plain(unknown)) ?? null;
-}
-
-/** `adminListen`, `admin-listen` and `admin_listen` are equal. */
-const plain = (key: string) => key.toLowerCase().replace(/[^a-z0-9]/g, '');
-
-const propertiesOf = (schema: JsonSchema | undefined) =>
-  (schema?.properties ?? {}) as Record<string, JsonSchema>;
-
-function schemaAt(schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema | undefined {
-  let at: JsonSchema | undefined = schema;
-  for (const step of path) {
-    at = typeof step === 'number' ? (at?.items as JsonSchema | undefined) : propertiesOf(at)[String(step)];
-  }
-  return at;
-}
-
-function allPaths(schema: JsonSchema, prefix = ''): string[] {
-  return Object.entries(propertiesOf(schema)).flatMap(([key, value]) => [
-    prefix + key,
-    ...allPaths(value, `${prefix}${key}.`),
-    ...(value.items === undefined ? [] : allPaths(value.items as JsonSchema, `${prefix}${key}[].`)),
-  ]);
-}
-
-/** The Levenshtein distance: the smallest number of inserted, deleted or replaced characters. */
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column += 1) {
-      const replaced = (previous[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
-      const grown = Math.min(previous[column] ?? 0, current[column - 1] ?? 0) + 1;
-      current.push(Math.min(replaced, grown));
-    }
-    previous = current;
-  }
-  return previous[b.length] ?? 0;
 }

@@ -21,11 +21,35 @@ const BYTES_PER_UNIT = {
 
 type SizeUnit = keyof typeof BYTES_PER_UNIT;
 
-/** Parses `500ms`, `10s`, `15m` or `1h` to milliseconds; null if the text is not a duration. */
+/** What every duration matches, for JSON Schema: a regular expression without anchors and look-ahead, for any engine. */
+export const DURATION_PATTERN = '(?:\\d[\\d.]*(?:ms|s|m|h))+';
+
+/**
+ * Parses `500ms`, `10s`, `1.5s`, `15m`, `1h` or `1h30m` to milliseconds: units in falling order, each at most once. Null
+ * if the text is not a duration or not a whole number of milliseconds.
+ */
 export function parseDuration(text: string): number | null {
-  const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
-  if (match === null) return null;
-  return Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT];
+  let sumMs = 0;
+  let at = 0;
+  let lastUnitMs = Number.POSITIVE_INFINITY;
+  for (const [part, count = '', unit] of text.matchAll(/(\d[\d.]*)(ms|s|m|h)/gy)) {
+    const unitMs = MS_PER_UNIT[unit as keyof typeof MS_PER_UNIT];
+    const ms = multiply(count, unitMs);
+    if (ms === null || unitMs >= lastUnitMs) return null;
+    sumMs += ms;
+    at += part.length;
+    lastUnitMs = unitMs;
+  }
+  return at > 0 && at === text.length ? sumMs : null;
+}
+
+/** Multiplies a decimal number by a unit without rounding. Null if the product is not a whole number. */
+function multiply(decimal: string, unit: number): number | null {
+  const [, whole, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,6}))?$/.exec(decimal) ?? [];
+  if (whole === undefined) return null;
+  const scale = 10 ** fraction.length;
+  const part = Number(fraction) * unit;
+  return part % scale === 0 ? Number(whole) * unit + part / scale : null;
 }
 
 /** Prints milliseconds as the shortest text that `parseDuration` parses to the same number. */
@@ -37,11 +61,10 @@ export function printDuration(ms: number): string {
   return `${ms}ms`;
 }
 
-/** Parses `32MiB`, `512KiB`, `10MB` or `4096` to bytes; null if the text is not a size. */
+/** Parses `32MiB`, `512KiB`, `1.5GB` or `4096` to bytes; null if the text is not a size in whole bytes. */
 export function parseSize(text: string): number | null {
-  const match = /^(\d{1,15})(B|KiB|MiB|GiB|kB|KB|MB|GB)?$/.exec(text);
-  if (match === null) return null;
-  return Number(match[1]) * BYTES_PER_UNIT[(match[2] ?? 'B') as SizeUnit];
+  const match = /^([\d.]+)(B|KiB|MiB|GiB|kB|KB|MB|GB)?$/.exec(text);
+  return match === null ? null : multiply(match[1] ?? '', BYTES_PER_UNIT[(match[2] ?? 'B') as SizeUnit]);
 }
 
 /** Prints bytes as the shortest text that `parseSize` parses to the same number; plain bytes as a number. */
@@ -53,12 +76,14 @@ export function printSize(bytes: number): string | number {
   return bytes;
 }
 
-/** Parses `127.0.0.1:9090`, `localhost:0` or `[::1]:8080`; null if the text is not such an address. */
+/**
+ * Parses `127.0.0.1:9090`, `localhost:0`, `[::1]:8080` or `:8080`, which means all IPv4 addresses; null if the text is not
+ * such an address.
+ */
 export function parseListenAddress(text: string): ListenAddress | null {
-  const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9_.-]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
+  const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([A-Za-z0-9_.-]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  return host === undefined || port > 65_535 ? null : { host, port };
+  return match === null || port > 65_535 ? null : { host: match[1] ?? (match[2] || '0.0.0.0'), port };
 }
 
 /** The inverse of `parseListenAddress`: IPv6 hosts get brackets. */
@@ -75,6 +100,14 @@ export function parseBaseUrl(text: string): string | null {
   if (url === null || !/^https?:\/\//i.test(text)) return null;
   if (url.username !== '' || url.password !== '' || /[?#]/.test(text)) return null;
   return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+/**
+ * Parses the base URL of a collector. `/v1/traces`, which is added to it for each call, may already be there: many
+ * documents show the address in that form.
+ */
+export function parseCollectorUrl(text: string): string | null {
+  return parseBaseUrl(text)?.replace(/\/v1\/(?:traces|metrics|logs)$/, '') ?? null;
 }
 
 /**

@@ -109,6 +109,30 @@ export function createRedisStore({
   };
 }
 
+/**
+ * Connects to a server and sends PING. Returns null if it answers, even that this user may not send PING; otherwise the
+ * code of the error, the first word of the server's answer, or `timeout`. Never rejects.
+ */
+export async function pingRedis(url: string): Promise<string | null> {
+  const { client, ready } = connect(url, () => undefined);
+  try {
+    await withDeadline(ready.then(() => client.ping()));
+    return null;
+  } catch (error) {
+    const code = toCode(error);
+    return code === 'NOPERM' ? null : code;
+  } finally {
+    client.destroy();
+  }
+}
+
+function toCode(error: unknown): string {
+  if (error instanceof StoreTimeout) return 'timeout';
+  if (!(error instanceof Error)) return 'error';
+  if ('code' in error) return String(error.code);
+  return /^[A-Z]{2,32}(?= )/.exec(error.message)?.[0] ?? 'closed';
+}
+
 type Client = ReturnType<typeof createClientOf>;
 
 interface Connection {

@@ -32,6 +32,10 @@ const FAILURES = {
     retryAfterSeconds: 1,
   },
   overloaded: { status: 503, message: 'The gateway holds as many requests as it can.', retryAfterSeconds: 1 },
+  loop_detected: {
+    status: 508,
+    message: 'The request has come back to this gateway: the url of one of its replicas leads back to it.',
+  },
   shutting_down: { status: 503, message: 'The gateway is shutting down.', retryAfterSeconds: 1 },
   no_replica_reachable: {
     status: 502,

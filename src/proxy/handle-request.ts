@@ -9,6 +9,7 @@ import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
 import type { ApiClient } from './request/api-clients.ts';
+import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/event-scratch.ts';
 
 /** What the client-facing listener does with requests. */
@@ -47,8 +48,6 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     return settings.apiClients?.identify(http.head.fields) ?? null;
   }
 
-  const isStranger = (client: ApiClient | null) => client === null && settings.apiClients !== null;
-
   /** Keeps the exchange in flight until it ends in any way. */
   function track(exchange: Exchange, onFinish: () => void): void {
     inFlight.add(exchange);
@@ -57,6 +56,19 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
       onFinish();
       if (inFlight.size === 0) onIdle?.();
     });
+  }
+
+  /** Answers a request that has come back to this gateway. */
+  /** Refuses a request without a valid API key, and one that has been here before. Returns whether it was refused. */
+  function refuse(exchange: Exchange, client: ApiClient | null): boolean {
+    if (isLoop(exchange.head.fields, settings.viaName)) {
+      collaborators.onLoop();
+      exchange.fail('loop_detected');
+      return true;
+    }
+    if (client !== null || settings.apiClients === null) return false;
+    exchange.fail('invalid_api_key');
+    return true;
   }
 
   return {
@@ -72,14 +84,14 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
-        if (isStranger(client)) exchange.fail('invalid_api_key');
-        else void handleRecorded(recorded, settings, tools);
+        if (refuse(exchange, client)) return;
+        void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         const exchange = begin(http);
         const client = identify(http);
         track(exchange, () => undefined);
-        if (isStranger(client)) exchange.fail('invalid_api_key');
-        else if (client?.models) answerModels(exchange, client.models, pool);
+        if (refuse(exchange, client)) return;
+        if (client?.models) answerModels(exchange, client.models, pool);
         else void handleModels(exchange, settings, collaborators);
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');

@@ -33,6 +33,8 @@ export interface ProxyCollaborators {
   readonly bodyBudget: SharedLimit;
   readonly log: ProxyLog;
   readonly replicaLog: ReplicaLog;
+  /** Called with each request that was refused because it has come back. */
+  readonly onLoop: () => void;
 }
 
 /** The same, with what the proxy creates for itself. */

@@ -77,13 +77,15 @@ export function toConnectionReason(error: unknown, isTls: boolean): Reachability
   const code = codeOf(error);
   const known = REASON_OF_CODE.get(code) ?? REASON_OF_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   if (known !== undefined) return known;
+  // undici's, without a code if the answer does not even begin like HTTP.
+  if (error instanceof Error && error.name === 'HTTPParserError') return 'not_http';
   const isClosed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
   return isTls && !isClosed ? 'tls_failed' : 'connection_reset';
 }
 
 /** The code of an error of Node or undici; empty if it has none. */
 export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 /** An answer to a probe: its status, and the beginning of its body if it was read. */

@@ -49,6 +49,8 @@ export interface ServingSettings {
   readonly config: Config;
   /** The salt of the prefix hashes. */
   readonly salt: Uint8Array;
+  /** The gateway's name in Via, the same in all workers. */
+  readonly viaName: string;
   /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
@@ -112,7 +114,7 @@ export const CUT_NOTICE_MS = 500;
 
 /** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, worker, memory, tls } = settings;
+  const { config, salt, viaName, worker, memory, tls } = settings;
   const { consumer, log } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
@@ -123,10 +125,16 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxySettings(config), {
+  const proxy = createProxy(toProxySettings(config, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
+    onLoop: atMostOncePerMinute(() =>
+      log.warn(
+        {},
+        'loop refused: a request came back, because the url of a replica leads back to this gateway',
+      ),
+    ),
   });
   const logHandshake = atMostOncePerMinute((code: string) =>
     log.info({ code }, 'TLS handshake failed; logged at most once per minute'),
@@ -153,7 +161,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     async configure(next) {
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxySettings(next));
+      proxy.configure(toProxySettings(next, viaName));
       pool.configure(toPoolSettings(next));
     },
     useTls: async (material) => server.useTls(material),

@@ -15,9 +15,13 @@ export function toWorkerCount({ gateway }: Config): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
-/** The settings of the proxy. */
-export function toProxySettings({ clients, gateway, headers, limits, timeouts }: Config): ProxySettings {
+/** The settings of the proxy. `viaName`: the gateway's name in Via. */
+export function toProxySettings(
+  { clients, gateway, headers, limits, timeouts }: Config,
+  viaName: string,
+): ProxySettings {
   return {
+    viaName,
     recordedFields: {
       ...headers,
       trustsTenant: clients === null,

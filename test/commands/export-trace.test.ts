@@ -148,7 +148,7 @@ describe('gateway export-trace', () => {
     [['--block-size', '0', RECORDS], 2, '--block-size must be a positive number'],
     [['--chars-per-token', '-1', RECORDS], 2, ''],
     [['--chars-per-token', '1e3', RECORDS], 2, '--chars-per-token must be a positive number'],
-    [['--fast', RECORDS], 2, "Unknown option '--fast'"],
+    [['--fast', RECORDS], 2, "unknown option '--fast'"],
   ])('refuses %j', async (args, exitCode, message) => {
     const outcome = await invoke(['export-trace', ...args]);
     expect([outcome.exitCode, outcome.stdout]).toEqual([exitCode, '']);

@@ -49,6 +49,7 @@ export function start(
     ...(terminal && { isTTY: true, ...terminal }),
   };
   const stderr = { write: (text: string) => errors.push(text) };
+  const streams = { stdin, stdout, stderr };
   const shutdown = new AbortController();
   const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {} };
   const output = () => written.items.join('');
@@ -58,10 +59,12 @@ export function start(
     },
     untilWritten: (text) => written.until(() => output().includes(text)),
     interrupt: () => shutdown.abort(),
-    ended: run({ args, env, pid: process.pid, stdin, stdout, stderr, signals }).then((exitCode) => ({
-      exitCode,
-      stdout: output(),
-      stderr: errors.join(''),
-    })),
+    ended: run({ args, env, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals }).then(
+      (exitCode) => ({
+        exitCode,
+        stdout: output(),
+        stderr: errors.join(''),
+      }),
+    ),
   };
 }

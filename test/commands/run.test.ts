@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { isCommandName } from '../../src/commands/command-line/command-table.ts';
 import { invoke } from './invoke.ts';
+import { startAdmin } from './scripted-admin.ts';
 
 async function writeConfig(text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'spangate-run-'));
@@ -18,14 +20,19 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
   it.each<[string, string[], string]>([
     ['nothing at all', [], 'no configuration: give -config FILE or set SVC_CONFIG'],
     ['check without a file', ['check'], 'no configuration: give -config FILE or set SVC_CONFIG'],
-    ['an unknown command', ['serv'], 'unknown command "serv"'],
+    ['an unknown command', ['frobnicate'], 'unknown command "frobnicate"'],
+    ['a mistyped command', ['drian', 'a'], 'unknown command "drian" (did you mean "drain"?)'],
+    ['a command that is not typed to its end', ['undr'], 'unknown command "undr" (did you mean "undrain"?)'],
     ["an object's own method as command", ['constructor'], 'unknown command "constructor"'],
-    ['an unknown option', ['--colour'], "Unknown option '--colour'"],
-    ['an option without its value', ['-config'], "Option '--config <value>' argument missing"],
+    ['an unknown option', ['--colour'], "unknown option '--colour'"],
+    ['a mistyped option', ['drain', 'a', '--wiat'], "unknown option '--wiat' (did you mean '--wait'?)"],
+    ['a mistyped help', ['--hepl'], "unknown option '--hepl' (did you mean '--help'?)"],
+    ["an object's own method as option", ['stats', '--constructor'], "unknown option '--constructor'"],
+    ['an option without its value', ['-config'], "Option '-c, --config <value>' argument missing"],
     ['an option with an empty value', ['-config='], "option '--config' needs a path"],
     ['an argument too many', ['-config', 'f', 'g'], 'unexpected argument "g"'],
     ['a drain without a name', ['drain', '--admin', 'http://a'], 'NAME is missing'],
-    ['an option that no version knows', ['drain', 'a', '--hard'], "Unknown option '--hard'"],
+    ['an option that no version knows', ['drain', 'a', '--hard'], "unknown option '--hard'"],
     ['a time-out without a wait', ['drain', 'a', '--timeout', '1m'], "option '--timeout' needs '--wait'"],
     [
       'a time-out that is no duration',
@@ -48,8 +55,30 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
       ['stats', '--admin', 'http://a'],
       'SVC_ADMIN_TOKEN is not set: it holds the token of the admin API',
     ],
+    [
+      'a view that there is not',
+      ['top', '--by', 'host'],
+      "option '--by' must be one of replica, model, tenant",
+    ],
+    [
+      'an order that there is not',
+      ['top', '--sort', 'age'],
+      "option '--sort' must be one of inflight, errors, requests, latency, name",
+    ],
+    [
+      'a status that there is not',
+      ['records', '--status', '6xx'],
+      "option '--status' needs a status such as 429, or a class such as 5xx",
+    ],
+    ['too many records', ['records', '-n', '501'], "option '--limit' needs a whole number from 1 to 500"],
+    ['an interval that nobody uses', ['records', '--interval', '1s'], "option '--interval' needs '--follow'"],
+    ['a shell that is not known', ['completion', 'tcsh'], 'SHELL must be one of bash, zsh, fish'],
+    ['help for two commands', ['help', 'drain', 'stats'], 'unexpected argument "stats"'],
+    ['help for no command', ['help', 'dran'], 'unknown command "dran" (did you mean "drain"?)'],
   ])('%s', async (_, args, message) => {
-    const stderr = `gateway: ${message}\nTry 'gateway --help'.\n`;
+    const [name = '--help'] = args;
+    const hint = isCommandName(name) ? `help ${name}` : '--help';
+    const stderr = `gateway: ${message}\nTry 'gateway ${hint}'.\n`;
     expect(await invoke(args)).toEqual({ exitCode: 2, stdout: '', stderr });
   });
 
@@ -58,23 +87,40 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
   });
 });
 
-describe('help and version', () => {
-  it.each([[['--help']], [['-h']], [['help']], [['drain', '--help']]])(
-    '%j prints the usage',
-    async (args) => {
-      const { exitCode, stdout } = await invoke(args);
-      expect(exitCode).toBe(0);
-      expect(stdout).toMatch(/^Usage: gateway -config FILE /);
-    },
-  );
-
-  it('a command with options of its own explains them itself', async () => {
-    expect((await invoke(['simulate', '--help'])).stdout).toMatch(/^Usage: gateway simulate /);
+describe('the token of a command', () => {
+  it('may be the read-only one if the command only reads', async () => {
+    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const env = { SVC_READ_TOKEN: 'read-token-of-the-test' };
+    expect(await invoke(['stats', '--admin', url], env)).toMatchObject({ exitCode: 0 });
+    expect(calls).toEqual(['GET /admin/stats Bearer read-token-of-the-test']);
+    for (const command of [['drain', 'a'], ['undrain', 'a'], ['forget', 'a'], ['reload']]) {
+      expect(await invoke([...command, '--admin', url], env)).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining(
+          'gateway: SVC_ADMIN_TOKEN is not set, and the token in SVC_READ_TOKEN only reads\n',
+        ),
+      });
+    }
+    expect(calls).toHaveLength(1);
   });
 
-  it('the version is that of the package', async () => {
-    const { stdout } = await invoke(['--version']);
-    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  it('may be in a file, and is the admin token if both are set', async () => {
+    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const env = {
+      SVC_ADMIN_TOKEN_FILE: await writeConfig('admin-token-of-the-test\n'),
+      SVC_READ_TOKEN: 'read-token-of-the-test',
+    };
+    expect(await invoke(['stats', '--admin', url], env)).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(calls).toEqual(['GET /admin/stats Bearer admin-token-of-the-test']);
+  });
+
+  it('is refused with one line if its file is not there', async () => {
+    const env = { SVC_ADMIN_TOKEN_FILE: '/nowhere/token' };
+    expect(await invoke(['stats', '--admin', 'http://a'], env)).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: 'gateway: the file that SVC_ADMIN_TOKEN_FILE names cannot be read: there is no such file\n',
+    });
   });
 });
 
@@ -84,6 +130,7 @@ describe('gateway check', () => {
     ['--config F', (path: string) => ['check', '--config', path]],
     ['-config=F', (path: string) => ['check', `-config=${path}`]],
     ['--config=F', (path: string) => ['check', `--config=${path}`]],
+    ['-c F', (path: string) => ['check', '-c', path]],
   ])('finds its file by %s', async (_, argsFor) => {
     const { exitCode, stdout } = await invoke(argsFor(await writeConfig(VALID)));
     expect(exitCode).toBe(0);
@@ -110,9 +157,10 @@ describe('gateway check', () => {
     expect(await invoke(['check', '-config', path])).toEqual({
       exitCode: 2,
       stdout: '',
-      stderr:
-        `${path}:3: colour: unknown key\n` +
-        `${path}:4: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent\n`,
+      stderr: expect.stringMatching(
+        `^${path}:3: colour: unknown key, expected one of gateway, .*, or a key of your own that begins with x-\n` +
+          `${path}:4: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent\n$`,
+      ),
     });
   });
 

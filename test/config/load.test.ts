@@ -304,4 +304,52 @@ describe('a configuration file', () => {
       'replicas:\n  - &a { name: a, url: "http://a", models: &m [x] }\n  - { name: b, url: "http://b", models: *m }\n';
     expect(parseConfig(text, source).replicas[1]?.models).toEqual(['x']);
   });
+
+  it('may have merge keys, and keys of its own that begin with x-', () => {
+    const text = `
+x-gpu: &gpu { gpu_model: H100, gpu_count: 8, api_key: "\${KEY}" }
+x-big: &big { <<: *gpu, gpu_count: 16, models: [big] }
+x-anything: { at: [all] }
+replicas:
+  - { <<: *gpu, name: a, url: "http://a" }
+  - name: b
+    gpu_count: 4
+    <<: [*big, { host: rack-1, models: [other] }]
+    url: http://b
+timeouts:
+  <<: { connect: 1h30m, idle: 1.5s }
+`;
+    const { replicas, timeouts } = parseConfig(text, source);
+    expect(replicas[0]).toMatchObject({ gpuModel: 'H100', gpuCount: 8, apiKey: 'sk-secret-1' });
+    expect(replicas[1]).toMatchObject({ gpuModel: 'H100', gpuCount: 4, host: 'rack-1', models: ['big'] });
+    expect(timeouts).toMatchObject({ connectMs: 5_400_000, idleMs: 1_500 });
+    expect(printConfigFile(parseConfigFile(text, source))).not.toMatch(/x-|<</);
+  });
+
+  it('may use one anchor for a thousand replicas', () => {
+    const replicas = Array.from(
+      { length: 1_024 },
+      (_, i) => `- { <<: *d, name: r${i}, url: "http://r${i}" }`,
+    );
+    const text = `x-d: &d { gpu_model: H100 }\nreplicas:\n${replicas.join('\n')}\n`;
+    expect(parseConfig(text, source).replicas.filter(({ gpuModel }) => gpuModel === 'H100')).toHaveLength(
+      1_024,
+    );
+  });
+
+  it('may name the collector by the whole address that a call has', () => {
+    const text = `${REPLICA}export: { endpoint: "http://collector:4318/v1/traces" }\n`;
+    expect(parseConfig(text, source).export.endpoint).toBe('http://collector:4318');
+  });
+
+  it('may listen on all addresses with a port alone', () => {
+    const { listen } = parseConfig(`${REPLICA}gateway: { listen: ":8000" }\n`, source).gateway;
+    expect(listen).toEqual({ host: '0.0.0.0', port: 8_000 });
+  });
+
+  it('may have the line ends of Windows', () => {
+    expect(parseConfig(`${REPLICA}log: { level: warn }\n`.replaceAll('\n', '\r\n'), source).log.level).toBe(
+      'warn',
+    );
+  });
 });

@@ -1,9 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
+import { hostname, networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { parseConfig } from '../../src/config/load.ts';
 
-const source = { path: '/etc/spangate/gateway.yaml', env: { KEY: 'sk-secret-1', BROKEN_KEY: 'sk\nsecret' } };
+const source = {
+  path: '/etc/spangate/gateway.yaml',
+  env: { KEY: 'sk-secret-1', BROKEN_KEY: 'sk\nsecret', HEADER: 'bearer sk-secret' },
+};
 const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
 
 function problemsOf(text: string): string[] {
@@ -22,7 +26,10 @@ const URL_TITLE =
 const DNS_TITLE =
   'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)';
 const MODELS = 'auto, ["*"], or a list of different model names';
-const ADDRESS = 'an address host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port';
+const ADDRESS =
+  'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
+const UNKNOWN =
+  'unknown key, expected one of gateway, headers, state_dir, state, replicas, routing, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -43,7 +50,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
     ],
     [
       'names that are not unique or fit no path',
-      'replicas:\n- { name: a, url: "http://a" }\n- { name: a, url: "http://b" }\n- { name: a/b, url: "http://c" }\n- { name: .., url: "http://c" }\n- { name: 7, url: "http://c" }',
+      'replicas:\n- { name: a, url: "http://a" }\n- { name: a, url: "http://b" }\n- { name: a/b, url: "http://c" }\n- { name: .., url: "http://d" }\n- { name: 7, url: "http://e" }',
       [
         '3: replicas[1].name: found "a", expected a name that replicas[0] does not have',
         `4: replicas[2].name: found "a/b", expected ${NAME}`,
@@ -79,7 +86,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'a url that YAML reads as a key',
       'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
       [
-        '2: replicas[0]."***@a?***": unknown key',
+        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, host, gpu_model, gpu_count, models, engine, api_key, max_inflight',
         '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
       ],
     ],
@@ -98,7 +105,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
         `2: replicas[0].dns: found "http://10.0.0.1:8000", expected ${DNS_TITLE}`,
         `3: replicas[1].dns: found "http://_http._tcp.b.test:8000", expected ${DNS_TITLE}`,
         `4: replicas[2].dns: found "http://[::1]", expected ${DNS_TITLE}`,
-        `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}`,
+        `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}; http:// is missing`,
         '6: replicas[4].dns: a replica has either url or dns, not both',
       ],
     ],
@@ -118,7 +125,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       [
         '1: gatway: unknown key; did you mean gateway?',
         '2: admin_listen: unknown key; did you mean gateway.admin_listen?',
-        '3: colour: unknown key',
+        `3: colour: ${UNKNOWN}`,
         '6: timeouts.firstByte: unknown key; did you mean first_byte?',
         '8: limits.bdy: unknown key; did you mean body?',
         '10: export.retry.inital: unknown key; did you mean initial?',
@@ -126,10 +133,10 @@ describe('a wrong configuration is reported by line and key path, with what was 
     ],
     [
       'invalid addresses',
-      `${REPLICA}gateway:\n  listen: 8080\n  admin_listen: :9090\n`,
+      `${REPLICA}gateway:\n  listen: 8080\n  admin_listen: "*:9090"\n`,
       [
         `3: gateway.listen: found 8080, expected ${ADDRESS}`,
-        `4: gateway.admin_listen: found ":9090", expected ${ADDRESS}`,
+        `4: gateway.admin_listen: found "*:9090", expected ${ADDRESS}`,
       ],
     ],
     [
@@ -139,11 +146,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
     ],
     [
       'invalid durations, sizes, words and flags',
-      `${REPLICA}timeouts: { connect: 0s }\nexport: { interval: 10 }\nlimits: { body: 1.5MiB }\nlog: { level: loud, requests: yes }\nheaders: { tenant: "X Tenant" }`,
+      `${REPLICA}timeouts: { connect: 0s }\nexport: { interval: 10 }\nlimits: { body: 1.5 MiB }\nlog: { level: loud, requests: yes }\nheaders: { tenant: "X Tenant" }`,
       [
-        '2: timeouts.connect: found "0s", expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h',
-        '3: export.interval: found 10, expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h',
-        '4: limits.body: found "1.5MiB", expected a size from 1 to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes',
+        '2: timeouts.connect: found "0s", expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h30m',
+        '3: export.interval: found 10, expected a duration from 1ms to 24h, such as 500ms, 10s, 15m or 1h30m',
+        '4: limits.body: found "1.5 MiB", expected a size from 1 to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes',
         '5: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent',
         '5: log.requests: found "yes", expected true or false',
         '6: headers.tenant: found "X Tenant", expected the name of a request header',
@@ -157,7 +164,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '2: export.retry.initial: it is longer than export.retry.max',
         '2: export.file.max_size: it is more than half of export.file.max_total',
         '3: limits.body: it is more than limits.buffered',
-        '4: colour: unknown key',
+        `4: colour: ${UNKNOWN}`,
       ],
     ],
     [
@@ -198,7 +205,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
     ],
     ['broken indentation', 'replicas:\n\t- a', ['2: not valid YAML: Tabs are not allowed as indentation']],
     ['two documents', `${REPLICA}---\n${REPLICA}`, ['2: not valid YAML: Source contains multiple documents']],
-    ['an undefined alias', 'replicas: *nothing', ['1: replicas: found an alias that cannot be resolved']],
+    [
+      'an undefined alias',
+      'replicas: *nothing',
+      ['1: replicas: found an alias without an anchor, expected its &anchor above it'],
+    ],
   ])('%s', (_, text, problems) => {
     expect(problemsOf(text)).toEqual(problems);
   });
@@ -222,12 +233,173 @@ describe('a wrong configuration is reported by line and key path, with what was 
     }
   });
 
-  it('aliases that expand exponentially are refused', () => {
-    const levels = 'bcdefgh'.split('').map((name, index) => {
-      const below = '*'.concat('abcdefgh'.charAt(index));
-      return `${name}: &${name} [${Array(9).fill(below).join(', ')}]`;
-    });
-    const problems = problemsOf(['a: &a [x, x]', ...levels].join('\n'));
-    expect(problems[0]).toBe('2: b[0]: found an alias that cannot be resolved');
+  it('aliases that expand exponentially are refused, however deep they are', () => {
+    for (const size of [9, 1000]) {
+      const levels = 'bcdefgh'.split('').map((name, index) => {
+        const below = '*'.concat('abcdefgh'.charAt(index));
+        return `${name}: &${name} [${Array(size).fill(below).join(', ')}]`;
+      });
+      const problems = problemsOf(['a: &a [x, x]', ...levels].join('\n'));
+      expect(problems).toEqual([
+        expect.stringMatching(/^1: \w: aliases bring more than 100000 values, expected fewer$/),
+      ]);
+    }
+    const merges = Array.from({ length: 40 }, (_, i) => `x-${i + 1}: &a${i + 1} { <<: [*a${i}, *a${i}] }`);
+    expect(problemsOf(`x-0: &a0 { k: v }\n${merges.join('\n')}`)).toEqual([
+      expect.stringContaining('aliases bring more than 100000 values'),
+    ]);
+  });
+
+  it.each<[string, string, string[]]>([
+    [
+      'an alias inside of its anchor',
+      `${REPLICA}x-a: &a [1, *a]\n`,
+      ['2: x-a[1]: found an alias inside of its anchor, expected it below'],
+    ],
+    [
+      'a merge key of something else',
+      `${REPLICA}x-a: &a [1]\nlog: { <<: *a }\nlimits:\n  <<: 5\n`,
+      [
+        '3: log: found a merge key without keys to merge, expected <<: *anchor of keys with values',
+        '5: limits: found a merge key without keys to merge, expected <<: *anchor of keys with values',
+      ],
+    ],
+    [
+      'a wrong value that a merge key brings, by the line at its anchor',
+      'x-gpu: &gpu\n  gpu_count: many\nreplicas:\n  - <<: *gpu\n    name: a\n    url: http://a\n',
+      ['2: replicas[0].gpu_count: found "many", expected a whole number from 0 to 1000000'],
+    ],
+    [
+      'an x- key below the top level',
+      `${REPLICA}log: { x-level: debug }\n`,
+      ['2: log.x-level: unknown key; keys that begin with x- are ignored at the top level only'],
+    ],
+    [
+      'a file in UTF-16',
+      Buffer.from(`\uFEFF${REPLICA}`, 'utf16le').toString('utf8'),
+      ['1: the file is not a text in UTF-8'],
+    ],
+    [
+      'a url without a scheme',
+      'replicas:\n- { name: a, url: "localhost:8000" }\n- { name: b, url: "[::1]:8000/v1" }\n- { name: c, url: "${KEY}" }\n',
+      [
+        `2: replicas[0].url: found "localhost:8000", expected ${URL_TITLE}; http:// is missing`,
+        `3: replicas[1].url: found "[::1]:8000/v1", expected ${URL_TITLE}; http:// is missing`,
+        `4: replicas[2].url: found "\${KEY}", expected ${URL_TITLE}; http:// is missing`,
+      ],
+    ],
+    [
+      'an api_key that has its scheme',
+      'replicas:\n- { name: a, url: "http://a", api_key: "Bearer sk-1" }\n- { name: b, url: "http://b", api_key: "${HEADER}" }\n- { name: c, url: "http://c", api_key: "Authorization: Bearer sk-1" }\n',
+      [
+        '2: replicas[0].api_key: found ***, expected the key alone: the gateway writes Bearer before it',
+        '3: replicas[1].api_key: found "${HEADER}", expected the key alone: the gateway writes Bearer before it',
+        '4: replicas[2].api_key: found ***, expected the key alone: the gateway writes Bearer before it',
+      ],
+    ],
+  ])('%s', (_, text, problems) => {
+    expect(problemsOf(text)).toEqual(problems);
+  });
+
+  it('a key beside a variable is masked too', () => {
+    expect(problemsOf('replicas: [{ name: a, url: "http://a", api_key: "sk-1\t${KEY}" }]')).toEqual([
+      '1: replicas[0].api_key: found ***, expected a key of printable ASCII characters',
+    ]);
+  });
+});
+
+describe('addresses that cannot work together', () => {
+  const own = (listen: string, adminListen: string) =>
+    problemsOf(`${REPLICA}gateway: { listen: "${listen}", admin_listen: "${adminListen}" }\n`);
+
+  it.each([
+    ['127.0.0.1:8080', '127.0.0.1:8080'],
+    ['0.0.0.0:8080', '127.0.0.1:8080'],
+    [':8080', 'localhost:8080'],
+    ['127.0.0.1:8080', '[::]:8080'],
+    ['[::]:8080', '0.0.0.0:8080'],
+    ['[::1]:8080', '[::1]:8080'],
+    ['gateway:8080', 'GATEWAY.:8080'],
+  ])('listen %s and admin_listen %s are refused', (listen, adminListen) => {
+    const problem = `is also the address of gateway.listen, ${listen.replace(/^:/, '0.0.0.0:')}: give the admin API another port`;
+    expect(own(listen, adminListen)).toEqual([`2: gateway.admin_listen: ${adminListen} ${problem}`]);
+  });
+
+  it.each([
+    ['127.0.0.1:8080', '127.0.0.1:8081'],
+    ['127.0.0.1:0', '127.0.0.1:0'],
+    ['127.0.0.1:8080', '127.0.0.2:8080'],
+    ['0.0.0.0:8080', '[::1]:8080'],
+    ['localhost:8080', '[::1]:8080'],
+  ])('listen %s and admin_listen %s are not', (listen, adminListen) => {
+    expect(own(listen, adminListen)).toEqual([]);
+  });
+
+  it('listen on the default of admin_listen is refused', () => {
+    expect(problemsOf(`${REPLICA}gateway:\n  listen: :9090\n`)).toEqual([
+      '2: gateway.admin_listen: 127.0.0.1:9090 is also the address of gateway.listen, 0.0.0.0:9090: give the admin API another port',
+    ]);
+  });
+
+  it('two names for one server are refused, however its address is written', () => {
+    const urls = [
+      'http://h:80/',
+      'http://H',
+      'http://h./',
+      'https://h:80',
+      'http://h/team',
+      'http://127.0.0.1:1',
+    ];
+    const names = [...urls, 'http://localhost:1//'].map((url, i) => `- { name: r${i}, url: "${url}" }`);
+    const services = ['- { name: s, dns: "http://h" }', '- { name: t, dns: "http://h/" }'];
+    const same = (path: string) =>
+      `it is the same server as ${path}; expected one name per server: a drain applies to a name`;
+    expect(problemsOf(`replicas:\n${[...names, ...services].join('\n')}`)).toEqual([
+      `3: replicas[1].url: ${same('replicas[0].url')}`,
+      `4: replicas[2].url: ${same('replicas[0].url')}`,
+      `8: replicas[6].url: ${same('replicas[5].url')}`,
+      `10: replicas[8].dns: ${same('replicas[7].dns')}`,
+    ]);
+  });
+
+  const anyAddress = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+
+  it.each([
+    ['0.0.0.0:8080', 'http://127.0.0.1:8080', 'listen'],
+    ['0.0.0.0:8080', 'http://localhost:8080/v2', 'listen'],
+    ['0.0.0.0:8080', `http://${hostname()}:8080`, 'listen'],
+    ['0.0.0.0:8080', `http://${anyAddress ?? '127.0.0.2'}:8080`, 'listen'],
+    ['0.0.0.0:80', 'http://127.0.0.1', 'listen'],
+    ['[::]:8080', 'http://[::1]:8080', 'listen'],
+    ['127.0.0.1:8080', 'http://0.0.0.0:8080', 'listen'],
+    ['gw.test:8080', 'http://GW.test:8080', 'listen'],
+    ['0.0.0.0:8080', 'http://localhost:9090', 'admin_listen'],
+  ])('with listen %s, a replica at %s is the gateway itself', (listen, url, key) => {
+    const text = `gateway: { listen: "${listen}" }\nreplicas:\n- { name: a, url: "${url}" }\n`;
+    expect(problemsOf(text)).toEqual([
+      expect.stringMatching(
+        `^3: replicas\\[0\\].url: found .*, expected the URL of an inference server, not gateway.${key} of this gateway$`,
+      ),
+    ]);
+  });
+
+  it.each([
+    ['127.0.0.1:8080', 'http://127.0.0.2:8080'],
+    ['127.0.0.1:8080', 'http://127.0.0.1:8081'],
+    ['127.0.0.1:0', 'http://127.0.0.1:8081'],
+    ['0.0.0.0:8080', 'http://192.0.2.1:8080'],
+    ['0.0.0.0:8080', 'http://elsewhere.test:8080'],
+    ['0.0.0.0:8080', 'http://[::1]:8080'],
+  ])('with listen %s, a replica at %s is another server', (listen, url) => {
+    const text = `gateway: { listen: "${listen}" }\nreplicas:\n- { name: a, url: "${url}" }\n`;
+    expect(problemsOf(text)).toEqual([]);
+  });
+
+  it('a collector that is the gateway itself is refused', () => {
+    expect(problemsOf(`${REPLICA}export: { endpoint: "http://localhost:8080/v1/traces" }\n`)).toEqual([
+      '2: export.endpoint: found "http://localhost:8080/v1/traces", expected the URL of a collector, not gateway.listen of this gateway',
+    ]);
   });
 });

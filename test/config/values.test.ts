@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   parseBaseUrl,
+  parseCollectorUrl,
   parseDuration,
   parseListenAddress,
   parseRedisUrl,
@@ -20,11 +21,33 @@ describe('a duration', () => {
     ['15m', 900_000],
     ['1h', 3_600_000],
     ['0s', 0],
+    ['1h30m', 5_400_000],
+    ['1m30s', 90_000],
+    ['1h1ms', 3_600_001],
+    ['1.5s', 1_500],
+    ['0.5h', 1_800_000],
+    ['1.1s', 1_100],
   ])('%s is read in milliseconds', (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
 
-  it.each(['', '10', '1.5s', '-1s', '1 s', '1d', '1m30s', '10S', 's'])('%j is refused', (text) => {
+  it.each([
+    '',
+    '10',
+    '-1s',
+    '1 s',
+    '1h 30m',
+    '1d',
+    '30m1h',
+    '1s1s',
+    '1.5ms',
+    '1.s',
+    '.5s',
+    '1..5s',
+    '1s5',
+    '10S',
+    's',
+  ])('%j is refused', (text) => {
     expect(parseDuration(text)).toBeNull();
   });
 
@@ -55,13 +78,18 @@ describe('a size', () => {
     ['4kB', 4_000],
     ['4096', 4_096],
     ['7B', 7],
+    ['1.5MiB', 1_572_864],
+    ['0.1GB', 100_000_000],
   ])('%s is read in bytes', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['', '1.5MiB', '-1', '1 MiB', '1mib', '1TiB', '0x10', '1e3'])('%j is refused', (text) => {
-    expect(parseSize(text)).toBeNull();
-  });
+  it.each(['', '1.5', '1.0001kB', '1.MB', '-1', '1 MiB', '32M', '1mib', '1TiB', '0x10', '1e3'])(
+    '%j is refused',
+    (text) => {
+      expect(parseSize(text)).toBeNull();
+    },
+  );
 
   it('of any number of bytes is parsed as it was printed', () => {
     fc.assert(
@@ -85,7 +113,11 @@ describe('a listen address', () => {
     expect(address && printListenAddress(address)).toBe(text);
   });
 
-  it.each(['8080', ':8080', 'host', 'host:', '::1:80', '[::1]', '*:80', 'a:65536', 'http://a:80', 'a b:80'])(
+  it('without a host means all IPv4 addresses', () => {
+    expect(parseListenAddress(':8080')).toEqual({ host: '0.0.0.0', port: 8080 });
+  });
+
+  it.each(['8080', ':', 'host', 'host:', '::1:80', '[::1]', '*:80', 'a:65536', 'http://a:80', 'a b:80'])(
     '%j is refused',
     (text) => {
       expect(parseListenAddress(text)).toBeNull();
@@ -115,6 +147,21 @@ describe('a base URL', () => {
     'http://h#x',
   ])('%j is refused', (text) => {
     expect(parseBaseUrl(text)).toBeNull();
+  });
+});
+
+describe('the base URL of a collector', () => {
+  it.each([
+    'http://c:4318/v1/traces',
+    'http://c:4318/v1/traces/',
+    'http://c:4318/v1/metrics',
+    'http://c:4318',
+  ])('%s loses the path that each call adds', (text) => {
+    expect(parseCollectorUrl(text)).toBe('http://c:4318');
+  });
+
+  it.each(['http://c/otlp', 'http://c/v1', 'http://c/v1/traces/x'])('%s stays', (text) => {
+    expect(parseCollectorUrl(text)).toBe(text);
   });
 });
 

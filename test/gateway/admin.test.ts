@@ -128,6 +128,35 @@ describe('what is not there', () => {
   });
 });
 
+describe('a name that no replica has', () => {
+  async function messageOf(names: readonly string[], path: string): Promise<string> {
+    const replicas = names.map((name, index) => ({ name, url: `http://127.0.0.1:${index + 1}` }));
+    await using gateway = await startGateway({ replicas });
+    const response = await gateway.admin(path, { method: /drain$|forget$/.test(path) ? 'POST' : 'GET' });
+    return ((await response.json()) as { error: { message: string } }).error.message;
+  }
+
+  test('gets the name that was probably meant', async () => {
+    const names = ['vllm-a', 'embed-b'];
+    const meant = 'No replica has this name. Did you mean vllm-a?';
+    expect(await messageOf(names, '/admin/replicas/vlm_a/drain')).toBe(meant);
+    expect(await messageOf(names, '/admin/replicas/VLLM-A/undrain')).toBe(meant);
+    expect(await messageOf(names, '/admin/replicas/vllma')).toBe(meant);
+  });
+
+  test('gets the names that there are, up to eight', async () => {
+    expect(await messageOf(['vllm-a', 'b'], '/admin/replicas/x/drain')).toBe(
+      'No replica has this name. Known: vllm-a, b.',
+    );
+    const names = Array.from({ length: 10 }, (_, index) => `vllm-${index}`);
+    expect(await messageOf(names, '/admin/replicas/embeddings/drain')).toBe(
+      `No replica has this name. Known: ${names.slice(0, 8).join(', ')} and 2 more.`,
+    );
+    expect(await messageOf(['a'], `/admin/replicas/${'x'.repeat(5_000)}/drain`)).toContain('Known: a.');
+    expect(await messageOf(['a'], '/admin/gateways/nobody/forget')).toMatch(/^No gateway .* Known: \S+\.$/);
+  });
+});
+
 describe('methods', () => {
   const withToken = [`Authorization: Bearer ${ADMIN_TOKEN}`];
 
@@ -447,9 +476,9 @@ test('the client-facing port in use is one clear line', async () => {
   const listen = gateway.url.replace('http://', '');
 
   await expect(startGateway({ replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
-    /^gateway\.listen 127\.0\.0\.1:\d+: .*in use$/,
+    /^gateway\.listen 127\.0\.0\.1:\d+: .*in use: .*$/,
   );
   await expect(
     startGateway({ replicas: [replica], config: { gateway: { admin_listen: listen } } }),
-  ).rejects.toThrow(/^gateway\.admin_listen 127\.0\.0\.1:\d+: .*in use$/);
+  ).rejects.toThrow(/^gateway\.admin_listen 127\.0\.0\.1:\d+: .*in use: .*$/);
 });

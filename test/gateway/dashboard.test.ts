@@ -54,7 +54,7 @@ describe('the page', () => {
     await using gateway = await startGateway({ replicas: [replica] });
     const { paths } = await loadPage(gateway);
     expect(paths.length).toBeGreaterThan(4);
-    for (const path of [...paths, paths[0]?.replace(/[^/]+$/, 'replicas.js') ?? '']) {
+    for (const path of [...paths, paths[0]?.replace(/[^/]+\/[^/]+$/, 'replicas/order.js') ?? '']) {
       const response = await fetch(gateway.adminUrl + path);
       expect(response.status, path).toBe(200);
       expect(response.headers.get('cache-control')).toContain('immutable');
@@ -65,21 +65,24 @@ describe('the page', () => {
     }
   });
 
-  test.each(['index.html', 'tsconfig.json', '..%2f..%2fauth.ts', 'nothing.js'])(
-    'has no file %s',
-    async (name) => {
-      await using replica = await startFakeReplica();
-      await using gateway = await startGateway({ replicas: [replica] });
-      const { paths } = await loadPage(gateway);
-      const path = paths[0]?.replace(/[^/]+$/, name);
-      expect((await fetch(gateway.adminUrl + path)).status).toBe(404);
-    },
-  );
+  test.each([
+    'styles/index.html',
+
+    'app/tsconfig.json',
+    'app/..%2f..%2fassets.ts',
+    'app/nothing.js',
+  ])('has no file %s', async (name) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const { paths } = await loadPage(gateway);
+    const path = paths[0]?.replace(/[^/]+\/[^/]+$/, name);
+    expect((await fetch(gateway.adminUrl + path)).status).toBe(404);
+  });
 
   test('has no files under another version', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
-    expect((await fetch(`${gateway.adminUrl}/dashboard/0123456789abcdef/main.js`)).status).toBe(404);
+    expect((await fetch(`${gateway.adminUrl}/dashboard/0123456789abcdef/app/main.js`)).status).toBe(404);
   });
 });
 

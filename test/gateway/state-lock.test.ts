@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { runMain, type Serving, serve, spawnMain, TOKEN } from '../support/main-process.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
@@ -13,7 +13,8 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 vi.setConfig({ testTimeout: 60_000 }); // some tests start processes
 
 const REPLICAS = [{ name: 'a', url: 'http://127.0.0.1:9' }];
-const IN_USE = /state_dir \S+: another running gateway uses it: each gateway needs its own$/;
+const IN_USE =
+  /state_dir \S+: another running gateway uses it(?: \(pid \d+ on host \S+\))?: each gateway needs its own$/;
 
 let stateDir: string;
 beforeEach(async () => {
@@ -24,18 +25,20 @@ beforeEach(async () => {
 const start = (directory = stateDir) => startGateway({ replicas: REPLICAS, stateDir: directory });
 
 /** The socket of a process that was killed. */
-async function leaveLock(): Promise<void> {
+async function leaveLock(): Promise<string> {
   const server = createServer().listen({ path: join(stateDir, 'left') });
   await once(server, 'listening');
-  await rename(join(stateDir, 'left'), join(stateDir, `lock.${randomUUID()}`));
+  const name = `lock.${randomUUID()}`;
+  await rename(join(stateDir, 'left'), join(stateDir, name));
   server.close();
+  return name;
 }
 
 describe('a second gateway in the same state_dir', () => {
   it('does not start while the first runs, and starts when that has ended', async () => {
     const first = await start();
     await expect(start()).rejects.toThrow(IN_USE);
-    await expect(start()).rejects.toThrow(IN_USE);
+    await expect(start()).rejects.toThrow(`(pid ${process.pid} on host ${hostname()})`);
     await first.close();
     await using _second = await start();
     expect((await readdir(stateDir)).filter((name) => name.startsWith('lock'))).toHaveLength(1);
@@ -66,11 +69,57 @@ describe('a second gateway in the same state_dir', () => {
     expect((await readdir(stateDir)).filter((name) => name.startsWith('lock'))).toEqual([]);
   });
 
+  it.each([
+    ['is damaged', '{"lock":'],
+    ['is of another lock', JSON.stringify({ lock: `lock.${randomUUID()}`, pid: 1, host: 'elsewhere' })],
+    ['is hostile', JSON.stringify({ lock: 1, pid: 'x', host: '\u001b[31m' })],
+  ])('does not start, nor say who runs, if the file of the owner %s', async (_, text) => {
+    await using _first = await start();
+    await writeFile(join(stateDir, 'owner.json'), text);
+    await expect(start()).rejects.toThrow('another running gateway uses it: each gateway needs its own');
+  });
+
   it('leaves alone what only looks like a lock', async () => {
     const names = ['lock', 'lock.yaml', `lock.${randomUUID()}.bak`];
     for (const name of names) await writeFile(join(stateDir, name), '');
     await using _gateway = await start();
     expect(await readdir(stateDir)).toEqual(expect.arrayContaining(names));
+  });
+});
+
+describe('a lock of another machine, on a shared volume', () => {
+  async function leaveLockOf(host: string): Promise<void> {
+    const lock = await leaveLock();
+    await writeFile(join(stateDir, 'owner.json'), JSON.stringify({ lock, pid: 7, host }));
+  }
+
+  /** Does what the owner does, until the test is over. */
+  function keepTouching(): void {
+    const timer = setInterval(() => {
+      const now = new Date();
+      void utimes(join(stateDir, 'owner.json'), now, now);
+    }, 50);
+    onTestFinished(() => clearInterval(timer));
+  }
+
+  it('is respected as long as its file is touched', async () => {
+    await leaveLockOf('elsewhere');
+    keepTouching();
+    await expect(start()).rejects.toThrow('another running gateway uses it (pid 7 on host elsewhere)');
+  });
+
+  it('is removed when its file is not touched any more', async () => {
+    await leaveLockOf('elsewhere');
+    const startedMs = performance.now();
+    await using _gateway = await start();
+    expect(performance.now() - startedMs).toBeGreaterThan(5_000);
+    expect((await readdir(stateDir)).filter((name) => name.startsWith('lock'))).toHaveLength(1);
+  });
+
+  it('is not respected if the process was of this machine: its socket shows that it has ended', async () => {
+    await leaveLockOf(hostname());
+    keepTouching();
+    await using _gateway = await start();
   });
 });
 

@@ -76,7 +76,14 @@ const DOCUMENTS = [...FILES].filter((path) => path.endsWith('.md') && !path.star
 /** Names of files that are not of the repository: the reader's own, those of state_dir, other projects'. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
   ...['gateway.yaml', 'backend.yaml', 'body.json', 'prefix_hashes.py', 'restart.sh'],
-  ...['drains.json', 'fleet.json', 'openapi.json', 'schemas/semconv.schema.json', 'otel/file.ts'],
+  ...[
+    'drains.json',
+    'fleet.json',
+    'owner.json',
+    'openapi.json',
+    'schemas/semconv.schema.json',
+    'otel/file.ts',
+  ],
 ]);
 
 const FILE_NAME = /[\w./@-]*[\w-]\.(?:ts|js|yaml|yml|sh|json|py|c|h|css|html|md|cfg|svg|png|jpg)\b/g;

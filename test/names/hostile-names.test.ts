@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { toOverviewText } from '../../src/commands/top.ts';
+import { toOverviewText } from '../../src/commands/operate/top/overview-text.ts';
 import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import {

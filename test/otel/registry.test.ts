@@ -31,7 +31,7 @@ test('every generated list of the record fields is up to date', async () => {
   expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
   expect(await read('otel/encode/request-record.ts'), advice).toBe(renderRecordType(registry));
   expect(await read('src/admin/record-schema.ts'), advice).toBe(renderRecordSchema(registry));
-  const page = await read('src/admin/dashboard/page/record-fields.js');
+  const page = await read('src/admin/dashboard/page/records/record-fields.js');
   expect(page, advice).toBe(renderDashboardFields(registry));
   const docs = await read('docs/record.md');
   expect(docs, advice).toBe(renderRecordDocs(docs, registry));

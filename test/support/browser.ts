@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import type { TestContext } from 'vitest';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, type TestContext } from 'vitest';
 
 /** Paths where distributions install Chromium. */
 const BINARIES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -14,25 +14,34 @@ export interface Tab extends AsyncDisposable {
   readonly complaints: readonly string[];
 }
 
-/**
- * Opens a tab in a new Chromium. If Chromium is not installed, the test is skipped with the reason; in CI it fails.
- */
-export async function openTab(context: TestContext, options: BrowserContextOptions = {}): Promise<Tab> {
-  const executablePath = BINARIES.find((path) => existsSync(path));
-  if (executablePath === undefined) {
-    const reason = 'needs Chromium (Debian package chromium)';
-    if (process.env.CI === 'true') throw new Error(reason);
-    context.skip(reason);
-  }
-  // Root in a container has no sandbox; all pages are ours.
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  const complaints: string[] = [];
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
-  });
-  return { page, complaints, [Symbol.asyncDispose]: () => browser.close() };
+/** Opens a tab of its own session. If Chromium is not installed, the test is skipped with the reason; in CI it fails. */
+export type OpenTab = (context: TestContext, options?: BrowserContextOptions) => Promise<Tab>;
+
+/** Starts one Chromium for all tests of a file with the first tab, and closes it after the last test. */
+export function useBrowser(): OpenTab {
+  let browser: Promise<Browser> | null = null;
+  afterAll(async () => void (await (await browser)?.close()));
+  return async (context, options = {}) => {
+    const executablePath = findChromium(context);
+    // Root in a container has no sandbox; all pages are ours.
+    browser ??= chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    const session = await (await browser).newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const page = await session.newPage();
+    const complaints: string[] = [];
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    });
+    return { page, complaints, [Symbol.asyncDispose]: () => session.close() };
+  };
+}
+
+function findChromium(context: TestContext): string {
+  const path = BINARIES.find((each) => existsSync(each));
+  if (path !== undefined) return path;
+  const reason = 'needs Chromium (Debian package chromium)';
+  if (process.env.CI === 'true') throw new Error(reason);
+  return context.skip(reason);
 }
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');

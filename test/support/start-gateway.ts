@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
+import type { AdminTokens } from '../../src/config/secrets.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
 import type { Resolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { EventLog } from './event-log.ts';
@@ -44,6 +45,10 @@ export interface StartGatewayOptions {
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
   readonly adminToken?: string | null;
+  /** Default: no read-only token. */
+  readonly readToken?: string;
+  /** Reads the tokens again at each reload; without it a reload keeps them. */
+  readonly readTokens?: () => Promise<AdminTokens>;
   readonly hashSalt?: string;
   /** Default: a temporary directory, removed when the gateway is closed. */
   readonly stateDir?: string;
@@ -118,9 +123,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const records = new EventLog<Readonly<RequestRecord>>();
   const logLines = new EventLog<string>();
   const gateway = createGateway(toConfig(file), {
-    configSource: { file, read: async () => readConfig() },
+    configSource: { file, read: async () => readConfig(), readTokens: options.readTokens },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
-    env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
+    env: { hashSalt, adminToken, readToken: options.readToken },
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
     pid: process.pid,
     onRecord: (record) => {

@@ -13,7 +13,7 @@ export interface Asset {
 export interface DashboardAssets {
   /** The page at `/`. */
   readonly page: Asset;
-  /** The files that the page loads, by name. */
+  /** The files that the page loads, by `folder/name`. */
   readonly files: ReadonlyMap<string, Asset>;
   /** Changes with the files and is part of their paths, so that they can be cached forever. */
   readonly version: string;
@@ -23,7 +23,10 @@ const PAGE_DIRECTORY = join(import.meta.dirname, 'page');
 const PAGE = 'index.html';
 
 /** The published files of the chart library. */
-const UPLOT_FILES = { 'uplot.js': 'uplot/dist/uPlot.iife.min.js', 'uplot.css': 'uplot/dist/uPlot.min.css' };
+const UPLOT_FILES = {
+  'uplot/uplot.js': 'uplot/dist/uPlot.iife.min.js',
+  'uplot/uplot.css': 'uplot/dist/uPlot.min.css',
+};
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['.css', 'text/css; charset=utf-8'],
@@ -34,10 +37,16 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 /** Reads the dashboard into memory. Replaces `{assets}` in the page by the path of the files. */
 export function loadAssets(): DashboardAssets {
   const files = new Map<string, Asset>();
-  for (const name of readdirSync(PAGE_DIRECTORY).toSorted()) {
-    const mediaType = MEDIA_TYPES.get(extname(name));
-    if (mediaType !== undefined)
-      files.set(name, { mediaType, body: readFileSync(join(PAGE_DIRECTORY, name)) });
+  const entries = readdirSync(PAGE_DIRECTORY, { withFileTypes: true });
+  for (const folder of entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .toSorted()) {
+    for (const name of readdirSync(join(PAGE_DIRECTORY, folder)).toSorted()) {
+      const mediaType = MEDIA_TYPES.get(extname(name));
+      if (mediaType === undefined) continue;
+      files.set(`${folder}/${name}`, { mediaType, body: readFileSync(join(PAGE_DIRECTORY, folder, name)) });
+    }
   }
   for (const [name, specifier] of Object.entries(UPLOT_FILES)) {
     const path = fileURLToPath(import.meta.resolve(specifier));

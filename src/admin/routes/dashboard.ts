@@ -52,18 +52,18 @@ function createPageRoute({ page }: DashboardAssets): Route {
   });
 }
 
-/** GET /dashboard/{version}/{file}. */
+/** GET /dashboard/{version}/{folder}/{file}. */
 function createFileRoute({ version, files }: DashboardAssets): Route {
   return defineRoute({
     method: 'GET',
-    path: '/dashboard/{version}/{file}',
+    path: '/dashboard/{version}/{folder}/{file}',
     operationId: 'showDashboardFile',
     summary: 'A file that the dashboard loads',
     isPage: true,
     response: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
     errors: ['not_found'],
     handle({ params }) {
-      const asset = params.version === version ? files.get(params.file) : undefined;
+      const asset = params.version === version ? files.get(`${params.folder}/${params.file}`) : undefined;
       if (asset === undefined) return new AdminError('not_found');
       return {
         body: asset.body,

@@ -12,6 +12,7 @@ import {
   toDrainStatus,
   toReplicaJson,
 } from '../schemas.ts';
+import { replicaNotFound } from '../unknown-name.ts';
 
 const MAX_WAIT_MS = 3_600_000;
 const MAX_REASON_CHARS = 256;
@@ -90,12 +91,12 @@ export const drainReplica = defineRoute({
   async handle({ params: { name }, query, signal }, collaborators) {
     const { registry, fleet, idleWatcher } = collaborators;
     const replica = registry.find(name);
-    if (replica === undefined) return new AdminError('replica_not_found');
+    if (replica === undefined) return replicaNotFound(name, registry);
     const { wait: timeoutMs = 0 } = query;
     if (timeoutMs > 0 && idleWatcher.isFull) return new AdminError('too_many_waits');
     if (query.unless_last === 'true' && !replica.drain.drained) {
       const findModelsLeft = await askForLastReplica(replica, registry.replicas, collaborators.ask);
-      if (registry.find(name) !== replica) return new AdminError('replica_not_found');
+      if (registry.find(name) !== replica) return replicaNotFound(name, registry);
       // No other call runs between this check and the drain, so the second of two such calls sees the first drain.
       const models = findModelsLeft();
       if (models !== null) return new AdminError('last_replica', { message: toLastReplicaMessage(models) });
@@ -127,7 +128,7 @@ export const undrainReplica = defineRoute({
   async handle({ params: { name }, query }, collaborators) {
     const { registry, drains, refresh } = collaborators;
     const replica = registry.find(name);
-    if (replica === undefined && !drains.isRemembered(name)) return new AdminError('replica_not_found');
+    if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
     // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { AdminCollaborators, FleetGateway } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { defineRoute, json } from '../route.ts';
+import { gatewayNotFound } from '../unknown-name.ts';
 
 const gatewaySchema = z
   .object({
@@ -45,6 +46,7 @@ export const forgetGateway = defineRoute({
   errors: ['gateway_not_found', 'gateway_alive', 'fleet_unreachable'],
   handle({ params: { name } }, collaborators) {
     const error = forget(name, collaborators);
+    if (error === 'gateway_not_found') return gatewayNotFound(name, gatewaysOf(collaborators));
     if (error !== null) return new AdminError(error);
     collaborators.log.info({ action: 'forget', gateway: name }, 'forget');
     return { body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } };

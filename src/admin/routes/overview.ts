@@ -27,7 +27,7 @@ export const showOverview = defineRoute({
       .describe('Return only records after this number. Use the last value of `last_record`.'),
   },
   response: { description: 'The current state.', content: json(overviewSchema) },
-  async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+  async handle({ query, canChange }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
     const { latest, failures } = recentRecords.latestAndFailures({
@@ -57,6 +57,7 @@ export const showOverview = defineRoute({
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
+        can_change: canChange,
       },
     };
   },

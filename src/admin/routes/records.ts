@@ -50,20 +50,30 @@ export const listRecords = defineRoute({
           .int()
           .min(0)
           .describe(
-            'The number of the newest record, whether it matches or not. Use it as `after` in the next call. A smaller ' +
-              'number than before: the gateway was restarted.',
+            'The number of the newest record, whether it matches or not. Use it as `after` in the next call.',
+          ),
+        started_at: z.iso
+          .datetime()
+          .describe(
+            'When this gateway started. If it is another time than before, the numbers began again at 1.',
           ),
       }),
     ),
   },
-  async handle({ query: { limit, after, failed, ...filters } }, { settleRecords, recentRecords }) {
+  async handle({ query: { limit, after, failed, ...filters } }, { settleRecords, recentRecords, dashboard }) {
     await settleRecords();
     const matchesFilters = toMatcher(filters);
     const matches = (record: ShownRecord) =>
       matchesFilters(record) && (failed !== 'false' || !hasFailed(record));
     const search = { limit: Number(limit), after: Number(after), matches };
     const records = failed === 'true' ? recentRecords.failed(search) : recentRecords.latest(search);
-    return { body: { records: records.map(toRecordJson), last_record: recentRecords.lastNumber } };
+    return {
+      body: {
+        records: records.map(toRecordJson),
+        last_record: recentRecords.lastNumber,
+        started_at: dashboard.gateway().startedAt,
+      },
+    };
   },
 });
 

@@ -6,7 +6,10 @@ const keys = () => z.array(z.string()).readonly();
 
 const reloadSchema = z
   .object({
-    changed: keys().describe('Keys of the file whose new values apply. `replicas` is one of them.'),
+    changed: keys().describe(
+      'Keys of the file whose new values apply. `replicas` is one of them. `SVC_ADMIN_TOKEN_FILE` and ' +
+        '`SVC_READ_TOKEN_FILE` stand for a token that was read from such a file and has changed.',
+    ),
     needs_restart: keys().describe('Keys of the file whose new values need a restart.'),
     replicas: z.object({
       added: keys(),
@@ -23,7 +26,7 @@ export const reloadConfig = defineRoute({
   operationId: 'reloadConfig',
   summary: 'Read the configuration file again',
   description:
-    'Does the same as SIGHUP. No request is cut. After the response, no new request reaches a removed replica. ' +
+    'Does the same as SIGHUP: reads the configuration file and the files of the tokens. No request is cut. After the response, no new request reaches a removed replica. ' +
     'A file with errors changes nothing: the message of the 422 lists them all, one per line.',
   response: { description: 'The new configuration applies.', content: json(reloadSchema) },
   errors: ['invalid_config'],

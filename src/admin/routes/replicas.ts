@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AdminError } from '../admin-error.ts';
 import { defineRoute, json } from '../route.ts';
 import { replicaSchema, toReplicaJson, waitingSchema } from '../schemas.ts';
+import { replicaNotFound } from '../unknown-name.ts';
 
 /** GET /admin/replicas. */
 export const listReplicas = defineRoute({
@@ -40,7 +40,7 @@ export const showReplica = defineRoute({
   errors: ['replica_not_found'],
   async handle({ params: { name } }, { registry, fleet, ask }) {
     const replica = registry.find(name);
-    if (replica === undefined) return new AdminError('replica_not_found');
+    if (replica === undefined) return replicaNotFound(name, registry);
     await ask(replica);
     return { body: { replica: toReplicaJson(replica, fleet) } };
   },

@@ -1,10 +1,9 @@
+import { readAdminTokens } from '../../config/secrets.ts';
 import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
-import { configOption } from '../command-line/options.ts';
 import { toOneLine } from '../terminal/table.ts';
-import { readAdminToken } from './token.ts';
 
 /** The admin API of a running gateway. */
 export interface AdminClient {
@@ -24,36 +23,56 @@ export class UnreachableError extends StartError {
   }
 }
 
-/** The admin API refuses the call. `code` is its stable error code. */
+/** The admin API refuses the call. */
 export class RefusedError extends StartError {
+  /** Its stable error code. */
   readonly code: string;
+  /** Its whole message, which may have several lines. It comes from elsewhere: use toOneLine before printing it. */
+  readonly reason: string;
 
-  constructor(message: string, code: string) {
-    super(message);
+  constructor(code: string, reason: string) {
+    super(`the admin API refused: ${toOneLine(reason)} (${toOneLine(code)})`);
     this.name = 'RefusedError';
     this.code = code;
+    this.reason = reason;
   }
 }
 
-/** The options of every command that calls the admin API. */
-export const adminOptions = {
-  ...configOption,
-  admin: { type: 'string' },
-  json: { type: 'boolean' },
-} as const;
-
-/** Finds the gateway that a command line names. Throws a UsageError, a ConfigError or a StartError. */
+/**
+ * Finds the gateway that a command line names. A command that only reads also works with the read-only token. Throws a
+ * UsageError, a SecretError, a ConfigError or a StartError.
+ */
 export async function openAdmin(
   values: { readonly admin?: string; readonly config?: string },
   env: Invocation['env'],
+  purpose: 'read' | 'change' = 'read',
 ): Promise<AdminClient> {
   const baseUrl = await findBaseUrl(values, env);
-  const { token } = readAdminToken(env);
-  if (token === null) throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
+  return createAdminClient(baseUrl, await findToken(env, purpose));
+}
+
+/** Creates a client of the admin API at this URL. A call fails when there is no answer within `answerTimeoutMs`. */
+export function createAdminClient(
+  baseUrl: string,
+  token: string,
+  answerTimeoutMs = ANSWER_TIMEOUT_MS,
+): AdminClient {
   return {
     baseUrl,
-    call: (method, path, signal) => callAdmin({ url: baseUrl + path, baseUrl, token, method }, signal),
+    call: (method, path, signal) =>
+      callAdmin({ url: baseUrl + path, baseUrl, token, method, answerTimeoutMs }, signal),
   };
+}
+
+async function findToken(env: Invocation['env'], purpose: 'read' | 'change'): Promise<string> {
+  const { adminToken, readToken } = (await readAdminTokens(env)).tokens;
+  const token = adminToken ?? (purpose === 'read' ? readToken : null);
+  if (token !== null) return token;
+  throw new UsageError(
+    readToken === null
+      ? 'SVC_ADMIN_TOKEN is not set: it holds the token of the admin API'
+      : 'SVC_ADMIN_TOKEN is not set, and the token in SVC_READ_TOKEN only reads',
+  );
 }
 
 /** Long, because an undrain waits for unreachable gateways, and a drain waits for probes of replicas. */
@@ -88,15 +107,16 @@ interface AdminCall {
   readonly baseUrl: string;
   readonly token: string;
   readonly method: string;
+  readonly answerTimeoutMs: number;
 }
 
 async function callAdmin(
-  { url, baseUrl, token, method }: AdminCall,
+  { url, baseUrl, token, method, answerTimeoutMs }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   let response: AdminResponse;
   try {
-    response = await beforeDeadline(signal, (end) => send({ url, method, token }, end));
+    response = await beforeDeadline(signal, answerTimeoutMs, (end) => send({ url, method, token }, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
@@ -106,7 +126,7 @@ async function callAdmin(
   if (code === undefined) {
     throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
   }
-  throw new RefusedError(`the admin API refused: ${toOneLine(message ?? code)} (${toOneLine(code)})`, code);
+  throw new RefusedError(code, message ?? code);
 }
 
 interface AdminResponse {
@@ -140,12 +160,13 @@ async function send(
 /** Rejects when the time is up or `signal` aborts, even if `work` ignores its own signal. */
 async function beforeDeadline<T>(
   signal: AbortSignal | undefined,
+  timeoutMs: number,
   work: (end: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const end = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
-  const deadline = setTimeout(() => end.abort(new DeadlineError()), ANSWER_TIMEOUT_MS);
+  const deadline = setTimeout(() => end.abort(new DeadlineError(timeoutMs)), timeoutMs);
   const onAbort = () => end.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
@@ -157,10 +178,14 @@ async function beforeDeadline<T>(
   }
 }
 
-class DeadlineError extends Error {}
+class DeadlineError extends Error {
+  constructor(timeoutMs: number) {
+    super(`no answer within ${timeoutMs / 1000}s`);
+  }
+}
 
 function toReason(error: unknown): string {
-  if (error instanceof DeadlineError) return `no answer within ${ANSWER_TIMEOUT_MS / 1000}s`;
+  if (error instanceof DeadlineError) return error.message;
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
   return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);

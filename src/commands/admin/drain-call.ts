@@ -3,15 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values.ts';
 import { type ByteSource, type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
-import { type AdminClient, adminOptions, memberOf, RefusedError, UnreachableError } from './client.ts';
-
-/** The options that `gateway drain` and `gateway undrain` have in common. */
-export const drainOptions = {
-  ...adminOptions,
-  reason: { type: 'string' },
-  wait: { type: 'boolean' },
-  timeout: { type: 'string' },
-} as const;
+import { type AdminClient, memberOf, RefusedError, UnreachableError } from './client.ts';
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 5_000;

@@ -1,20 +1,15 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from './command.ts';
+import { suggest } from './suggest.ts';
 
 /** Replaces `-config F` and `-config=F`, which the contract requires, by the long form that parseArgs knows. */
 export function normalizeArgs(args: readonly string[]): string[] {
   return args.map((arg) => arg.replace(/^-config(?==|$)/, '--config'));
 }
 
-/** The options of every command that reads a configuration file. */
-export const configOption = { config: { type: 'string' } } as const;
-
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 
-/**
- * Parses options and exactly the named positional arguments, in order. Throws a UsageError. `--help` is an unknown
- * option here unless `options` has it.
- */
+/** Parses options and exactly the named positional arguments, in order. Throws a UsageError. */
 export function parseOptions<const T extends Options>(
   args: readonly string[],
   options: T,
@@ -30,10 +25,22 @@ export function parseOptions<const T extends Options>(
 
 /** Parses options and any number of positional arguments. Throws a UsageError. */
 export function parseArguments<const T extends Options>(args: readonly string[], options: T) {
+  refuseUnknown(args, options);
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
     throw toUsageError(error);
+  }
+}
+
+/** Throws a UsageError for the first unknown option, with the option that was probably meant. */
+function refuseUnknown(args: readonly string[], options: Options): void {
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
+  for (const token of tokens) {
+    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue;
+    const meant = token.name.length < 2 ? null : suggest(token.name, [...Object.keys(options), 'help']);
+    const hint = meant === null ? '' : ` (did you mean '--${meant}'?)`;
+    throw new UsageError(`unknown option '${token.rawName}'${hint}`);
   }
 }
 

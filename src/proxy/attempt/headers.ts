@@ -35,6 +35,8 @@ const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
 
 /** What the gateway adds to a request to a replica. */
 export interface UpstreamIdentity {
+  /** This gateway's name in Via. */
+  readonly viaName: string;
   readonly requestId: string;
   readonly traceparent: string;
   /** Sent instead of the client's Authorization if the replica has its own key. */
@@ -97,7 +99,7 @@ export function toUpstreamHead(
   if (host !== undefined) text += `X-Forwarded-Host: ${host}\r\n`;
   if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
   return (
-    `${text}X-Forwarded-Proto: ${client.scheme}\r\n` +
+    `${text}Via: 1.${head.minorVersion} ${identity.viaName}\r\nX-Forwarded-Proto: ${client.scheme}\r\n` +
     // The usage of a compressed stream could not be read, nor its extra chunk withheld.
     `Accept-Encoding: identity\r\nX-Request-Id: ${identity.requestId}\r\n` +
     `traceparent: ${identity.traceparent}\r\n\r\n`

@@ -53,6 +53,8 @@ export interface AttemptObserver {
 }
 
 export interface SendSettings {
+  /** The gateway's name in Via. */
+  readonly viaName: string;
   readonly firstByteMs: number;
   readonly idleMs: number;
   /** The fields of requests that replicas must not see: API keys, and the tenant that a client claims; null: none. */
@@ -130,11 +132,11 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       return;
     }
     const { head, http, requestId } = exchange;
-    const { firstByteMs, idleMs, withheldFields } = this.#settings;
+    const { viaName, firstByteMs, idleMs, withheldFields } = this.#settings;
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey, withheldFields },
+      { requestId, traceparent, apiKey: replica.config.apiKey, viaName, withheldFields },
       http,
       body === null ? null : sizeOf(body),
     );

@@ -33,7 +33,7 @@ interface ProbeFailure {
 
 /** Sends the gateway's own GET request to a replica; it has no X-Request-Id. Never rejects. */
 export function probe(
-  { connections, pathPrefix, config }: RegisteredReplica,
+  { connections, pathPrefix, config }: Pick<RegisteredReplica, 'connections' | 'pathPrefix' | 'config'>,
   request: ProbeRequest,
 ): Promise<ProbeResult> {
   const { apiKey, url } = config;

@@ -3,6 +3,7 @@ import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { isErrno } from '#otel/disk/regular-file.ts';
+import { isTouched, keepOwner, readOwner, type StateOwner } from './state-owner.ts';
 
 const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;
 const HELD = 'held\n';
@@ -24,26 +25,31 @@ interface LockLog {
 class StateInUseError extends Error {
   override readonly name = 'StateInUseError';
 
-  constructor() {
-    super('another running gateway uses it: each gateway needs its own');
+  constructor(owner: StateOwner | null) {
+    const who = owner === null ? '' : ` (pid ${owner.pid} on host ${owner.host})`;
+    super(`another running gateway uses it${who}: each gateway needs its own`);
   }
 }
 
 /**
  * Locks a directory for this process: two gateways that used the same one would send each other's spool and overwrite
  * each other's drains. Each process listens on a socket in the directory. The system closes it when the process ends,
- * however that happens, and containers that share the directory find it although their process ids differ. A process on
- * another machine, through a network file system, looks like one that has ended. Rejects while another process uses the
- * directory. Where sockets are not possible, logs that and locks nothing.
+ * however that happens, and containers that share the directory find it although their process ids differ. The socket of
+ * a process on another machine, through a network file system, looks like one that was left behind; such a process is
+ * known by the owner's file, which it touches. Rejects while another process uses the directory. Where sockets are not
+ * possible, logs that and locks nothing.
  *
  * Of several processes that start at once, exactly one succeeds. Each makes its socket visible before it looks for
  * others, so of any two at least one sees the other. A process that sees a name before its own gives up; one that sees
  * a name after its own waits until that process has decided.
  */
-export async function lockState(directory: string, log: LockLog): Promise<StateLock> {
+export async function lockState(
+  directory: string,
+  { pid, host, log }: { readonly pid: number; readonly host: string; readonly log: LockLog },
+): Promise<StateLock> {
   await using folder = await open(directory);
-  const lockDirectory = { directory, folder };
   const own = `lock.${randomUUID()}`;
+  const lockDirectory = { directory, folder, own, host };
   const lockSocket = new LockSocket();
   try {
     await lockSocket.open(toSocketPath(lockDirectory, `${own}.new`));
@@ -61,8 +67,10 @@ export async function lockState(directory: string, log: LockLog): Promise<StateL
     return { release: async () => undefined };
   }
   lockSocket.hold();
+  const owner = await keepOwner(directory, { lock: own, pid, host });
   return {
     async release() {
+      await owner.remove();
       await unlink(join(directory, own)).catch(() => undefined);
       lockSocket.close();
     },
@@ -73,10 +81,17 @@ interface LockDirectory {
   readonly directory: string;
   /** The directory, opened. */
   readonly folder: FileHandle;
+  /** The name of our lock. */
+  readonly own: string;
+  /** The name of this machine. */
+  readonly host: string;
 }
 
 /** The path of a socket has at most 107 bytes. A longer one is shortened, which only Linux can do. */
-function toSocketPath({ directory, folder }: LockDirectory, name: string): string {
+function toSocketPath(
+  { directory, folder }: Pick<LockDirectory, 'directory' | 'folder'>,
+  name: string,
+): string {
   const path = join(directory, name);
   return Buffer.byteLength(path) <= 100 ? path : `/proc/self/fd/${folder.fd}/${name}`;
 }
@@ -125,10 +140,16 @@ async function waitForRelease(
   name: string,
   { isFirst }: { isFirst: boolean },
 ): Promise<void> {
+  const { directory, own, host } = lockDirectory;
   const found = await askSocket(toSocketPath(lockDirectory, name), { isFirst });
-  if (found === 'running') throw new StateInUseError();
+  if (found === 'left') return;
+  const last = await readOwner(directory);
+  const owner = last?.lock === name ? last : null;
+  if (found === 'running') throw new StateInUseError(owner);
+  const isElsewhere = owner !== null && owner.host !== host;
+  if (isElsewhere && (await isTouched(directory, join(directory, own)))) throw new StateInUseError(owner);
   // Names are never reused, and a process listens before others can see its name.
-  if (found === 'stale') await unlink(join(lockDirectory.directory, name)).catch(() => undefined);
+  await unlink(join(directory, name)).catch(() => undefined);
 }
 
 function askSocket(path: string, { isFirst }: { isFirst: boolean }): Promise<'running' | 'stale' | 'left'> {

@@ -1,22 +1,35 @@
 import { expect, test } from 'vitest';
+import { createAdminClient, UnreachableError } from '../../../src/commands/admin/client.ts';
+import { StartError } from '../../../src/start-error.ts';
 import { FAULTS, startFaultyServer } from '../../support/faulty-server.ts';
 import { start } from '../invoke.ts';
 import { TOKEN } from '../scripted-admin.ts';
 
-// Ten seconds each, all at once.
+/** In place of the 20 s of a command. */
+const ANSWER_TIMEOUT_MS = 500;
+
 test.concurrent.for(FAULTS)(
-  'a command whose admin API $name ends with 1 and says so',
-  {
-    timeout: 60_000,
-  },
+  'a call of an admin API that $name ends in time with an error that says so',
   async (fault, { expect }) => {
     await using server = await startFaultyServer(fault, (_request, response) => response.end());
-    const { exitCode, stdout, stderr } = await start(['stats', '--admin', server.url], TOKEN).ended;
-    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
-    expect(stderr).toMatch(/^gateway: (cannot reach the admin API at|\S+ does not answer like) [^\n]*\n$/);
+    const client = createAdminClient(server.url, TOKEN.SVC_ADMIN_TOKEN, ANSWER_TIMEOUT_MS);
+    const error: unknown = await client.call('GET', '/admin/stats').catch((reason: unknown) => reason);
+    // A command prints it in one line and exits with 1.
+    expect(error).toBeInstanceOf(StartError);
+    expect(String(error)).toMatch(/Error: (cannot reach the admin API at|\S+ does not answer like) [^\n]*$/);
     await server.untilLetGo();
   },
 );
+
+test('a call that its caller ends does not wait for the answer', async () => {
+  await using server = await startFaultyServer(
+    { name: 'says nothing', when: 'asked', act: () => undefined },
+    (_request, response) => response.end(),
+  );
+  const call = createAdminClient(server.url, 'token').call('GET', '/', AbortSignal.timeout(50));
+  await expect(call).rejects.toThrow(UnreachableError);
+  await server.untilLetGo();
+});
 
 test('an endless answer is not held in memory', { timeout: 60_000 }, async () => {
   const megabyte = Buffer.alloc(1024 ** 2, ' ');

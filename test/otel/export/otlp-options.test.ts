@@ -48,6 +48,23 @@ describe('the address', () => {
     expect((await read(variables, endpoint)).url).toBe(url);
   });
 
+  test.each(['http://c:4318/v1/traces', 'http://c:4318/v1/traces/', 'http://c:4318/v1/metrics'])(
+    'in OTEL_EXPORTER_OTLP_ENDPOINT may be that of a call, which is a warning: %s',
+    async (address) => {
+      const { url, lines } = await read({ ENDPOINT: address });
+      expect(url).toBe('http://c:4318/v1/traces');
+      expect(lines).toEqual([
+        {
+          level: 'warn',
+          fields: { variable: 'OTEL_EXPORTER_OTLP_ENDPOINT' },
+          message: expect.stringMatching(/^the address ends in \/v1\/\w+, which is appended to it/),
+        },
+      ]);
+      const own = await read({ ENDPOINT: address, TRACES_ENDPOINT: 'http://t/v1/traces' });
+      expect([own.url, own.lines]).toEqual(['http://t/v1/traces', []]);
+    },
+  );
+
   test.each(['not a url', 'collector:4318', 'grpc://collector:4317'])(
     'is an error if it is %s, never a silent default, and the message does not repeat it',
     async (address) => {

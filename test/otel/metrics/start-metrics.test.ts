@@ -161,7 +161,15 @@ describe('the push', () => {
     expect(numbersOf(collector.calls.at(-1))).toMatchObject({ 'gateway.requests': 1 });
     await metrics.shutdown(1000);
     expect(log.lines).toEqual([
-      { level: 'warn', fields: { reason: 'http_404' }, message: 'the collector does not take metrics' },
+      {
+        level: 'warn',
+        fields: {
+          reason: 'http_404',
+          collector: `${collector.url}/v1/metrics`,
+          advice: expect.stringContaining('export.endpoint'),
+        },
+        message: 'the collector does not take metrics',
+      },
       { level: 'info', fields: {}, message: 'the collector takes metrics again' },
     ]);
   });

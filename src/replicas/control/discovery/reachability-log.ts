@@ -57,14 +57,24 @@ export class ReachabilityLog {
     result: ProbeResult,
   ): Promise<void> {
     const { name, config } = replica;
-    const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config));
+    const advice = await adviseOnReplica(config, reason, result);
     if (this.#isStopped) return;
-    const { host, port } = addressOf(config);
-    const fields = { replica: name, reason, host, port };
-    const message = `replica ${name}: ${toAdvice(reason, result, { address: `${host}:${port}`, speaksTls })}`;
+    const fields = { replica: name, reason, ...addressOf(config) };
+    const message = `replica ${name}: ${advice}`;
     if (reason === 'loading_model') this.#log.info(fields, message);
     else this.#log.warn(fields, message);
   }
+}
+
+/** Says in one sentence what was found and what to change. May try a TLS handshake with the server. */
+export async function adviseOnReplica(
+  config: ReplicaConfig,
+  reason: ReachabilityReason,
+  result: ProbeResult,
+): Promise<string> {
+  const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config));
+  const { host, port } = addressOf(config);
+  return toAdvice(reason, result, { address: `${host}:${port}`, speaksTls });
 }
 
 /** Says in one sentence what was found and what to change. */

@@ -1,0 +1,71 @@
+/** @import { Overview } from '../../overview.ts' */
+/** @import { DrainResponse } from '../replicas/consequences.js' */
+
+/** How long a call may take. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * The result of a call to the admin API.
+ * @template Value
+ * @typedef {{ kind: 'ok', value: Value }
+ *   | { kind: 'unauthorized' }
+ *   | { kind: 'disabled' }
+ *   | { kind: 'failed', code: string, message: string }} Result
+ */
+
+/**
+ * Loads everything that the page shows, with the records after this number.
+ * @param {string} token
+ * @param {number} after
+ * @returns {Promise<Result<Overview>>}
+ */
+export function fetchOverview(token, after) {
+  return call('GET', `admin/overview?after=${after}`, token);
+}
+
+/**
+ * Drains or undrains a replica.
+ * @param {string} token
+ * @param {string} name
+ * @param {'drain' | 'undrain'} action
+ * @param {object} options
+ * @param {string} options.reason may be empty
+ * @param {boolean} options.unlessLast whether a drain fails with the code `last_replica` if no other replica answers
+ * @returns {Promise<Result<DrainResponse>>}
+ */
+export function changeDrain(token, name, action, { reason, unlessLast }) {
+  const query = new URLSearchParams(reason === '' ? {} : { reason });
+  if (action === 'drain' && unlessLast) query.set('unless_last', 'true');
+  return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}?${query}`, token);
+}
+
+/**
+ * @template Value
+ * @param {'GET' | 'POST'} method
+ * @param {string} path relative to the page, because a proxy may serve it below another path
+ * @param {string} token
+ * @returns {Promise<Result<Value>>}
+ */
+async function call(method, path, token) {
+  try {
+    const response = await fetch(path, {
+      method,
+      headers: { Authorization: `Bearer ${token}` },
+      cache: 'no-store',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (response.status === 401) return { kind: 'unauthorized' };
+    const value = await response.json();
+    if (response.ok) return { kind: 'ok', value };
+    const { code = '', message = `Status ${response.status}.` } = value?.error ?? {};
+    if (code === 'admin_disabled') return { kind: 'disabled' };
+    return { kind: 'failed', code: String(code), message: String(message) };
+  } catch (error) {
+    const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
+    return {
+      kind: 'failed',
+      code: '',
+      message: isTimeout ? 'There was no response within 10 s.' : 'The gateway cannot be reached.',
+    };
+  }
+}

@@ -1,0 +1,75 @@
+/** @import { Overview } from '../../overview.ts' */
+import { createSvg, setAttribute, setText } from './dom.js';
+import { counted, formatCount } from './format.js';
+
+/** @typedef {Overview['replicas'][number]['trend']} Trend */
+
+const HEIGHT = 20;
+/** The share of a bar's place that it fills. */
+const BAR_WIDTH = 0.78;
+/** A single error among many requests must be visible. */
+const LEAST_ERROR_HEIGHT = 2.5;
+
+/**
+ * Bars of the requests in five minutes. The failed ones are red, at the foot of each bar.
+ * @returns {{ readonly element: SVGSVGElement, show(trend: Trend): void }}
+ */
+export function createSparkline() {
+  const title = createSvg('title');
+  const requests = createSvg('path', { class: 'spark-requests' });
+  const errors = createSvg('path', { class: 'spark-errors' });
+  const element = createSvg(
+    'svg',
+    { class: 'spark', role: 'img', viewBox: `0 0 60 ${HEIGHT}`, preserveAspectRatio: 'none' },
+    title,
+    requests,
+    errors,
+  );
+  return {
+    element,
+    show(trend) {
+      const paths = toPaths(trend);
+      setAttribute(element, 'viewBox', `0 0 ${Math.max(trend.requests.length, 1)} ${HEIGHT}`);
+      setAttribute(requests, 'd', paths.requests);
+      setAttribute(errors, 'd', paths.errors);
+      setText(title, toTitle(trend));
+    },
+  };
+}
+
+/**
+ * The sum of trends of the same length.
+ * @param {readonly Trend[]} trends
+ * @returns {Trend}
+ */
+export function sumTrends(trends) {
+  /** @param {'requests' | 'errors'} part */
+  const sum = (part) => {
+    const length = Math.max(0, ...trends.map((trend) => trend[part].length));
+    return Array.from({ length }, (_, at) =>
+      trends.reduce((total, trend) => total + (trend[part][at] ?? 0), 0),
+    );
+  };
+  return { requests: sum('requests'), errors: sum('errors') };
+}
+
+/** @param {Trend} trend */
+function toPaths(trend) {
+  const highest = Math.max(1, ...trend.requests);
+  /** @param {number} at @param {number} height */
+  const bar = (at, height) =>
+    height === 0 ? '' : `M${at} ${HEIGHT}v-${height.toFixed(1)}h${BAR_WIDTH}V${HEIGHT}z`;
+  return {
+    requests: trend.requests.map((count, at) => bar(at, (HEIGHT * count) / highest)).join(''),
+    errors: trend.errors
+      .map((count, at) => bar(at, count === 0 ? 0 : Math.max(LEAST_ERROR_HEIGHT, (HEIGHT * count) / highest)))
+      .join(''),
+  };
+}
+
+/** @param {Trend} trend */
+function toTitle({ requests, errors }) {
+  const all = requests.reduce((sum, count) => sum + count, 0);
+  const failed = errors.reduce((sum, count) => sum + count, 0);
+  return `${counted(all, 'request')} in five minutes, ${formatCount(failed)} failed`;
+}

@@ -1,0 +1,172 @@
+/** @import { Overview } from '../../overview.ts' */
+import { counted, formatAgo, formatCount } from '../elements/format.js';
+
+/** @typedef {Overview['replicas'][number]} Replica */
+/** @typedef {'unreachable' | 'failing' | 'loading' | 'unknown' | 'draining' | 'drained' | 'serving'} StateKind */
+/** @typedef {{ readonly kind: StateKind, readonly word: string, readonly detail: string }} State */
+
+/** The states, the most urgent first, with the words that all of the product uses for them. */
+/** @type {ReadonlyMap<StateKind, string>} */
+const WORDS = new Map([
+  ['unreachable', 'Unreachable'],
+  ['failing', 'Failing'],
+  ['loading', 'Loading'],
+  ['unknown', 'Not seen yet'],
+  ['draining', 'Draining'],
+  ['drained', 'Drained'],
+  ['serving', 'Serving'],
+]);
+
+/** The states in the order of their urgency. */
+const KINDS = [...WORDS.keys()];
+
+/** @type {Readonly<Record<NonNullable<Replica['reachability_reason']>, string>>} */
+const REASONS = {
+  connection_refused: 'connection refused',
+  name_not_resolved: 'name does not resolve',
+  connect_timeout: 'connect timeout',
+  tls_failed: 'TLS failed',
+  no_answer: 'no answer in time',
+  connection_reset: 'connection reset',
+  not_http: 'not HTTP',
+  not_an_engine: 'not an inference server',
+  engine_failed: 'engine failed',
+  loading_model: 'loading its model',
+};
+
+/**
+ * The state of a replica.
+ * @param {Replica} replica
+ * @returns {StateKind}
+ */
+export function toStateKind({ drained, removing, inflight, health, reachability }) {
+  if (removing) return 'draining';
+  if (drained) return inflight > 0 ? 'draining' : 'drained';
+  if (reachability === 'unreachable' || reachability === 'loading') return reachability;
+  if (health === 'failing') return 'failing';
+  return reachability === 'unknown' ? 'unknown' : 'serving';
+}
+
+/**
+ * The state of a replica, with its reason and its duration.
+ * @param {Replica} replica
+ * @param {string} time now, RFC 3339
+ * @returns {State}
+ */
+export function toState(replica, time) {
+  const kind = toStateKind(replica);
+  return { kind, word: toWord(kind), detail: toDetail(replica, kind, time) };
+}
+
+/**
+ * The word for a state.
+ * @param {StateKind} kind
+ */
+export function toWord(kind) {
+  return WORDS.get(kind) ?? kind;
+}
+
+/**
+ * The place of a state in the order of urgency; 0 is the most urgent.
+ * @param {StateKind} kind
+ */
+export function toUrgency(kind) {
+  return KINDS.indexOf(kind);
+}
+
+/**
+ * Why the replica is unreachable or loading, in words; empty if that is not known.
+ * @param {Replica} replica
+ */
+export function toReason({ reachability_reason }) {
+  return reachability_reason === null ? '' : REASONS[reachability_reason];
+}
+
+/**
+ * @param {Replica} replica
+ * @param {StateKind} kind
+ * @param {string} time
+ */
+function toDetail(replica, kind, time) {
+  /** @param {string | null} since */
+  const ago = (since) => (since === null ? '' : formatAgo(Date.parse(time) - Date.parse(since)));
+  switch (kind) {
+    case 'unreachable':
+      return joined([toReason(replica), ago(replica.reachability_since)]);
+    case 'loading':
+      return ago(replica.reachability_since);
+    case 'failing':
+      return joined(['tried last', ago(replica.health_since)]);
+    case 'draining':
+      return joined([
+        ...(replica.removing ? ['being removed'] : []),
+        `${counted(replica.inflight, 'request')} left`,
+        ...(replica.removing ? [] : [toUnconfirmed(replica), replica.reason ?? '']),
+      ]);
+    case 'drained':
+      return joined([
+        replica.safe_to_stop === true ? 'Safe to stop' : toUnconfirmed(replica),
+        ago(replica.since),
+        replica.reason ?? '',
+      ]);
+    default:
+      return '';
+  }
+}
+
+/** @param {readonly string[]} parts */
+function joined(parts) {
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+/**
+ * The gateways that have not confirmed a drain. Until they have, it is unknown whether the replica is safe to stop.
+ * Empty if all have.
+ * @param {Replica} replica
+ */
+function toUnconfirmed({ safe_to_stop, unconfirmed = [] }) {
+  const names = unconfirmed.join(', ');
+  if (safe_to_stop !== null) return names === '' ? '' : `not confirmed yet by ${names}`;
+  if (names === '') return 'unknown until all have confirmed';
+  return `unknown until ${names} ${unconfirmed.length === 1 ? 'has' : 'have'} confirmed`;
+}
+
+/**
+ * Requests in flight and their limit. In a fleet the limit is left out: it is per gateway, and the count is a sum.
+ * @param {Replica} replica
+ */
+export function toInflight({ inflight, max_inflight, unconfirmed }) {
+  return max_inflight === null || unconfirmed !== undefined
+    ? formatCount(inflight)
+    : `${formatCount(inflight)} of ${formatCount(max_inflight)}`;
+}
+
+/**
+ * How many replicas are in each state that occurs, the most urgent first.
+ * @param {readonly Replica[]} replicas
+ * @returns {readonly { readonly kind: StateKind, readonly count: number }[]}
+ */
+export function countStates(replicas) {
+  /** @type {Map<StateKind, number>} */
+  const counts = new Map();
+  for (const replica of replicas) {
+    const kind = toStateKind(replica);
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  return KINDS.flatMap((kind) => {
+    const count = counts.get(kind);
+    return count === undefined ? [] : [{ kind, count }];
+  });
+}
+
+/**
+ * How many replicas are in each state, in words.
+ * @param {readonly Replica[]} replicas
+ */
+export function toSummary(replicas) {
+  if (replicas.length === 0)
+    return 'none yet: check the configuration, or wait until the host names are resolved';
+  return countStates(replicas)
+    .map(({ kind, count }) => `${formatCount(count)} ${toWord(kind).toLowerCase()}`)
+    .join(', ');
+}

@@ -1,0 +1,78 @@
+/** @import { Overview } from '../../overview.ts' */
+/** @import { ShowRecords } from '../records/filters.js' */
+import { create, setAttribute, setText } from '../elements/dom.js';
+import { formatMs, formatRate, formatShare } from '../elements/format.js';
+import { createLongTable } from '../elements/long-table.js';
+import { createName } from '../elements/name.js';
+import { NO_FILTER } from '../records/filters.js';
+import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
+
+/** @typedef {Overview['models'][number]} Part */
+
+/** All names beyond those that the gateway counts one by one. */
+const OTHERS = '_OTHER';
+
+/**
+ * Creates the table of traffic by model or by tenant. A press on a name shows its requests.
+ * @param {HTMLTableElement} table
+ * @param {'model' | 'tenant'} field
+ * @param {ShowRecords} showRecords
+ * @returns {(overview: Overview) => void}
+ */
+export function createBreakdown(table, field, showRecords) {
+  const show = createLongTable(table, 'No requests in the last minute.', () =>
+    createPartRow(field, showRecords),
+  );
+  return (overview) => show(overview[`${field}s`]);
+}
+
+/**
+ * @param {'model' | 'tenant'} field
+ * @param {ShowRecords} showRecords
+ */
+function createPartRow(field, showRecords) {
+  const name = createName('part-name');
+  const button = create('button', { type: 'button', class: 'link' }, name.element);
+  const others = create('span', { class: 'faint' }, 'all others');
+  const errors = create('span', { class: 'value' });
+  const clientErrors = create('span', { class: 'value' });
+  /** @param {...Node} children */
+  const number = (...children) => create('td', { class: 'number' }, ...children);
+  const [requests, ttft, latency, tokens] = [number(), number(), number(), number()];
+  const errorCell = number(errors);
+  const element = create(
+    'tr',
+    {},
+    create('th', { scope: 'row' }, button, others),
+    requests,
+    errorCell,
+    number(clientErrors),
+    ttft,
+    latency,
+    tokens,
+  );
+  let shown = '';
+  button.addEventListener('click', () =>
+    showRecords({ list: 'latest', filter: { ...NO_FILTER, [field]: shown } }),
+  );
+  return {
+    element,
+    /** @param {Part} part */
+    show({ name: text, last_minute }) {
+      shown = text;
+      button.hidden = text === OTHERS;
+      others.hidden = text !== OTHERS;
+      name.show(text === '' ? `without ${field}` : text);
+      setText(requests, formatRate(last_minute.requests_per_s));
+      setText(errors, formatShare(last_minute.errors, last_minute.requests));
+      setAttribute(errors, 'data-level', toErrorLevel(last_minute.errors, last_minute.requests) || null);
+      setAttribute(errorCell, 'title', explainErrors(last_minute));
+      setText(clientErrors, formatShare(last_minute.client_errors, last_minute.requests));
+      const clientLevel = toClientErrorLevel(last_minute.client_errors, last_minute.requests);
+      setAttribute(clientErrors, 'data-level', clientLevel || null);
+      setText(ttft, formatMs(last_minute.ttft_p95_ms));
+      setText(latency, formatMs(last_minute.latency_p95_ms));
+      setText(tokens, formatRate(last_minute.output_tokens_per_s));
+    },
+  };
+}

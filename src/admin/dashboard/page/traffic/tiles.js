@@ -1,0 +1,164 @@
+/** @import { Overview } from '../../overview.ts' */
+/** @import { Points } from '../elements/chart.js' */
+/** @import { Level } from './levels.js' */
+import { Chart } from '../elements/chart.js';
+import { create, setAttribute, setText } from '../elements/dom.js';
+import { counted, formatCount, formatMs, formatRate, formatShare } from '../elements/format.js';
+import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
+
+/** @typedef {Overview['history'][number]} Past */
+
+/**
+ * One figure: its title, current value, secondary value, and history. `error` is a second line, in red.
+ * @typedef {object} Tile
+ * @property {string} title
+ * @property {(overview: Overview) => string} now
+ * @property {(overview: Overview) => string} aside
+ * @property {(overview: Overview) => Level} [level]
+ * @property {(overview: Overview) => string} [explain]
+ * @property {(past: Past) => number | null} past
+ * @property {(past: Past) => number | null} [error]
+ * @property {(value: number, error: number | null) => string} format
+ * @property {boolean} [isErrors] whether the line is red
+ * @property {number} [least] the least value at the top of the chart
+ */
+
+/** Below this share a line of errors stays flat at the bottom. */
+const LEAST_ERROR_SHARE = 0.02;
+/** The seconds in one point of the history. */
+const SLICE_SECONDS = 5;
+
+/** @type {readonly Tile[]} */
+const TILES = [
+  {
+    title: 'Requests/s',
+    now: ({ last_minute }) => formatRate(last_minute.requests_per_s),
+    aside: ({ last_minute }) => counted(last_minute.requests, 'request'),
+    past: ({ requests_per_s }) => requests_per_s,
+    error: ({ errors }) => (errors === 0 ? null : errors / SLICE_SECONDS),
+    format: (value, error) =>
+      error === null ? formatRate(value) : `${formatRate(value)}, ${formatRate(error)} failed`,
+  },
+  {
+    title: 'Errors',
+    now: ({ last_minute: { errors, requests } }) => formatShare(errors, requests),
+    aside: ({ last_minute }) => toErrorAside(last_minute),
+    level: ({ last_minute: { errors, client_errors, requests } }) =>
+      toErrorLevel(errors, requests) || toClientErrorLevel(client_errors, requests),
+    explain: ({ last_minute }) => explainErrors(last_minute),
+    past: ({ errors, requests }) => (requests === 0 ? null : errors / requests),
+    format: (value) => formatShare(value, 1),
+    isErrors: true,
+    least: LEAST_ERROR_SHARE,
+  },
+  {
+    title: 'In flight',
+    now: ({ replicas }) => formatCount(replicas.reduce((sum, { inflight }) => sum + inflight, 0)),
+    aside: ({ replicas, waiting }) =>
+      replicas.some(({ max_inflight }) => max_inflight !== null)
+        ? `on ${counted(replicas.length, 'replica')}, ${formatCount(waiting)} waiting`
+        : `on ${counted(replicas.length, 'replica')}`,
+    past: ({ inflight }) => inflight,
+    format: (value) => formatCount(value),
+  },
+  {
+    title: 'First token, p95',
+    now: ({ last_minute }) => formatMs(last_minute.ttft_p95_ms),
+    aside: ({ last_minute }) => `p50 ${formatMs(last_minute.ttft_p50_ms)}${toLeftOut(last_minute)}`,
+    explain: ({ last_minute }) => explainErrors(last_minute),
+    past: ({ ttft_p95_ms }) => ttft_p95_ms,
+    format: (value) => formatMs(value),
+  },
+  {
+    title: 'Latency, p95',
+    now: ({ last_minute }) => formatMs(last_minute.latency_p95_ms),
+    aside: ({ last_minute }) => `p50 ${formatMs(last_minute.latency_p50_ms)}${toLeftOut(last_minute)}`,
+    explain: ({ last_minute }) => explainErrors(last_minute),
+    past: ({ latency_p95_ms }) => latency_p95_ms,
+    format: (value) => formatMs(value),
+  },
+  {
+    title: 'Output tokens/s',
+    now: ({ last_minute }) => formatRate(last_minute.output_tokens_per_s),
+    aside: ({ last_minute: { output_tokens_per_s, requests_per_s } }) =>
+      requests_per_s === 0
+        ? 'no requests'
+        : `${formatCount(output_tokens_per_s / requests_per_s)} per request`,
+    past: ({ output_tokens_per_s }) => output_tokens_per_s,
+    format: (value) => formatRate(value),
+  },
+];
+
+/** @param {Overview['last_minute']} traffic */
+function toErrorAside({ requests, errors, client_errors }) {
+  if (requests === 0) return 'no requests';
+  return `${formatCount(errors)} failed, 4xx ${formatShare(client_errors, requests)}`;
+}
+
+/** How many failures there were beside the successes that a duration is of. @param {Overview['last_minute']} traffic */
+function toLeftOut({ errors, client_errors }) {
+  const failures = errors + client_errors;
+  return failures === 0 ? '' : ` · ${counted(failures, 'failure')}`;
+}
+
+/**
+ * Creates the tiles. The returned function shows an overview in them.
+ * @param {HTMLElement} parent
+ * @returns {(overview: Overview) => void}
+ */
+export function createTiles(parent) {
+  const tiles = TILES.map((tile) => createTile(parent, tile));
+  return (overview) => {
+    for (const show of tiles) show(overview);
+  };
+}
+
+/**
+ * @param {HTMLElement} parent
+ * @param {Tile} tile
+ * @returns {(overview: Overview) => void}
+ */
+function createTile(parent, tile) {
+  const now = create('dd', { class: 'now' });
+  const aside = create('dd', { class: 'aside' });
+  const chartBox = create('div', { class: 'chart' });
+  const facts = create('dl', {}, create('dt', {}, tile.title), now, aside);
+  const box = create('div', { class: 'card tile' }, facts, chartBox);
+  parent.append(box);
+
+  /** @type {string | null} */
+  let pointed = null;
+  let current = '';
+  const showAside = () => {
+    setText(aside, pointed ?? current);
+    setAttribute(aside, 'title', pointed ?? current);
+  };
+  const chart = new Chart(chartBox, {
+    ...tile,
+    onPoint(text) {
+      pointed = text;
+      showAside();
+    },
+  });
+  return (overview) => {
+    setText(now, tile.now(overview));
+    setAttribute(box, 'data-level', tile.level?.(overview) || null);
+    setAttribute(now, 'title', tile.explain?.(overview) ?? null);
+    current = tile.aside(overview);
+    showAside();
+    chart.show(toPoints(overview.history, tile.past, tile.error));
+  };
+}
+
+/**
+ * Converts the history to the points of a chart.
+ * @param {readonly Past[]} history
+ * @param {(past: Past) => number | null} toValue
+ * @param {(past: Past) => number | null} [toError]
+ * @returns {Points}
+ */
+export function toPoints(history, toValue, toError) {
+  const times = history.map(({ time }) => Date.parse(time));
+  const values = history.map(toValue);
+  return toError === undefined ? { times, values } : { times, values, errors: history.map(toError) };
+}

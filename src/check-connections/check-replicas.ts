@@ -1,0 +1,131 @@
+import type { Config, ReplicaConfig, ServiceConfig } from '../config/config.ts';
+import { expandService, hasSrvRecords } from '../replicas/control/discovery/expand-service.ts';
+import { parseModelList } from '../replicas/control/discovery/model-discovery.ts';
+import { adviseOnReplica } from '../replicas/control/discovery/reachability-log.ts';
+import type { Endpoint, Resolver } from '../replicas/control/discovery/resolver.ts';
+import { type ProbeResult, probe } from '../replicas/control/probe.ts';
+import { createProbeConnections, pathPrefixOf } from '../replicas/data/connections.ts';
+import { toListFinding } from '../replicas/reachability.ts';
+import { type ConnectionCheck, type Finding, runCheck } from './connection-check.ts';
+
+/** For connecting, the TLS handshake and the answer together. */
+const PROBE_TIMEOUT_MS = 5_000;
+const LOOKUP_TIMEOUT_MS = 5_000;
+const MAX_LIST_BYTES = 1024 ** 2;
+
+/** Sends GET /v1/models to every replica of the configuration, all at once. */
+export async function checkReplicas(config: Config, resolver: Resolver): Promise<readonly ConnectionCheck[]> {
+  const { connectMs } = config.timeouts;
+  const checks = await Promise.all([
+    ...config.replicas.map(async (replica) => [await checkReplica(replica, connectMs)]),
+    ...config.services.map((service) => checkService(service, resolver, connectMs)),
+  ]);
+  return checks.flat();
+}
+
+/** Checks each replica that a DNS name stands for. */
+async function checkService(
+  service: ServiceConfig,
+  resolver: Resolver,
+  connectMs: number,
+): Promise<readonly ConnectionCheck[]> {
+  const startedMs = performance.now();
+  const endpoints = await lookUp(service, resolver);
+  const replicas = expandService(service, endpoints);
+  if (replicas.length > 0) {
+    return await Promise.all(replicas.map((replica) => checkReplica(replica, connectMs)));
+  }
+  const records = hasSrvRecords(service) ? 'SRV records' : 'addresses';
+  return [
+    {
+      ...{ kind: 'replica', name: service.name, target: service.url, isOk: false, found: null },
+      result: 'name_not_resolved',
+      advice: `the name has no ${records}: correct dns, or look at the name server`,
+      durationMs: performance.now() - startedMs,
+    },
+  ];
+}
+
+/** No endpoints if the name cannot be resolved in time. */
+async function lookUp({ url, ...rest }: ServiceConfig, resolver: Resolver): Promise<readonly Endpoint[]> {
+  const { hostname } = new URL(url);
+  const found = hasSrvRecords({ url, ...rest })
+    ? resolver.resolveService(hostname)
+    : resolver.resolveHost(hostname);
+  const { promise: timedOut, resolve } = Promise.withResolvers<readonly Endpoint[]>();
+  const timer = setTimeout(() => resolve([]), LOOKUP_TIMEOUT_MS);
+  try {
+    return await Promise.race([found, timedOut]);
+  } catch {
+    return [];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function checkReplica(config: ReplicaConfig, connectMs: number): Promise<ConnectionCheck> {
+  return runCheck('replica', config.name, async () => {
+    const connections = createProbeConnections(config, { connectMs });
+    try {
+      const result = await probe(
+        { connections, pathPrefix: pathPrefixOf(config.url), config },
+        {
+          path: '/v1/models',
+          accept: 'application/json',
+          timeoutMs: PROBE_TIMEOUT_MS,
+          isWanted: (status) => status === 200 || status === 503,
+          ...{ maxBytes: MAX_LIST_BYTES, onLongBody: 'ignore' },
+        },
+      );
+      return await judge(config, result);
+    } finally {
+      await connections.destroy();
+    }
+  });
+}
+
+async function judge(config: ReplicaConfig, result: ProbeResult): Promise<Finding> {
+  const target = config.url;
+  const isList = result.kind === 'answer' && result.status === 200;
+  const listing = isList ? parseModelList(result.text) : null;
+  const finding = result.kind === 'failure' ? result.reason : toListFinding(result, listing !== null);
+  if (result.kind === 'answer' && (result.status === 401 || result.status === 403)) {
+    return toRefusal(config, result.status);
+  }
+  if (finding === 'reachable') return toReachable(config, result, listing);
+  // Some servers of embeddings have no list. They need none if their models are configured.
+  if (finding === 'not_an_engine' && config.models !== 'auto') {
+    return { target, isOk: true, result: 'answers, without a list of models', advice: null };
+  }
+  const advice = await adviseOnReplica(config, finding, result);
+  return { target, isOk: false, result: finding, advice };
+}
+
+/** Without a key of the gateway's own, the keys of clients pass; then only the list of models is not to be had. */
+function toRefusal({ url: target, apiKey, models }: ReplicaConfig, status: number): Finding {
+  const result = `status ${status}`;
+  if (apiKey !== undefined)
+    return { target, isOk: false, result, advice: 'it refuses the key: correct api_key' };
+  const isOk = models !== 'auto';
+  return { target, isOk, result, advice: isOk ? null : 'it wants a key: set api_key, or list its models' };
+}
+
+function toReachable(
+  { url: target, models, engine }: ReplicaConfig,
+  result: ProbeResult,
+  listing: ReturnType<typeof parseModelList>,
+): Finding {
+  if (listing === null) {
+    const status = result.kind === 'answer' ? result.status : 0;
+    return { target, isOk: true, result: `answers with status ${status}`, advice: null };
+  }
+  const listed = listing.models ?? [];
+  const missing =
+    models === 'auto' || models.includes('*') ? [] : models.filter((name) => !listed.includes(name));
+  return {
+    ...{ target, isOk: true, result: 'ok' },
+    advice:
+      missing.length === 0 ? null : `it does not list ${missing.join(', ')}: compare models with its own`,
+    found: { engine: engine === 'auto' ? (listing.engine ?? 'openai') : engine, models: listed },
+  };
+}

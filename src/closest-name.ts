@@ -1,0 +1,48 @@
+/**
+ * Returns the known name that a mistyped one probably means; null if none is similar. Case, dashes and underscores do
+ * not count: `adminListen` and `admin_listen` are equal.
+ */
+export function closestName(mistyped: string, known: Iterable<string>): string | null {
+  const wanted = plain(mistyped);
+  let closest: string | null = null;
+  let closestDistance = Number.POSITIVE_INFINITY;
+  for (const name of known) {
+    const distance = editDistance(plain(name), wanted);
+    const isSimilar =
+      (distance === 0 || distance < wanted.length) && distance <= Math.max(1, Math.floor(name.length / 3));
+    if (isSimilar && distance < closestDistance) {
+      closest = name;
+      closestDistance = distance;
+    }
+  }
+  return closest;
+}
+
+/** Whether two names differ in case, dashes and underscores only. */
+export function isSameName(a: string, b: string): boolean {
+  return plain(a) === plain(b);
+}
+
+/** Names are short. Of a longer one, which can only be hostile, the beginning is compared. */
+const MAX_COMPARED_CHARS = 128;
+
+const plain = (name: string) =>
+  name
+    .slice(0, MAX_COMPARED_CHARS)
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '');
+
+/** The Levenshtein distance: the smallest number of inserted, deleted or replaced characters. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const replaced = (previous[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
+      const grown = Math.min(previous[column] ?? 0, current[column - 1] ?? 0) + 1;
+      current.push(Math.min(replaced, grown));
+    }
+    previous = current;
+  }
+  return previous[b.length] ?? 0;
+}

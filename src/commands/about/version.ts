@@ -1,0 +1,14 @@
+import { arch, platform } from 'node:os';
+import { readVersion } from '../../version.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+
+/** `gateway version`: prints the version, that of Node and the platform, as text or JSON. */
+export async function version({ args, stdout, nodeVersion }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.version.options);
+  const facts = { version: await readVersion(), node: nodeVersion, platform: platform(), arch: arch() };
+  if (values.json) stdout.write(`${JSON.stringify(facts, null, 2)}\n`);
+  else stdout.write(`spangate ${facts.version} (node ${facts.node}, ${facts.platform} ${facts.arch})\n`);
+  return 0;
+}

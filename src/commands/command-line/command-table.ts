@@ -1,0 +1,200 @@
+import type { CommandSpec } from './command-spec.ts';
+import { OPERATOR_COMMANDS } from './operator-commands.ts';
+import { CONFIG_OPTION, JSON_OPTION } from './shared-options.ts';
+
+const SERVE = 'Serve';
+const TRY = 'Try, simulate, replay';
+const ABOUT = 'About this program';
+
+/** The shells that completions are written for. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+/**
+ * The one table of commands, by name. It loads no command, so that help and completions are quick. `serve` is also what
+ * a command line without a command does.
+ */
+export const COMMANDS = {
+  serve: {
+    group: SERVE,
+    summary: 'serve; without a command, gateway does this too',
+    details: [
+      'It serves until SIGINT or SIGTERM. The exit code is 0 if no request was cut and every record was delivered.',
+    ],
+    options: CONFIG_OPTION,
+    examples: [
+      { line: 'gateway -c gateway.yaml', does: 'serves' },
+      { line: 'SVC_CONFIG=gateway.yaml gateway', does: 'does the same' },
+    ],
+  },
+  check: {
+    group: SERVE,
+    summary: 'validate a configuration and print it with all defaults, secrets masked',
+    details: [
+      'With --connect it tries every replica, the collector and Redis instead, and says what to change. The exit code is 1 ' +
+        'if one of them cannot be used.',
+    ],
+    options: {
+      ...CONFIG_OPTION,
+      connect: { type: 'boolean', help: 'try the servers that the configuration names' },
+      json: { type: 'boolean', help: 'print what --connect finds as JSON' },
+    },
+    examples: [
+      { line: 'gateway check -c gateway.yaml', does: 'prints it, or all its mistakes' },
+      { line: 'gateway check -c gateway.yaml --connect', does: 'shows which servers answer' },
+    ],
+  },
+  ...OPERATOR_COMMANDS,
+  quickstart: {
+    group: TRY,
+    summary: 'run a demo: a gateway and two simulated replicas',
+    details: [
+      'It prints a line for the record of each request. Without SVC_ADMIN_TOKEN it creates a token. If ' +
+        'OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, the records go to that collector, ' +
+        'otherwise to a file in ./state.',
+    ],
+    options: {
+      listen: {
+        type: 'string',
+        value: 'HOST:PORT',
+        help: 'where clients connect (default 127.0.0.1:8080)',
+      },
+      'admin-listen': {
+        type: 'string',
+        value: 'HOST:PORT',
+        help: 'where the admin API listens (default 127.0.0.1:9090)',
+      },
+    },
+    examples: [{ line: 'gateway quickstart', does: 'starts it, and prints what to try' }],
+  },
+  simulate: {
+    group: TRY,
+    summary: 'serve a simulated replica until it is interrupted',
+    options: {
+      port: { type: 'string', value: 'N', help: 'port to listen on; 0 picks a free port (default 0)' },
+      host: { type: 'string', value: 'HOST', help: 'address to listen on (default 127.0.0.1)' },
+      model: {
+        type: 'string',
+        multiple: true,
+        value: 'NAME',
+        help: 'model to serve; may be repeated (default demo)',
+      },
+      engine: {
+        type: 'string',
+        value: 'ENGINE',
+        help: 'the engine whose wire format it speaks: vllm, llamacpp, openai (default vllm)',
+        words: ['vllm', 'llamacpp', 'openai'],
+      },
+      ttft: { type: 'string', value: 'DURATION', help: 'mean time to the first token (default 80ms)' },
+      gap: {
+        type: 'string',
+        value: 'DURATION',
+        help: 'mean gap between tokens; 0ms sends them all at once (default 20ms)',
+      },
+      tokens: {
+        type: 'string',
+        value: 'N',
+        help: 'tokens in a response, unless the request limits them (default 32)',
+      },
+      'error-rate': {
+        type: 'string',
+        value: 'R',
+        help: 'share of requests that fail, from 0 to 1 (default 0)',
+      },
+      name: { type: 'string', value: 'NAME', help: 'name of the replica (default simulated)' },
+      seed: { type: 'string', value: 'N', help: 'seed of the random numbers (default 1)' },
+    },
+    examples: [
+      { line: 'gateway simulate --port 8000 --model llama', does: 'serves one model' },
+      { line: 'gateway simulate --port 8001 --error-rate 0.3', does: 'fails three of ten requests' },
+    ],
+  },
+  'export-trace': {
+    group: TRY,
+    summary: 'convert exported records to a trace for replay, or summarize prefix caching',
+    details: [
+      "It writes a trace in Mooncake's format for replay tools, with the requests in the order of their arrival. The " +
+        "records come from export.to: file or a Collector's file exporter; - reads standard input.",
+      'Records contain hashes of text, not of tokens, so the trace estimates which token blocks two requests share.',
+    ],
+    argument: { name: 'RECORDS.jsonl', help: 'files of records', isRepeatable: true },
+    options: {
+      output: {
+        type: 'string',
+        value: 'FILE',
+        help: 'write the trace to FILE instead of standard output',
+      },
+      summary: {
+        type: 'boolean',
+        help:
+          'print how much of the input was cached, and how much could have been, for each replica; the trace is then ' +
+          'written only with --output',
+      },
+      json: { type: 'boolean', help: 'print the summary as JSON' },
+      model: { type: 'string', value: 'NAME', help: 'read only the requests for this model' },
+      replica: { type: 'string', value: 'NAME', help: 'read only the requests to this replica' },
+      'block-size': {
+        type: 'string',
+        value: 'N',
+        help: 'tokens per id of the trace (default 512, as in the published traces)',
+      },
+      'block-chars': {
+        type: 'string',
+        value: 'N',
+        help: 'characters per prefix hash: prefix_hash.block_chars (default 512)',
+      },
+      'chars-per-token': {
+        type: 'string',
+        value: 'N',
+        help: 'average characters per token (default 4; --summary prints the measured value)',
+      },
+    },
+    examples: [
+      { line: 'gateway export-trace state/records*.jsonl >trace.jsonl', does: 'writes a trace' },
+      {
+        line: 'gateway export-trace --summary state/records*.jsonl',
+        does: 'prints the cached share of the input',
+      },
+    ],
+  },
+  help: {
+    group: ABOUT,
+    summary: 'explain a command, its options and examples',
+    argument: { name: 'COMMAND', help: 'a command; none: lists all', isOptional: true, words: 'command' },
+    options: {},
+    examples: [{ line: 'gateway help drain', does: 'does the same as gateway drain --help' }],
+  },
+  completion: {
+    group: ABOUT,
+    summary: 'print the completions for a shell: commands, options, names of replicas',
+    details: [
+      'The names of replicas come from the running gateway, if its address and a token are in the environment.',
+    ],
+    argument: { name: 'SHELL', help: SHELLS.join(', '), words: SHELLS },
+    options: {},
+    examples: [
+      { line: 'source <(gateway completion bash)', does: 'in ~/.bashrc: completes in bash' },
+      { line: 'source <(gateway completion zsh)', does: 'in ~/.zshrc, after compinit: completes in zsh' },
+      {
+        line: 'gateway completion fish >~/.config/fish/completions/gateway.fish',
+        does: 'completes in fish',
+      },
+    ],
+  },
+  version: {
+    group: ABOUT,
+    summary: 'print the version, that of Node and the platform',
+    options: JSON_OPTION,
+    examples: [{ line: 'gateway --version', does: 'prints the version alone' }],
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;
+
+/** The name of a command. */
+export type CommandName = keyof typeof COMMANDS;
+
+/** The names of all commands, in the order of the table. */
+export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[];
+
+/** Whether a command has this name. Every object inherits names such as `constructor`. */
+export function isCommandName(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}

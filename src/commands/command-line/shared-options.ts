@@ -1,0 +1,39 @@
+import type { OptionSpec } from './command-spec.ts';
+
+/** The option of every command that reads a configuration file. */
+export const CONFIG_OPTION = {
+  config: {
+    type: 'string',
+    short: 'c',
+    value: 'FILE',
+    help: 'configuration file (default: SVC_CONFIG); -config is understood too',
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+/** The option of every command whose output can be JSON. */
+export const JSON_OPTION = {
+  json: { type: 'boolean', help: 'print JSON' },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+/** The options of every command that calls the admin API. */
+export const ADMIN_OPTIONS = {
+  ...CONFIG_OPTION,
+  admin: {
+    type: 'string',
+    value: 'URL',
+    help: 'address of the admin API (default: gateway.admin_listen of the configuration file)',
+  },
+  ...JSON_OPTION,
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+/** The options that `gateway drain` and `gateway undrain` have in common. */
+export const DRAIN_OPTIONS = {
+  ...ADMIN_OPTIONS,
+  reason: { type: 'string', value: 'TEXT', help: 'why; kept with the replica, in the log and in a span' },
+  wait: { type: 'boolean', help: 'wait for the replica, and repeat calls that get no answer' },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'how long --wait waits (default 10m for drain, 2m for undrain)',
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;

@@ -1,0 +1,15 @@
+import { openAdmin, printJson } from '../admin/client.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+
+/** `gateway forget NAME`: no drain waits any longer for a gateway that has vanished. */
+export async function forget({ args, env, stdout }: Invocation): Promise<number> {
+  const { values, positionals } = parseOptions(args, COMMANDS.forget.options, ['NAME']);
+  const client = await openAdmin(values, env, 'change');
+  const [name = ''] = positionals;
+  const answer = await client.call('POST', `/admin/gateways/${encodeURIComponent(name)}/forget`);
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(`${name} is forgotten: drains no longer wait for it\n`);
+  return 0;
+}

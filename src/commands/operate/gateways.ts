@@ -1,0 +1,26 @@
+import { type AdminClient, itemsOf, memberOf, openAdmin, printJson } from '../admin/client.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+import { toCell } from '../terminal/replica-cells.ts';
+import { toTable } from '../terminal/table.ts';
+
+/** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */
+export async function gateways({ args, env, stdout }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.gateways.options);
+  const client = await openAdmin(values, env);
+  const answer = await client.call('GET', '/admin/gateways');
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(toGatewayTable(answer, client));
+  return 0;
+}
+
+function toGatewayTable(answer: unknown, { baseUrl }: AdminClient): string {
+  const rows = itemsOf(answer, 'gateways').map((gateway) => [
+    toCell(memberOf(gateway, 'name')),
+    memberOf(gateway, 'alive') === true ? 'alive' : 'vanished',
+    toCell(memberOf(gateway, 'inflight')),
+    memberOf(gateway, 'self') === true ? baseUrl : '',
+  ]);
+  return toTable(['NAME', 'STATE', 'INFLIGHT', 'ADMIN API'], rows);
+}

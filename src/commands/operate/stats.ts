@@ -1,0 +1,24 @@
+import { memberOf, openAdmin, printJson } from '../admin/client.ts';
+import type { Invocation } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseOptions } from '../command-line/options.ts';
+import { toTable } from '../terminal/table.ts';
+
+/** `gateway stats`: shows the export counters of a running gateway, as a table or JSON. */
+export async function stats({ args, env, stdout }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.stats.options);
+  const client = await openAdmin(values, env);
+  const answer = await client.call('GET', '/admin/stats');
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(toStatsTable(answer));
+  return 0;
+}
+
+function toStatsTable(answer: unknown): string {
+  const names = typeof answer === 'object' && answer !== null ? Object.keys(answer) : [];
+  const rows = names.flatMap((name): [string, number][] => {
+    const value = memberOf(answer, name);
+    return typeof value === 'number' ? [[name, value]] : [];
+  });
+  return toTable(['COUNTER', 'VALUE'], rows);
+}

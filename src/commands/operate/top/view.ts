@@ -1,0 +1,51 @@
+import { itemsOf, memberOf } from '../../admin/client.ts';
+import { GROUPINGS, SORT_KEYS } from '../../command-line/operator-commands.ts';
+
+type SortKey = (typeof SORT_KEYS)[number];
+type Grouping = (typeof GROUPINGS)[number];
+
+/** What there is a row for, and the order of the rows. */
+export interface TopView {
+  readonly by: Grouping;
+  readonly sort: SortKey;
+}
+
+/** The view that `--by` and `--sort` ask for; the name of the wrong option if one has no such value. */
+export function toView(by: string = 'replica', sort: string = 'inflight'): TopView | 'by' | 'sort' {
+  const grouping = GROUPINGS.find((known) => known === by);
+  const key = SORT_KEYS.find((known) => known === sort);
+  if (grouping === undefined) return 'by';
+  return key === undefined ? 'sort' : { by: grouping, sort: key };
+}
+
+/** The view after a key of the keyboard: s changes the order, b what there is a row for. */
+export function changeView(view: TopView, key: string): TopView {
+  if (key === 's') return { ...view, sort: after(SORT_KEYS, view.sort) };
+  return key === 'b' ? { ...view, by: after(GROUPINGS, view.by) } : view;
+}
+
+function after<T>(list: readonly T[], item: T): T {
+  return list[(list.indexOf(item) + 1) % list.length] ?? item;
+}
+
+/** The rows of an overview in the order of the view: by name, or largest first. Those without a value come last. */
+export function rowsOf(overview: unknown, { by, sort }: TopView): readonly unknown[] {
+  const rows = itemsOf(overview, `${by}s`);
+  const named = rows.map((row) => ({ row, name: String(memberOf(row, 'name')), value: toValue(row, sort) }));
+  return named.toSorted((a, b) => b.value - a.value || compareNames(a.name, b.name)).map(({ row }) => row);
+}
+
+function toValue(row: unknown, sort: SortKey): number {
+  const traffic = memberOf(row, 'last_minute');
+  const value = {
+    inflight: () => memberOf(row, 'inflight') ?? memberOf(traffic, 'requests'),
+    errors: () => memberOf(traffic, 'errors'),
+    requests: () => memberOf(traffic, 'requests'),
+    latency: () => memberOf(traffic, 'latency_p95_ms'),
+    name: () => 0,
+  }[sort]();
+  return typeof value === 'number' ? value : -1;
+}
+
+/** `vllm-2` comes before `vllm-10`. */
+const compareNames = new Intl.Collator('en', { numeric: true }).compare;

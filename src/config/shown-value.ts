@@ -1,0 +1,43 @@
+/** What a secret is replaced by. */
+export const MASK = '***';
+
+/** Keys whose value is or may contain a secret. */
+const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
+
+/** Keys whose value is a URL, even without `://`. */
+const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);
+
+const MAX_SHOWN_CHARS = 100;
+
+/**
+ * Describes the value of a key without secrets: as it is in the file, with variables unexpanded, secret keys masked, and
+ * credentials cut from URLs. `null` and undefined: there is no value.
+ */
+export function showValue(value: unknown, key: PropertyKey | undefined): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'keys with values';
+  const isVariable = typeof value === 'string' && /^\$\{[^}]*\}$/.test(value);
+  if (SECRETS.has(key) && !isVariable && value !== '') return MASK;
+  if (typeof value !== 'string') return String(value);
+  const shown = maskUrl(value, URL_KEYS.has(key));
+  return JSON.stringify(shown.length > MAX_SHOWN_CHARS ? `${shown.slice(0, MAX_SHOWN_CHARS)}…` : shown);
+}
+
+/** `['replicas', 0, 'url']` → `replicas[0].url` */
+export function toKeyPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((step) => {
+      if (typeof step === 'number') return `[${step}]`;
+      const key = String(step);
+      return `.${/^[\w-]+$/.test(key) ? key : JSON.stringify(maskUrl(key))}`;
+    })
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** Masks the parts of a URL that may be credentials: everything before the last `@`, the query and the fragment. */
+function maskUrl(text: string, isUrl = false): string {
+  if (!isUrl && !text.includes('://')) return text;
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASK}@`).replace(/([?#]).+$/s, `$1${MASK}`);
+}

@@ -1,0 +1,4 @@
+/** A value or key that breaks a rule: its path, and what was expected there or what is wrong. */
+export type Violation =
+  | { readonly path: readonly PropertyKey[]; readonly expected: string }
+  | { readonly path: readonly PropertyKey[]; readonly message: string };

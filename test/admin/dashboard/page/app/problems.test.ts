@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { toProblems } from '../../../../../src/admin/dashboard/page/app/problems.js';
+import { makeOverview, makeReplica, makeTraffic } from '../../../../support/dashboard/made-overview.ts';
+
+const textsOf = (changes: Parameters<typeof makeOverview>[0]) =>
+  toProblems(makeOverview(changes)).map(({ level, text }) => `${level}: ${text}`);
+
+const a = makeReplica({ name: 'a' });
+const dead = makeReplica({
+  name: 'b',
+  reachability: 'unreachable',
+  reachability_reason: 'connection_refused',
+});
+
+test('a gateway in order has no problems', () => {
+  expect(textsOf({})).toEqual([]);
+});
+
+test('a replica that does not answer is named with its reason; several are counted', () => {
+  expect(textsOf({ replicas: [a, dead] })).toEqual(['bad: b is unreachable: connection refused']);
+  expect(textsOf({ replicas: [a, dead, { ...dead, name: 'c' }] })).toEqual([
+    'bad: 2 replicas are unreachable',
+  ]);
+});
+
+test('a model without a replica that may answer is the first problem', () => {
+  const drained = makeReplica({ name: 'c', drained: true, inflight: 0 });
+  expect(textsOf({ replicas: [dead, drained] })[0]).toBe('bad: No replica serves m');
+  const unseen = makeReplica({ name: 'd', reachability: 'unknown' });
+  expect(textsOf({ replicas: [unseen] })).toEqual([]);
+});
+
+test('failed requests are told of all together and of the replica that fails them', () => {
+  const failing = makeReplica({ name: 'b', last_minute: makeTraffic({ requests: 100, errors: 30 }) });
+  expect(
+    textsOf({ replicas: [a, failing], last_minute: makeTraffic({ requests: 400, errors: 30 }) }),
+  ).toEqual(['bad: 7.5 % of requests fail', 'bad: b fails 30 % of its requests']);
+});
+
+test('answers 4xx to every request are a problem, although nothing failed', () => {
+  expect(textsOf({ last_minute: makeTraffic({ requests: 31, client_errors: 31 }) })).toEqual([
+    'warn: 100 % of requests get 4xx',
+  ]);
+});
+
+test('a collector that is lost, and limits that are near, are problems', () => {
+  const { saturation, stats, collector } = makeOverview();
+  expect(
+    textsOf({
+      stats: { ...stats, queued: 1_200 },
+      collector: { ...collector, state: 'failing' },
+      saturation: {
+        ...saturation,
+        workers: [{ worker: 1, event_loop_utilization: 0.97 }],
+        connections: { now: 8_100, limit: 10_000 },
+      },
+    }),
+  ).toEqual([
+    'bad: Export calls fail: 1,200 records wait',
+    'bad: A worker is busy 97 % of the time',
+    'warn: Connections are close to their limit',
+  ]);
+});

@@ -1,0 +1,88 @@
+import { expect, type TestContext, test } from 'vitest';
+import { findBarriers, useBrowser } from '../../support/browser.ts';
+import { makeOverview, makeReplica, type OverviewReplica } from '../../support/dashboard/made-overview.ts';
+import { dialogOf, drainButton, openSignedIn, rowOf } from '../../support/dashboard/page.ts';
+import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
+
+const openTab = useBrowser();
+
+async function openDashboard(context: TestContext, ...replicas: readonly OverviewReplica[]) {
+  const dashboard = await startScriptedDashboard(makeOverview({ replicas }));
+  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+  const tab = await openTab(context);
+  context.onTestFinished(() => tab[Symbol.asyncDispose]());
+  await openSignedIn(tab.page, dashboard.url, TOKEN);
+  return { dashboard, page: tab.page };
+}
+
+const a = makeReplica({ name: 'a' });
+const b = makeReplica({ name: 'b' });
+
+test('a drain is refused by the gateway if no other replica answers, unless that was accepted', async (context) => {
+  const { page, dashboard } = await openDashboard(context, a, b);
+  dashboard.refuseDrain({ code: 'last_replica', message: 'No other replica answers for m.' });
+  await drainButton(page, 'a').click();
+  await dialogOf(page).getByText('New requests for m go to b.').waitFor();
+  await dialogOf(page).getByLabel('Reason').fill('driver update');
+  await dialogOf(page).getByRole('button', { name: 'Drain', exact: true }).click();
+
+  await dialogOf(page).getByText('No other replica answers for m.').waitFor();
+  const goOn = dialogOf(page).getByRole('button', { name: 'Drain anyway' });
+  expect(await goOn.isDisabled()).toBe(true);
+  expect(await findBarriers(page)).toEqual([]);
+  await dialogOf(page).getByLabel('I accept that requests will fail.').check();
+  await goOn.click();
+  await page.getByText('a gets no new requests.').waitFor();
+  const call = { name: 'a', action: 'drain', reason: 'driver update' };
+  expect(dashboard.drains).toEqual([
+    { ...call, unlessLast: true },
+    { ...call, unlessLast: false },
+  ]);
+});
+
+test('the last replica that answers needs a second step, which Enter does not skip', async (context) => {
+  const dead = makeReplica({ name: 'b', reachability: 'unreachable' });
+  const { page, dashboard } = await openDashboard(context, a, dead);
+  await drainButton(page, 'a').click();
+  await dialogOf(page).getByText('a is the last replica for m that answers.').waitFor();
+  await dialogOf(page).getByLabel('Reason').press('Enter');
+  await dialogOf(page).getByRole('button', { name: 'Cancel' }).click();
+  await dialogOf(page).waitFor({ state: 'hidden' });
+  expect(dashboard.drains).toEqual([]);
+
+  await drainButton(page, 'a').click();
+  const accept = dialogOf(page).getByLabel('I accept that requests will fail.');
+  expect(await accept.isChecked()).toBe(false);
+  await accept.check();
+  await dialogOf(page).getByRole('button', { name: 'Drain anyway' }).click();
+  await dialogOf(page).waitFor({ state: 'hidden' });
+  expect(dashboard.drains).toMatchObject([{ name: 'a', unlessLast: false }]);
+});
+
+test('needs no mouse: Enter opens the dialog, Escape closes it, and the focus returns', async (context) => {
+  const { page, dashboard } = await openDashboard(context, a, b);
+  const focused = page.locator('[aria-label="Drain a"]:focus');
+  while ((await focused.count()) === 0) await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await dialogOf(page).waitFor();
+  await page.keyboard.press('Escape');
+  await dialogOf(page).waitFor({ state: 'hidden' });
+  expect(await focused.count()).toBe(1);
+
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  await page.getByText('a gets no new requests.').waitFor();
+  expect(dashboard.drains).toEqual([{ name: 'a', action: 'drain', reason: null, unlessLast: true }]);
+});
+
+test('a name is never markup or a path', async (context) => {
+  const hostile = makeReplica({ name: '../<b>x</b>?a#b', drained: true, inflight: 0, safe_to_stop: true });
+  const { page, dashboard } = await openDashboard(context, b, hostile);
+  await rowOf(page, hostile.name)
+    .getByRole('button', { name: `Undrain ${hostile.name}` })
+    .click();
+  await dialogOf(page).getByText(`${hostile.name} gets new requests at once`).waitFor();
+  await dialogOf(page).getByRole('button', { name: 'Undrain' }).click();
+  await dialogOf(page).waitFor({ state: 'hidden' });
+  expect(dashboard.drains).toMatchObject([{ name: hostile.name, action: 'undrain' }]);
+});

@@ -1,0 +1,280 @@
+import { describe, expect, type TestContext, test } from 'vitest';
+import { findBarriers, useBrowser } from '../../support/browser.ts';
+import {
+  dialogOf,
+  drainButton,
+  openSignedIn,
+  pollFast,
+  recordRows,
+  rowOf,
+  signIn,
+} from '../../support/dashboard/page.ts';
+import { startFakeCollector } from '../../support/fake-collector.ts';
+import {
+  answerJson,
+  COMPLETION,
+  type FakeReplica,
+  refusedUrlBeside,
+  startFakeReplica,
+  startFakeReplicas,
+} from '../../support/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+
+/** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */
+
+const openTab = useBrowser();
+
+async function openDashboard(context: TestContext, { adminUrl }: StartedGateway) {
+  const tab = await openTab(context);
+  await pollFast(tab.page, adminUrl);
+  await openSignedIn(tab.page, `${adminUrl}/`, ADMIN_TOKEN);
+  return tab;
+}
+
+/** Holds the replica's next response until the returned function is called. */
+function holdNextAnswer(replica: FakeReplica): () => void {
+  const held = Promise.withResolvers<void>();
+  replica.answerOnce(async (exchange) => {
+    await held.promise;
+    await answerJson(COMPLETION)(exchange);
+  });
+  return held.resolve;
+}
+
+/** Sends requests one after another from several clients until it is stopped. */
+function startLoad(gateway: StartedGateway, clients: number) {
+  let isStopped = false;
+  const statuses: number[] = [];
+  const loops = Array.from({ length: clients }, async () => {
+    while (!isStopped) {
+      const response = await gateway.chat();
+      await response.arrayBuffer();
+      statuses.push(response.status);
+    }
+  });
+  return async () => {
+    isStopped = true;
+    await Promise.all(loops);
+    return statuses;
+  };
+}
+
+describe('signing in', () => {
+  test('takes the token from a form, keeps it for the tab, and never puts it in the URL', async (context) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await using tab = await openTab(context);
+    const { page } = tab;
+    const url = `${gateway.adminUrl}/`;
+
+    await signIn(page, url, 'wrong');
+    await page.getByRole('alert').filter({ hasText: 'This token was rejected.' }).waitFor();
+    await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await rowOf(page, 'a').waitFor();
+    expect(page.url()).toBe(url);
+    await page.reload();
+    await rowOf(page, 'a').waitFor();
+
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Admin token').waitFor();
+    await page.reload();
+    await page.getByLabel('Admin token').waitFor();
+    expect(tab.complaints.filter((text) => !text.includes('401'))).toEqual([]);
+  });
+
+  test('to a gateway without a token shows that the admin API is off', async (context) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica], adminToken: null });
+    await using tab = await openTab(context);
+
+    await signIn(tab.page, gateway.adminUrl, ADMIN_TOKEN);
+    await tab.page.getByRole('heading', { name: 'The admin API is off' }).waitFor();
+    expect(await findBarriers(tab.page)).toEqual([]);
+  });
+});
+
+describe('a replica', () => {
+  test('at which nobody listens is red, with its reason, and its twin is known to be the last', async (context) => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    if (a === undefined || b === undefined) throw new Error('no replicas');
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url: refusedUrlBeside(a) }, b],
+    });
+    for (let requests = 0; requests < 2; requests++) await (await gateway.chat()).arrayBuffer();
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+
+    await rowOf(page, 'a').getByText('Unreachable', { exact: true }).waitFor();
+    await rowOf(page, 'a').getByText('connection refused').waitFor();
+    await page.getByRole('button', { name: 'a is unreachable: connection refused' }).waitFor();
+    await expect.poll(() => page.title()).toContain('⚠');
+    await drainButton(page, 'b').click();
+    await dialogOf(page).getByText('b is the last replica for m that answers').waitFor();
+    await dialogOf(page).getByText('a (unreachable)').waitFor();
+    expect(await dialogOf(page).getByRole('button', { name: 'Drain anyway' }).isDisabled()).toBe(true);
+    expect(await findBarriers(page)).toEqual([]);
+    expect(tab.complaints).toEqual([]);
+  });
+
+  test('that is full has its limit, and the number of waiting requests', async (context) => {
+    await using b = await startFakeReplica({ name: 'b' });
+    await using gateway = await startGateway({
+      replicas: [{ name: 'b', url: b.url, max_inflight: 1 }],
+    });
+    const letGo = holdNextAnswer(b);
+    const answers = [gateway.chat(), gateway.chat()];
+    await using tab = await openDashboard(context, gateway);
+    await rowOf(tab.page, 'b').getByText('1 of 1').waitFor();
+    await tab.page.getByText('on 1 replica, 1 waiting').waitFor();
+    letGo();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test('that was removed is shown until its requests have ended, beside its replacement', async (context) => {
+    await using replicas = await startFakeReplicas('old', 'new');
+    const [old, next] = replicas;
+    if (old === undefined || next === undefined) throw new Error('no replicas');
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url: old.url }] });
+    const letGo = holdNextAnswer(old);
+    const answer = gateway.chat();
+    await old.untilRequests(1);
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+
+    gateway.writeConfig({ replicas: [{ name: 'a', url: next.url }] });
+    await gateway.reload();
+
+    await rowOf(page, 'a').getByText('being removed · 1 request left').waitFor();
+    await rowOf(page, 'a').getByText('Not seen yet', { exact: true }).waitFor();
+    expect(await drainButton(page, 'a').count()).toBe(1);
+    letGo();
+    expect((await answer).status).toBe(200);
+    await page.getByText('being removed · 1 request left').waitFor({ state: 'detached' });
+    expect(tab.complaints).toEqual([]);
+  });
+});
+
+describe('draining', () => {
+  test('by a click, under load, shows the requests left, then that it is safe', async (context) => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    await using gateway = await startGateway({ replicas });
+    const [a, b] = replicas;
+    if (a === undefined || b === undefined) throw new Error('no replicas');
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+    const letGo = holdNextAnswer(a);
+    const slow = gateway.chat();
+    await a.untilRequests(1);
+    const stopLoad = startLoad(gateway, 2);
+    await b.untilRequests(1);
+    await rowOf(page, 'b').getByText('Serving').waitFor();
+
+    await drainButton(page, 'a').click();
+    await dialogOf(page).getByText('New requests for m go to b.').waitFor();
+    await dialogOf(page).getByLabel('Reason').fill('driver update');
+    await dialogOf(page).getByRole('button', { name: 'Drain' }).click();
+    await dialogOf(page).waitFor({ state: 'hidden' });
+    const afterDrain = a.requests.length;
+
+    await rowOf(page, 'a').getByText('1 request left · driver update').waitFor();
+    await b.untilRequests(b.requests.length + 50);
+    expect(a.requests.length).toBe(afterDrain);
+
+    letGo();
+    expect((await slow).status).toBe(200);
+    await rowOf(page, 'a').getByText('Safe to stop').waitFor();
+    await page.getByRole('status').filter({ hasText: 'a: safe to stop.' }).waitFor();
+
+    await page.getByRole('button', { name: 'Undrain a' }).click();
+    await dialogOf(page).getByText('gets new requests at once').waitFor();
+    await dialogOf(page).getByRole('button', { name: 'Undrain' }).click();
+    await a.untilRequests(afterDrain + 10);
+    await rowOf(page, 'a').getByText('Serving').waitFor();
+    expect(new Set(await stopLoad())).toEqual(new Set([200]));
+    expect(tab.complaints).toEqual([]);
+  });
+});
+
+describe('the records of a gateway', () => {
+  test('show names as text, even if a client sends markup', async (context) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [{ ...replica, models: ['*'] }] });
+    const hostile = '<img src=x onerror="document.title=1"><b>m</b>';
+    await gateway.chat({ model: hostile }, { headers: { 'X-Tenant': hostile } });
+    await gateway.waitForRecords(1);
+    await using tab = await openDashboard(context, gateway);
+
+    await recordRows(tab.page).getByTitle(hostile).first().waitFor();
+    await tab.page.locator('#models').getByTitle(hostile).waitFor();
+    await tab.page.locator('#tenants').getByTitle(hostile).waitFor();
+    expect(await tab.page.locator('#overview img, #overview b').count()).toBe(0);
+    expect(await tab.page.title()).toContain('Spangate');
+    expect(tab.complaints).toEqual([]);
+  });
+
+  test('that the collector does not take are counted, and its recovery is shown', async (context) => {
+    await using replica = await startFakeReplica();
+    const collector = await startFakeCollector();
+    context.onTestFinished(() => collector.close());
+    collector.answerAlways({ status: 503 });
+    await using gateway = await startGateway({ replicas: [replica], collector });
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+    await page.getByText('Nothing to send yet').waitFor();
+
+    await gateway.chat();
+    await page.locator('#export').getByText('Export calls fail').waitFor();
+    await page
+      .locator('#export')
+      .filter({ hasText: /Queue\s*1\s*of 16,384 records/ })
+      .waitFor();
+    collector.answerAlways({ status: 200 });
+    await page.getByText('Collector is accepting records').waitFor();
+  });
+
+  test('of failures have a list and a reason of their own, with their failed attempts', async (context) => {
+    await using a = await startFakeReplica({
+      name: 'a',
+      script: answerJson({ error: { message: 'no' } }, { status: 500 }),
+    });
+    await using gateway = await startGateway({ replicas: [a] });
+    await gateway.chat();
+    await gateway.waitForRecords(1);
+    await using tab = await openDashboard(context, gateway);
+    const { page } = tab;
+
+    await page.locator('#reasons').getByText('500').waitFor();
+    await page.getByRole('button', { name: 'Failures', exact: true }).last().click();
+    await recordRows(page).getByText('500').waitFor();
+    await recordRows(page).getByRole('button').click();
+    await dialogOf(page).getByRole('heading', { name: 'Request 500' }).waitFor();
+  });
+});
+
+test('an outage of the gateway is shown, with the time of the data', async (context) => {
+  await using replica = await startFakeReplica();
+  await using gateway = await startGateway({ replicas: [replica] });
+  await using tab = await openDashboard(context, gateway);
+  await gateway.close();
+  await tab.page.getByText('Reconnecting').waitFor();
+  await tab.page.getByRole('button', { name: 'Try now' }).click();
+  await tab.page.getByText(/The data shown is from \d\d:\d\d:\d\d/).waitFor();
+});
+
+test('a read-only token shows everything and offers no drain', async (context) => {
+  const readToken = 'test-read-token-0001';
+  await using replica = await startFakeReplica({ name: 'vllm-a' });
+  await using gateway = await startGateway({ replicas: [replica], readToken });
+  const { page } = await openTab(context);
+  await signIn(page, gateway.adminUrl, readToken);
+  await page.getByText('Live, read-only', { exact: true }).waitFor();
+  await rowOf(page, 'vllm-a').waitFor();
+  expect(await drainButton(page, 'vllm-a').count()).toBe(0);
+
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await signIn(page, gateway.adminUrl, ADMIN_TOKEN);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await drainButton(page, 'vllm-a').waitFor();
+});

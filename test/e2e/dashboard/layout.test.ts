@@ -1,0 +1,88 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
+import type { makeOverview } from '../../support/dashboard/made-overview.ts';
+import { openSignedIn } from '../../support/dashboard/page.ts';
+import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
+import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
+
+const openTab = useBrowser();
+
+async function openDashboard(
+  context: TestContext,
+  overview: ReturnType<typeof makeOverview>,
+  options: Parameters<OpenTab>[1] = {},
+) {
+  const dashboard = await startScriptedDashboard(overview);
+  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+  const tab = await openTab(context, options);
+  context.onTestFinished(() => tab[Symbol.asyncDispose]());
+  await openSignedIn(tab.page, dashboard.url, TOKEN);
+  return { dashboard, page: tab.page, complaints: tab.complaints };
+}
+
+/** The cells of replicas that an operator needs and that are not wholly inside a window of this width. */
+const findCellsOutOfView = (page: Page, width: number) =>
+  page.locator('#replicas tr.replica').evaluateAll(
+    (rows, windowWidth) =>
+      rows.flatMap((row) =>
+        ['.replica-name', '.state', '.col-errors', '.col-inflight', 'button'].filter((selector) => {
+          const box = row.querySelector(selector)?.getBoundingClientRect();
+          return box === undefined || box.width === 0 || box.left < 0 || box.right > windowWidth;
+        }),
+      ),
+    width,
+  );
+
+/** The names of replicas that their button covers. */
+const findCoveredNames = (page: Page) =>
+  page.locator('#replicas tr.replica').evaluateAll((rows) =>
+    rows.flatMap((row) => {
+      const name = row.querySelector('.replica-name')?.getBoundingClientRect();
+      const button = row.querySelector('button')?.getBoundingClientRect();
+      if (name === undefined || button === undefined) return ['no name'];
+      const isBeside = name.right <= button.left || name.bottom <= button.top || name.top >= button.bottom;
+      return isBeside ? [] : [row.getAttribute('data-name')];
+    }),
+  );
+
+const sidewaysOf = (page: Page) =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+
+describe('fifty replicas with long names', () => {
+  test('have name, state, errors, in flight and their button at every width', async (context) => {
+    const { page } = await openDashboard(context, fiftyReplicas());
+    for (const width of [1920, 1440, 1280, 1024, 820, 640, 390, 320]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await findCellsOutOfView(page, width), `${width} px`).toEqual([]);
+      expect(await findCoveredNames(page), `${width} px`).toEqual([]);
+      expect(await sidewaysOf(page), `${width} px`).toBe(0);
+    }
+  });
+
+  test('take one line each on a desktop and two on a phone', async (context) => {
+    const { page } = await openDashboard(context, fiftyReplicas());
+    const tallestAt = async (width: number) => {
+      await page.setViewportSize({ width, height: 900 });
+      const rows = page.locator('#replicas tr.replica');
+      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height));
+      return Math.max(...heights);
+    };
+    expect(await tallestAt(1440)).toBeLessThan(40);
+    expect(await tallestAt(390)).toBeLessThan(84);
+  });
+});
+
+describe('the page has no barriers', () => {
+  test.for([
+    ['light', troubledFleet, { colorScheme: 'light' }],
+    ['dark', troubledFleet, { colorScheme: 'dark' }],
+    ['on a tablet', collectorDown, { viewport: { width: 820, height: 1180 } }],
+    ['on a phone', troubledFleet, { viewport: { width: 360, height: 780 }, colorScheme: 'dark' }],
+  ] as const)('%s', async ([, scene, options], context) => {
+    const { page, complaints } = await openDashboard(context, scene(), options);
+    expect(await findBarriers(page)).toEqual([]);
+    expect(await sidewaysOf(page)).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+});

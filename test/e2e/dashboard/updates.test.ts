@@ -1,0 +1,79 @@
+import { describe, expect, type TestContext, test } from 'vitest';
+import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
+import { makeOverview } from '../../support/dashboard/made-overview.ts';
+import { openSignedIn } from '../../support/dashboard/page.ts';
+import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
+import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
+
+const openTab = useBrowser();
+
+async function openDashboard(
+  context: TestContext,
+  overview: ReturnType<typeof makeOverview>,
+  options: Parameters<OpenTab>[1] = {},
+) {
+  const dashboard = await startScriptedDashboard(overview);
+  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+  const tab = await openTab(context, options);
+  context.onTestFinished(() => tab[Symbol.asyncDispose]());
+  await openSignedIn(tab.page, dashboard.url, TOKEN);
+  return { dashboard, page: tab.page, complaints: tab.complaints };
+}
+
+describe('updates', () => {
+  test('move nothing when only values change', async (context) => {
+    const { page, dashboard } = await openDashboard(context, troubledFleet());
+    const place = () =>
+      page.locator('#records-section').evaluate((section) => section.getBoundingClientRect().top);
+    const before = await place();
+    const next = troubledFleet();
+    dashboard.show({ ...next, stats: { ...next.stats, recorded: 31_415 } });
+    await page.locator('#export').getByText('31,415').waitFor();
+    expect(await place()).toBe(before);
+  });
+
+  test('stop while the tab is hidden, and come at once when it is shown', async (context) => {
+    const { page, dashboard } = await openDashboard(context, makeOverview());
+    const pretend = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await page.clock.install();
+    await pretend(true);
+    await page.clock.runFor(60_000);
+    const polls = dashboard.polls;
+    await page.clock.runFor(60_000);
+    expect(dashboard.polls).toBe(polls);
+    const next = page.waitForRequest('**/admin/overview*');
+    await pretend(false);
+    await next;
+  });
+
+  test('that fail are told, the data stays, and the page recovers by itself', async (context) => {
+    const { page } = await openDashboard(context, makeOverview());
+    await page.route('**/admin/overview*', (route) => route.abort());
+    await page.getByRole('alert').filter({ hasText: 'The gateway does not answer.' }).waitFor();
+    expect(await page.title()).toBe('⚠ gw-a · Spangate');
+    await page.locator('tr[data-name="a"]').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await page.unroute('**/admin/overview*');
+    await page.getByText('Live', { exact: true }).waitFor();
+  });
+});
+
+test('the header says which gateway this is', async (context) => {
+  const { page } = await openDashboard(context, makeOverview());
+  await page.getByRole('banner').getByText('gw-a').waitFor();
+  await page.getByText(/^edge-1 · version 0\.1\.0 · up 3 h · config of \d\d:\d\d:\d\d$/).waitFor();
+});
+
+test('capacity and traffic are shown by worker, limit, model and tenant', async (context) => {
+  const { page } = await openDashboard(context, fiftyReplicas(), { viewport: { width: 1440, height: 900 } });
+  const capacity = page.getByRole('region', { name: /^Capacity/ });
+  await capacity.getByText('of 8, mean').waitFor();
+  await capacity.getByText('2,180').waitFor();
+  await capacity.getByText('46.1 MiB').waitFor();
+  expect(await capacity.locator('svg title').allTextContents()).toContain('Worker 8: 53 %');
+  await page.locator('#tenants').getByText('all others').last().waitFor();
+  await page.locator('#models').getByRole('button', { name: 'BAAI/bge-m3' }).click();
+  await expect.poll(() => new URL(page.url()).hash).toBe('#model=BAAI%2Fbge-m3');
+});

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { AdminCollaborators } from '../../../src/admin/admin-collaborators.ts';
+import type { Overview } from '../../../src/admin/dashboard/overview.ts';
+import { createDashboardRoutes } from '../../../src/admin/routes/dashboard.ts';
+import { sendResponse } from '../../../src/admin/send-response.ts';
+import { withFastPolls } from './page.ts';
+
+/** The token that the scripted admin API wants. */
+export const TOKEN = 'scripted-token';
+
+/** A drain or an undrain that the page has asked for. */
+export interface DrainCall {
+  readonly name: string;
+  readonly action: 'drain' | 'undrain';
+  readonly reason: string | null;
+  /** Whether the gateway must refuse if no other replica answers. */
+  readonly unlessLast: boolean;
+}
+
+/** The dashboard's page with an admin API that answers what a test tells it to. */
+export interface ScriptedDashboard extends AsyncDisposable {
+  readonly url: string;
+  readonly drains: readonly DrainCall[];
+  /** How many polls were answered. */
+  readonly polls: number;
+  /** What the next polls are answered with. Records and failures are sent once per page. */
+  show(overview: Overview): void;
+  /** Refuses the next drain. */
+  refuseDrain(error: { readonly code: string; readonly message: string }): void;
+}
+
+/** Starts the page on a free port. Its files and their headers are those of the gateway. */
+export async function startScriptedDashboard(first: Overview): Promise<ScriptedDashboard> {
+  const [page, file] = createDashboardRoutes();
+  const drains: DrainCall[] = [];
+  const refusals: { readonly code: string; readonly message: string }[] = [];
+  let overview = first;
+  let polls = 0;
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
+    const [, root, ...segments] = pathname.split('/').map(decodeURIComponent);
+    const none = { search: new URLSearchParams(), canChange: true, signal: AbortSignal.timeout(10_000) };
+    if (pathname === '/') {
+      const answer = await page.respond({ ...none, params: {} }, NOBODY);
+      if (!('body' in answer)) throw new Error('no page');
+      await sendResponse(response, { ...answer, body: withFastPolls(String(answer.body)) });
+    } else if (root === 'dashboard') {
+      const [version = '', folder = '', name = ''] = segments;
+      const params = { version, folder, file: name };
+      await sendResponse(response, await file.respond({ ...none, params }, NOBODY));
+    } else if (request.headers.authorization !== `Bearer ${TOKEN}`) {
+      answerJson(response, 401, {});
+    } else if (request.method === 'POST') {
+      const [, name = '', action] = segments;
+      drains.push({
+        name,
+        action: action === 'drain' ? 'drain' : 'undrain',
+        reason: searchParams.get('reason'),
+        unlessLast: searchParams.get('unless_last') === 'true',
+      });
+      const refusal = refusals.shift();
+      if (refusal === undefined) answerJson(response, 200, { replica: { name } });
+      else answerJson(response, 409, { error: refusal });
+    } else {
+      polls += 1;
+      const isNews = Number(searchParams.get('after')) < overview.last_record;
+      answerJson(response, 200, isNews ? overview : { ...overview, records: [], failures: [] });
+    }
+  }
+
+  const server = createServer((request, response) => {
+    respond(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    drains,
+    get polls() {
+      return polls;
+    },
+    show(next) {
+      overview = next;
+    },
+    refuseDrain: (error) => refusals.push(error),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** The routes of the page ask nobody. */
+const NOBODY = {} as AdminCollaborators;
+
+function answerJson(response: ServerResponse, status: number, value: object): void {
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
+  response.end(JSON.stringify(value));
+}
