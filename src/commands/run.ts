@@ -10,6 +10,7 @@ import { normalizeArgs } from './command-line/options.ts';
 const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   serve: async () => (await import('./serve/serve.ts')).serve,
   check: async () => (await import('./check.ts')).check,
+  key: async () => (await import('./serve/key.ts')).key,
   replicas: async () => (await import('./replicas.ts')).replicas,
   top: async () => (await import('./operate/top/top.ts')).top,
   records: async () => (await import('./operate/records.ts')).records,

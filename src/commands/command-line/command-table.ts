@@ -43,6 +43,35 @@ export const COMMANDS = {
       { line: 'gateway check -c gateway.yaml --connect', does: 'shows which servers answer' },
     ],
   },
+  key: {
+    group: SERVE,
+    summary: 'make an API key for a client, and its entry in the configuration',
+    details: ['It prints the key and the entry. The entry has only the SHA-256 of the key.'],
+    argument: { name: 'create NAME', help: 'the name of the client in records', words: ['create'] },
+    options: {
+      tenant: { type: 'string', value: 'TEXT', help: 'the tenant of its requests (default: its name)' },
+      feature: {
+        type: 'string',
+        value: 'TEXT',
+        help: "the feature of its requests (default: the client's header)",
+      },
+      model: {
+        type: 'string',
+        multiple: true,
+        value: 'NAME',
+        help: 'a model that it may use; may be repeated (default: all)',
+      },
+      expires: { type: 'string', value: 'TIME', help: 'when the key becomes invalid (default: never)' },
+      ...JSON_OPTION,
+    },
+    examples: [
+      { line: 'gateway key create search-team --tenant search', does: 'makes a key for all models' },
+      {
+        line: 'gateway key create batch --model llama --expires 2027-01-31',
+        does: 'makes a key for one model',
+      },
+    ],
+  },
   ...OPERATOR_COMMANDS,
   quickstart: {
     group: TRY,
