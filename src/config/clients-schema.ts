@@ -1,4 +1,3 @@
-import { stringify } from 'yaml';
 import { z } from 'zod';
 import { text } from './codecs.ts';
 
@@ -33,8 +32,3 @@ export const apiClient = z.strictObject({
     .optional()
     .describe('When the keys of this client become invalid. Default: never.'),
 });
-
-/** Prints entries as the section of a configuration file. */
-export function printApiClients(clients: readonly z.input<typeof apiClient>[]): string {
-  return stringify({ clients }, { lineWidth: 0 });
-}

@@ -55,6 +55,11 @@ export function printConfigFile(file: ConfigFile): string {
   return stringify(shown, { lineWidth: 0 });
 }
 
+/** Prints entries of `clients` as that section of a file. */
+export function printApiClients(clients: NonNullable<z.input<typeof configSchema>['clients']>): string {
+  return stringify({ clients }, { lineWidth: 0 });
+}
+
 /** Fills in the defaults that depend on other values, and makes paths absolute. */
 function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
   const { tls, admin_tls, ...gateway } = file.gateway;

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { printApiClients } from '../../config/clients-schema.ts';
+import { printApiClients } from '../../config/load.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';
