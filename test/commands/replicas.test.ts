@@ -36,7 +36,7 @@ const REPLICAS = {
       health: 'failing',
       health_since: new Date(Date.now() - 4.5 * 60_000).toISOString(),
     },
-    { ...REPLICA, name: 'e', drained: true, since: new Date(Date.now() - 1_500).toISOString() },
+    { ...REPLICA, name: 'e', drained: true, since: new Date(Date.now() - 1.5 * 60_000).toISOString() },
     {
       ...REPLICA,
       name: 'f',
@@ -51,7 +51,7 @@ const REPLICAS = {
       ...REPLICA,
       name: 'g',
       reachability: 'loading',
-      reachability_since: new Date(Date.now() - 45_500).toISOString(),
+      reachability_since: new Date(Date.now() - 6.5 * 60_000).toISOString(),
       reachability_reason: 'loading_model',
     },
     { ...REPLICA, name: 'h', reachability: 'unknown', reachability_since: null },
@@ -68,9 +68,9 @@ describe('gateway replicas', () => {
         'b       drained 2h                                  0  yes           gpu-node-1  -         vllm     -            http://10.0.0.11:8000  new weights\n' +
         'c       removed 12m                                 0  unknown       gpu-node-1  8 x H100  vllm     *            http://10.0.0.11:8000  -\n' +
         'd       failing 4m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
-        'e       draining 1s                                 3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'e       draining 1m                                 3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
         'f       unreachable 3m (connection refused)         3  no            gpu-node-1  8 x H100  unknown  llama, qwen  http://10.0.0.11:8000  -\n' +
-        'g       loading 45s                                 3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'g       loading 6m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
         'h       not seen yet                                3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n',
     );
     expect(exitCode).toBe(0);

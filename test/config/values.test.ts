@@ -6,6 +6,7 @@ import {
   parseDuration,
   parseListenAddress,
   parseRedisUrl,
+  parseReplicaUrl,
   parseSize,
   parseTraceUrlTemplate,
   printDuration,
@@ -161,6 +162,23 @@ describe('the base URL of a collector', () => {
 
   it.each(['http://c/otlp', 'http://c/v1', 'http://c/v1/traces/x'])('%s stays', (text) => {
     expect(parseCollectorUrl(text)).toBe(text);
+  });
+});
+
+describe('the URL of a replica', () => {
+  it.each([
+    ['http://a:8000/v1', 'http://a:8000'],
+    ['http://a:8000/v1/', 'http://a:8000'],
+    ['https://a/proxy/v1', 'https://a/proxy'],
+    ['http://a:8000/v1/proxy', 'http://a:8000/v1/proxy'],
+    ['http://a:8000/v10', 'http://a:8000/v10'],
+    ['http://a:8000', 'http://a:8000'],
+  ])('%s is that of %s', (text, url) => {
+    expect(parseReplicaUrl(text)).toBe(url);
+  });
+
+  it('has no credentials', () => {
+    expect(parseReplicaUrl('http://user:secret@a:8000/v1')).toBeNull();
   });
 });
 

@@ -104,8 +104,7 @@ describe('a connection that breaks before the first byte of a response', () => {
     expect(response.status).toBe(200);
     const [, , record] = await gateway.waitForRecords(3);
     expect(record).toMatchObject({ replica: 'a', attempts: 2, status: 200 });
-    const [first, second, third] = a.requests.map(({ connection }) => connection.ordinal);
-    expect([second === first, third === first]).toEqual([true, false]);
+    expect(a.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 1, 2]);
     const ids = a.requests.slice(1).map((request) => request.header('x-request-id'));
     expect(ids[0]).toEqual(ids[1]);
   });

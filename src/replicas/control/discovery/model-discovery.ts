@@ -74,10 +74,7 @@ export class ModelDiscovery {
   async #probe(replica: RegisteredReplica): Promise<void> {
     const startedMs = performance.now();
     const { models, engine } = replica.config;
-    const result = await probeJson(replica, {
-      path: '/v1/models',
-      ...{ maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs },
-    });
+    const result = await this.#probeList(replica);
     const listing = isOk(result) ? parseModelList(result.text) : null;
     if (listing !== null) this.#learn(replica, listing);
     await this.#note(replica, result, listing !== null);
@@ -93,6 +90,15 @@ export class ModelDiscovery {
     if (engineVersion !== null) this.#learn(replica, { engineVersion });
   }
 
+  /** Sends GET /v1/models; once more to a replica that answered before and is silent now: it may only be busy. */
+  async #probeList(replica: RegisteredReplica): Promise<ProbeResult> {
+    const ask = () =>
+      probeJson(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs });
+    const result = await ask();
+    const isSilent = result.kind === 'failure' && result.reason === 'no_answer';
+    return isSilent && replica.reachability.state === 'reachable' ? await ask() : result;
+  }
+
   /** Notes and logs what the answer to GET /v1/models has shown of a replica. */
   async #note(replica: RegisteredReplica, listResult: ProbeResult, hasList: boolean): Promise<void> {
     // A drained replica may be about to stop.
@@ -105,26 +111,21 @@ export class ModelDiscovery {
     this.#collaborators.log.note(replica, replica.reachability.reason ?? 'reachable', result);
   }
 
-  /** The finding, and the result of the probe that shows it: sometimes of a second one, for the health path. */
+  /** The finding, and the result that shows it: sometimes that of another probe, for the health path. */
   async #judge(
     replica: RegisteredReplica,
-    listResult: ProbeResult,
+    result: ProbeResult,
     hasList: boolean,
   ): Promise<readonly [Finding, ProbeResult]> {
-    const finding = listResult.kind === 'failure' ? listResult.reason : toListFinding(listResult, hasList);
-    if (!hasList && finding !== 'not_an_engine') return [finding, listResult];
-    const { state } = replica.reachability;
-    if (hasList) {
-      // llama.cpp lists its model while it loads it; a vLLM whose engine has died may still list its models.
-      const isDoubtful = replica.engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
-      if (!isDoubtful) return [finding, listResult];
-      const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
-      return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
-    }
-    // Some servers of embeddings have no list. They need none if their models are configured.
-    if (replica.config.models === 'auto') return [finding, listResult];
+    const finding = result.kind === 'failure' ? result.reason : toListFinding(result, hasList);
+    const isDoubtful = hasList ? mayFailDespiteList(replica) : mayServeWithoutList(replica, finding);
+    if (!isDoubtful) return [finding, result];
     const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
-    return health.kind === 'answer' && isHealthy(health) ? ['reachable', health] : [finding, listResult];
+    if (!hasList) {
+      const isOk = health.kind === 'answer' && isHealthy(health);
+      return isOk ? ['reachable', health] : [finding, result];
+    }
+    return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
   }
 
   #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
@@ -132,6 +133,16 @@ export class ModelDiscovery {
     replica.learn(found);
     if (!isDeepStrictEqual(replica.knowledge, before)) this.#collaborators.onLearned();
   }
+}
+
+/** llama.cpp lists its model while it loads it; a server whose engine has died may still list its models. */
+function mayFailDespiteList({ engine, reachability: { state } }: RegisteredReplica): boolean {
+  return engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
+}
+
+/** Some servers of embeddings have no list. They need none if their models are configured. */
+function mayServeWithoutList({ config }: RegisteredReplica, finding: Finding): boolean {
+  return finding === 'not_an_engine' && config.models !== 'auto';
 }
 
 /** What a model list shows. */

@@ -43,7 +43,7 @@ export class ReachabilityLog {
       this.#logged.set(replica, finding);
       void this.#logFailure(replica, finding, result);
     } else if (this.#logged.delete(replica)) {
-      this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers again`);
+      this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers now`);
     }
   }
 
@@ -78,7 +78,7 @@ export async function adviseOnReplica(
 }
 
 /** Says in one sentence what was found and what to change. */
-export function toAdvice(
+function toAdvice(
   reason: ReachabilityReason,
   result: ProbeResult,
   { address, speaksTls }: { readonly address: string; readonly speaksTls: boolean },
@@ -128,10 +128,11 @@ function maySpeakTls({ url }: ReplicaConfig, reason: ReachabilityReason, result:
 function isTlsServer(config: ReplicaConfig): Promise<boolean> {
   const { host, port } = addressOf(config);
   const bareHost = host.replace(/^\[|\]$/g, '');
+  const serverName = config.tlsName ?? bareHost;
   return new Promise((resolve) => {
     const socket = connect({
       ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
-      ...(isIP(bareHost) === 0 ? { servername: bareHost } : {}),
+      ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     });
     const finish = (isTls: boolean) => {
       socket.destroy();
