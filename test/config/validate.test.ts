@@ -306,8 +306,8 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'two merge keys',
       `x-a: &a { k: 1 }\n${REPLICA}log:\n  <<: *a\n  <<: *a\n`,
       [
+        '1: log.k: unknown key, expected one of level, requests',
         '5: <<: duplicate key, expected <<: [*a, *b]',
-        '4: log.k: unknown key, expected one of level, requests',
       ],
     ],
     [
