@@ -55,10 +55,10 @@ async function call(method, path, token) {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (response.status === 401) return { kind: 'unauthorized' };
-    if (response.status === 403) return { kind: 'disabled' };
     const value = await response.json();
     if (response.ok) return { kind: 'ok', value };
     const { code = '', message = `Status ${response.status}.` } = value?.error ?? {};
+    if (code === 'admin_disabled') return { kind: 'disabled' };
     return { kind: 'failed', code: String(code), message: String(message) };
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
