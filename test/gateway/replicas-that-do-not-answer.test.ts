@@ -160,7 +160,7 @@ describe('a replica that comes and goes', () => {
     expect(Date.parse(up.reachability_since ?? '')).toBeGreaterThan(
       Date.parse(down.reachability_since ?? ''),
     );
-    await gateway.untilLogged('replica a: it answers again');
+    await gateway.untilLogged('replica a: it answers now');
     expect(warningsOf(gateway, 'a')).toHaveLength(1);
 
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });

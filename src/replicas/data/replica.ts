@@ -116,10 +116,10 @@ export class Replica {
     if (shared.health.noteRefused(this.slot)) logFailing(log, this.name, 'connections');
   }
 
-  /** Notes that it began a response with this status. */
-  noteAnswered(status: number): void {
+  /** Notes that it began a response with this status. `isInference`: to more than a request for its models. */
+  noteAnswered(status: number, isInference: boolean): void {
     const { shared, log } = this.#collaborators;
-    shared.reachability.noteAnswered(this.slot, status);
+    shared.reachability.noteAnswered(this.slot, status, isInference);
     if (shared.health.noteAnswered(this.slot)) logOk(log, this.name);
   }
 

@@ -10,7 +10,7 @@ import type { SharedTable } from './shared-table.ts';
 /** The findings by their index in `finding`; 0: nothing was found out. */
 const FINDINGS: readonly (Finding | null)[] = [null, 'reachable', ...REACHABILITY_REASONS];
 const FINDING_MASK = 0xff;
-/** A bit of `finding`: the replica is an inference server, because it has listed models or answered with 2xx. */
+/** A bit of `finding`: the replica is an inference server, because it has listed models or served a request. */
 const IS_ENGINE = 1 << 8;
 /** A bit of `finding`: the replica has answered a request or a probe. */
 const HAS_ANSWERED = 1 << 9;
@@ -62,14 +62,17 @@ export class ReachabilityTable {
     return (Atomics.load(this.#rows.finding, slot) & HAS_ANSWERED) !== 0;
   }
 
-  /** Notes the status of a response that a request got. Called for every response, so it writes only what changed. */
-  noteAnswered(slot: number, status: number): void {
+  /**
+   * Notes the status of a response to a request. `isInference`: only an inference server answers such a request with
+   * 2xx. Called for every response, so it writes only what changed.
+   */
+  noteAnswered(slot: number, status: number, isInference: boolean): void {
     if (Atomics.load(this.#rows.finding, slot) === REACHABLE_ENGINE) return;
-    const isSuccess = status < 300;
+    const isServed = isInference && status < 300;
     // Errors do not show that a server is an engine, nor that the engine works again.
     const finding = this.findingOf(slot);
-    if (!isSuccess && (finding === 'not_an_engine' || (status >= 500 && isOfEngine(finding)))) return;
-    this.note(slot, 'reachable', isSuccess);
+    if (!isServed && (finding === 'not_an_engine' || (status >= 500 && isOfEngine(finding)))) return;
+    this.note(slot, 'reachable', isServed);
   }
 
   /**

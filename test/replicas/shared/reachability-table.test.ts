@@ -25,7 +25,7 @@ describe('what is known of a replica', () => {
     expect(other.stateOf(SLOT)).toMatchObject({ state: 'unreachable', reason: 'connect_timeout' });
     other.note(SLOT, 'loading_model');
     expect(one.stateOf(SLOT)).toMatchObject({ state: 'loading', reason: 'loading_model' });
-    one.noteAnswered(SLOT, 200);
+    one.noteAnswered(SLOT, 200, true);
     expect(other.stateOf(SLOT)).toMatchObject({ state: 'reachable', reason: null });
     expect(one.stateOf(SLOT + 1).state).toBe('unknown');
   });
@@ -60,8 +60,15 @@ describe('what is known of a replica', () => {
   ] as const)('of %s (%s) is after an answer with status %i: %s', (_name, finding, status, state) => {
     const [table] = openTwice();
     table.note(SLOT, finding);
-    table.noteAnswered(SLOT, status);
+    table.noteAnswered(SLOT, status, true);
     expect(table.stateOf(SLOT).state).toBe(state);
+  });
+
+  test('that a server answers a request for its models with 2xx does not make it an inference server', () => {
+    const [table] = openTwice();
+    table.note(SLOT, 'not_an_engine');
+    table.noteAnswered(SLOT, 200, false);
+    expect(table.stateOf(SLOT).reason).toBe('not_an_engine');
   });
 
   test('does not become "no inference server" if it has listed models or served, even after a drain', () => {

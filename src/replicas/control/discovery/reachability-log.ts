@@ -43,7 +43,7 @@ export class ReachabilityLog {
       this.#logged.set(replica, finding);
       void this.#logFailure(replica, finding, result);
     } else if (this.#logged.delete(replica)) {
-      this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers again`);
+      this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers now`);
     }
   }
 
@@ -68,7 +68,7 @@ export class ReachabilityLog {
 }
 
 /** Says in one sentence what was found and what to change. */
-export function toAdvice(
+function toAdvice(
   reason: ReachabilityReason,
   result: ProbeResult,
   { address, speaksTls }: { readonly address: string; readonly speaksTls: boolean },

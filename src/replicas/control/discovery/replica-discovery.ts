@@ -34,6 +34,8 @@ const PROBE_TIMEOUT_MS = 5_000;
 
 /** How soon a replica is probed again that does not answer, or whose models or engine are unknown. */
 const RETRY_MS = 2_000;
+/** How many of them are probed each time: a thousand dead replicas must not take the time of requests. */
+const MAX_RETRIES = 64;
 
 /**
  * Finds the replicas: those of the configuration, and those behind the names in it. It resolves the names and probes
@@ -53,6 +55,7 @@ export class ReplicaDiscovery {
   #leftOut: ReadonlySet<string> = new Set();
   #lastFailure: string | null = null;
   #isStopped = false;
+  #nextRetry = 0;
 
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#settings = settings;
@@ -94,9 +97,11 @@ export class ReplicaDiscovery {
   }
 
   /**
-   * Probes one replica for its models, for at most a few seconds, even a drained one: it is about to be undrained.
+   * Probes one replica for its models if they are not configured, for at most a few seconds, even a drained one: it is
+   * about to be undrained.
    */
   async refresh(replica: RegisteredReplica): Promise<void> {
+    if (!isAwaited(replica)) return;
     await waitAtMost(PATIENCE_MS, this.#models.ask([replica]));
     await this.#inOrder(() => this.#publishNews());
   }
@@ -113,8 +118,8 @@ export class ReplicaDiscovery {
     const { modelsIntervalMs, dnsIntervalMs } = this.#settings.discovery;
     this.#polls = [
       startPoll(() => this.#pollEndpoints(), dnsIntervalMs),
-      startPoll(() => this.#pollModels(() => true), modelsIntervalMs),
-      startPoll(() => this.#pollModels(isUrgent), RETRY_MS),
+      startPoll(() => this.#pollModels(this.#undrained()), modelsIntervalMs),
+      startPoll(() => this.#pollModels(this.#takeUrgent()), RETRY_MS),
     ];
   }
 
@@ -127,13 +132,21 @@ export class ReplicaDiscovery {
     });
   }
 
-  async #pollModels(isAsked: (replica: RegisteredReplica) => boolean): Promise<void> {
-    await this.#models.ask(this.#undrained().filter(isAsked));
+  async #pollModels(replicas: readonly RegisteredReplica[]): Promise<void> {
+    await this.#models.ask(replicas);
     await this.#orLog(() => this.#inOrder(() => this.#publishNews()));
   }
 
   #undrained(): readonly RegisteredReplica[] {
     return this.#collaborators.registry.replicas.filter(({ drain }) => !drain.drained);
+  }
+
+  /** Those that are probed again soon, in turn. */
+  #takeUrgent(): readonly RegisteredReplica[] {
+    const urgent = this.#undrained().filter(isUrgent);
+    const start = this.#nextRetry % Math.max(1, urgent.length);
+    this.#nextRetry = start + MAX_RETRIES;
+    return [...urgent.slice(start), ...urgent.slice(0, start)].slice(0, MAX_RETRIES);
   }
 
   /** Registers the replicas that are configured and resolved, and probes the new ones before it publishes them. */
@@ -195,9 +208,9 @@ export class ReplicaDiscovery {
   }
 }
 
-/** Whether a probe can tell how requests to a new replica must be made. */
-function isAwaited({ isFullyKnown, engine }: RegisteredReplica): boolean {
-  return !isFullyKnown || engine === 'vllm';
+/** Whether a probe can tell which requests a replica takes and how they must be made. */
+function isAwaited({ config: { models, engine } }: RegisteredReplica): boolean {
+  return models === 'auto' || engine === 'auto' || engine === 'vllm';
 }
 
 /** Whether a replica is probed again soon. */
