@@ -57,7 +57,7 @@ export class ReachabilityLog {
     result: ProbeResult,
   ): Promise<void> {
     const { name, config } = replica;
-    const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config));
+    const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config).catch(() => false));
     if (this.#isStopped) return;
     const { host, port } = addressOf(config);
     const fields = { replica: name, reason, host, port };
@@ -124,6 +124,7 @@ function isTlsServer(config: ReplicaConfig): Promise<boolean> {
       ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     });
+    socket.unref();
     const finish = (isTls: boolean) => {
       socket.destroy();
       resolve(isTls);
