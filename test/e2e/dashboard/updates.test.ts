@@ -1,24 +1,14 @@
 import { describe, expect, type TestContext, test } from 'vitest';
+import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
 import { makeOverview } from '../../support/dashboard/made-overview.ts';
-import { openSignedIn } from '../../support/dashboard/page.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(
-  context: TestContext,
-  overview: ReturnType<typeof makeOverview>,
-  options: Parameters<OpenTab>[1] = {},
-) {
-  const dashboard = await startScriptedDashboard(overview);
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context, options);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url, TOKEN);
-  return { dashboard, page: tab.page, complaints: tab.complaints };
-}
+const openDashboard = (context: TestContext, overview: Overview, options: Parameters<OpenTab>[1] = {}) =>
+  openScripted(openTab, context, overview, options);
 
 describe('updates', () => {
   test('move nothing when only values change', async (context) => {
@@ -63,7 +53,7 @@ describe('updates', () => {
 test('the header says which gateway this is', async (context) => {
   const { page } = await openDashboard(context, makeOverview());
   await page.getByRole('banner').getByText('gw-a').waitFor();
-  await page.getByText(/^edge-1 · version 0\.1\.0 · up 3 h · config of \d\d:\d\d:\d\d$/).waitFor();
+  await page.getByText(/^edge-1 · version\s0\.1\.0 · up\s3\sh · config\sof\s\d\d:\d\d:\d\d$/).waitFor();
 });
 
 test('capacity and traffic are shown by worker, limit, model and tenant', async (context) => {
