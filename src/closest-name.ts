@@ -9,7 +9,8 @@ export function closestName(mistyped: string, known: Iterable<string>): string |
   for (const name of known) {
     const distance = editDistance(plain(name), wanted);
     const isSimilar =
-      (distance === 0 || distance < wanted.length) && distance <= Math.max(1, Math.floor(name.length / 3));
+      (distance === 0 || distance < wanted.length) &&
+      distance <= Math.max(1, Math.floor(Math.min(name.length, wanted.length) / 3));
     if (isSimilar && distance < closestDistance) {
       closest = name;
       closestDistance = distance;

@@ -72,7 +72,7 @@ describe('the command', () => {
     expect(await runMain(['-config', path])).toEqual({
       code: 2,
       stdout: '',
-      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica\n`,
+      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name\n`,
     });
     expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
   });
@@ -235,7 +235,7 @@ describe('a gateway that serves', () => {
     child.kill('SIGHUP');
     expect(await untilLogged('configuration refused')).toMatchObject({
       level: 'error',
-      problems: ['line 1: replicas: found an empty list, expected a list of at least one replica'],
+      problems: ['line 1: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name'],
     });
     await rm(configPath);
     child.kill('SIGHUP');

@@ -224,9 +224,11 @@ const WITH_SCHEME = /^(?:authorization\s*:\s*)?bearer\s/i;
 /** The key of a replica, without the `Bearer` that the gateway writes before it. */
 export function apiKey() {
   const title = 'a key of printable ASCII characters';
-  return text(title, API_KEY).refine((given) => !WITH_SCHEME.test(given), {
-    error: 'the key alone: the gateway writes Bearer before it',
-  });
+  return text(title, API_KEY)
+    .refine((given) => !WITH_SCHEME.test(given), {
+      error: 'the key alone: the gateway writes Bearer before it',
+    })
+    .refine((given) => !/^\$\w+$/.test(given), { error: 'a key; a variable needs braces: ${NAME}' });
 }
 
 /** One of a few words. */

@@ -83,7 +83,7 @@ const replica = z
   })
   .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }] });
 
-const replicasTitle = 'a list of at least one replica';
+const replicasTitle = 'a list of at least one replica, each with a dash before its name';
 const replicas = z
   .array(replica, { error: replicasTitle })
   .min(1, { error: replicasTitle })

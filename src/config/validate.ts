@@ -24,7 +24,12 @@ const EXPECTED_CONTAINERS: Readonly<Record<string, string>> = { object: 'keys wi
 type Issue = NonNullable<ReturnType<typeof configSchema.safeParse>['error']>['issues'][number];
 
 function toViolations(issue: Issue): Violation[] {
-  if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, expected: issue.message }];
+  if (issue.code !== 'unrecognized_keys') {
+    const isItem = issue.path[0] === 'replicas' && issue.path.length === 2 && issue.code === 'invalid_type';
+    return [
+      { path: issue.path, expected: isItem ? 'the keys of a replica, such as name and url' : issue.message },
+    ];
+  }
   return issue.keys.map((key) => ({
     path: [...issue.path, key],
     message: explainUnknownKey(issue.path, key),

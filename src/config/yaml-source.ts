@@ -37,13 +37,16 @@ const MAX_ALIASED_VALUES = 100_000;
 export function readYaml(text: string, env: Environment): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   const lines = new LineCounter();
-  const document = parse(text, lines);
-  if (document === null) return toUnreadable('not valid YAML: it is nested too deeply');
+  if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = [...document.errors, ...document.warnings].map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
     keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
-    text: code === 'DUPLICATE_KEY' ? 'duplicate key' : toSyntaxText(message, lineTextAt(text, offset)),
+    text:
+      code === 'DUPLICATE_KEY'
+        ? `duplicate key${text.startsWith('<<', offset) ? ', expected <<: [*a, *b]' : ''}`
+        : toSyntaxText(code, message, lineTextAt(text, offset)),
   }));
   if (syntax.some(({ keyPath }) => keyPath === '')) {
     return { data: undefined, places: new Map(), problems: syntax };
@@ -54,13 +57,18 @@ export function readYaml(text: string, env: Environment): YamlSource {
   return { data, places: walk.places, problems: [...syntax, ...walk.problems] };
 }
 
-function parse(text: string, lineCounter: LineCounter) {
-  try {
-    return parseDocument(text, { lineCounter, prettyErrors: false, stringKeys: true });
-  } catch (error) {
-    if (error instanceof RangeError) return null; // the parser is recursive
-    throw error;
+/** The configuration has four levels. */
+const MAX_DEPTH = 100;
+
+/** Whether brackets or dashes are nested so deeply that the parser, whose time grows with the square, would hang. */
+function isTooDeep(text: string): boolean {
+  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH}}`).test(text)) return true;
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
+    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
+    if (depth > MAX_DEPTH) return true;
   }
+  return false;
 }
 
 function toUnreadable(problem: string): YamlSource {
@@ -228,6 +236,16 @@ function isMergeKey(key: Node): boolean {
   return isScalar(key) && key.value === '<<' && key.type === 'PLAIN';
 }
 
+/** What the parser's errors usually mean, by their codes. */
+const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
+  ['TAB_AS_INDENT', 'indent with spaces'],
+  ['BAD_INDENT', 'compare the indentation with the lines above'],
+  ['MISSING_CHAR', 'a quote, a bracket or a dash is missing, or the indentation is wrong'],
+  ['MULTILINE_IMPLICIT_KEY', 'after a key, here or in the line below, a colon and a space are missing'],
+  ['TAG_RESOLVE_FAILED', 'write the value without a !tag'],
+  ['MULTIPLE_DOCS', 'keep one, and remove ---'],
+]);
+
 function keyAt(text: string, offset: number): string {
   return /^["']?([\w.-]+|<<)/.exec(text.slice(offset, offset + 100))?.[1] ?? 'a key';
 }
@@ -238,8 +256,9 @@ function lineTextAt(text: string, offset: number): string {
 }
 
 /** Removes quotations from a message of the parser, because the file may contain secrets. */
-function toSyntaxText(message: string, lineText: string): string {
+function toSyntaxText(code: string, message: string, lineText: string): string {
   const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
-  const hint = /[{[].*\$\{/.test(lineText) ? `; inside { } and [ ], quote a \${NAME}` : '';
-  return `not valid YAML: ${ownWords}${hint}`;
+  const isVariable = /[{[].*\$\{/.test(lineText);
+  const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
+  return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
 }

@@ -312,6 +312,10 @@ describe('gateway undrain --wait', () => {
 
   it.each([
     ['is undrained, but it does not answer', seen('unreachable')],
+    [
+      'is undrained, but it does not answer (connection refused)',
+      { ...seen('unreachable'), reachability_reason: 'connection_refused' },
+    ],
     ['is undrained, but it is not a replica of this gateway', 'none'],
     ['was drained again while this command waited', seen('unknown', true)],
   ] as const)('exits with 1 when the replica %s', async (said, poll) => {

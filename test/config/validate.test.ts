@@ -33,12 +33,20 @@ const UNKNOWN =
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
-    ['an empty file', '', ['1: replicas: found nothing, expected a list of at least one replica']],
+    [
+      'an empty file',
+      '',
+      [
+        '1: replicas: found nothing, expected a list of at least one replica, each with a dash before its name',
+      ],
+    ],
     ['a list', '- a', ['1: found a list, expected keys with values']],
     [
       'no replica',
       'replicas: []',
-      ['1: replicas: found an empty list, expected a list of at least one replica'],
+      [
+        '1: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name',
+      ],
     ],
     [
       'a replica without its required keys',
@@ -203,8 +211,16 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '3: log.level: found "loud", expected fatal, error, warn, info, debug, trace or silent',
       ],
     ],
-    ['broken indentation', 'replicas:\n\t- a', ['2: not valid YAML: Tabs are not allowed as indentation']],
-    ['two documents', `${REPLICA}---\n${REPLICA}`, ['2: not valid YAML: Source contains multiple documents']],
+    [
+      'broken indentation',
+      'replicas:\n\t- a',
+      ['2: not valid YAML: Tabs are not allowed as indentation; indent with spaces'],
+    ],
+    [
+      'two documents',
+      `${REPLICA}---\n${REPLICA}`,
+      ['2: not valid YAML: Source contains multiple documents; keep one, and remove ---'],
+    ],
     [
       'an undefined alias',
       'replicas: *nothing',
@@ -273,6 +289,41 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'an x- key below the top level',
       `${REPLICA}log: { x-level: debug }\n`,
       ['2: log.x-level: unknown key; keys that begin with x- are ignored at the top level only'],
+    ],
+    [
+      'a missing space after a colon',
+      'replicas:\n  - name:a\n    url: http://a\n',
+      [
+        '2: not valid YAML: Implicit keys need to be on a single line; after a key, here or in the line below, a colon and a space are missing',
+      ],
+    ],
+    [
+      'replicas as keys, or as texts',
+      'replicas: [http://a]',
+      ['1: replicas[0]: found "http://a", expected the keys of a replica, such as name and url'],
+    ],
+    [
+      'two merge keys',
+      `x-a: &a { k: 1 }\n${REPLICA}log:\n  <<: *a\n  <<: *a\n`,
+      [
+        '1: log.k: unknown key, expected one of level, requests',
+        '5: <<: duplicate key, expected <<: [*a, *b]',
+      ],
+    ],
+    [
+      'brackets that are nested without end',
+      `a: ${'['.repeat(100_000)}`,
+      ['1: the file is nested more than 100 levels deep'],
+    ],
+    [
+      'dashes that are nested without end',
+      `a:\n  ${'- '.repeat(100_000)}x`,
+      ['1: the file is nested more than 100 levels deep'],
+    ],
+    [
+      'a variable without braces as a key',
+      'replicas: [{ name: a, url: "http://a", api_key: $VLLM_KEY }]',
+      ['1: replicas[0].api_key: found ***, expected a key; a variable needs braces: ${NAME}'],
     ],
     [
       'a file in UTF-16',

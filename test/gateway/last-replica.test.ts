@@ -36,7 +36,7 @@ const WITHOUT_HEALTH: Script = (exchange) =>
 const REFUSED = { status: 409, code: 'last_replica' };
 const down = (name: string, beside: FakeReplica): ConfiguredReplica => ({
   name,
-  url: refusedUrlBeside(beside),
+  url: `${refusedUrlBeside(beside)}/${name}`,
   models: ['m'],
 });
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import { type FakeReplica, hang, startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 
@@ -81,4 +81,18 @@ test('a replica whose models and engine are configured is asked whether it answe
     ...{ reachability: 'reachable', models: ['m'], engine: 'vllm' },
   });
   expect([...a.probes, ...b.probes].every(({ url }) => url === '/v1/models')).toBe(true);
+});
+
+test('a replica that is too busy for one probe is asked once more before it counts as unreachable', async () => {
+  await using replica = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
+  await using gateway = await startBefore([replica]);
+  await gateway.untilReachability('a', 'reachable');
+  const { reachability_since: since } = (await gateway.replicas())[0] ?? {};
+  replica.answerProbes((exchange) => {
+    replica.list({ models: ['m'] });
+    return hang(exchange);
+  });
+  await replica.untilProbes(replica.probes.length + 3);
+  expect(await gateway.replicas()).toMatchObject([{ reachability: 'reachable', reachability_since: since }]);
+  expect(gateway.logLines.join()).not.toContain('replica a: ');
 });

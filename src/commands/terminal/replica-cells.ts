@@ -1,4 +1,5 @@
 import { memberOf } from '../admin/client.ts';
+import { toOneLine } from './table.ts';
 
 /** Formats the first two cells of each table of replicas. `replica` is a replica of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
@@ -49,7 +50,7 @@ const REASON_TEXTS: ReadonlyMap<unknown, string> = new Map([
 /** The text for a `reachability_reason`; null if there is none. */
 export function toReasonText(reason: unknown): string | null {
   if (typeof reason !== 'string') return null;
-  return REASON_TEXTS.get(reason) ?? reason.replaceAll('_', ' ');
+  return REASON_TEXTS.get(reason) ?? toOneLine(reason.replaceAll('_', ' '));
 }
 
 /** Formats a value of the admin API as a cell: `-` if it is unknown. */

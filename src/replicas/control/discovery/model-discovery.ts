@@ -74,10 +74,7 @@ export class ModelDiscovery {
   async #probe(replica: RegisteredReplica): Promise<void> {
     const startedMs = performance.now();
     const { models, engine } = replica.config;
-    const result = await probeJson(replica, {
-      path: '/v1/models',
-      ...{ maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs },
-    });
+    const result = await this.#probeList(replica);
     const listing = isOk(result) ? parseModelList(result.text) : null;
     if (listing !== null) this.#learn(replica, listing);
     await this.#note(replica, result, listing !== null);
@@ -91,6 +88,15 @@ export class ModelDiscovery {
     const engineVersion = await probeVersion(replica, restMs);
     // Without an answer the last known release stays.
     if (engineVersion !== null) this.#learn(replica, { engineVersion });
+  }
+
+  /** Sends GET /v1/models; once more to a replica that answered before and is silent now: it may only be busy. */
+  async #probeList(replica: RegisteredReplica): Promise<ProbeResult> {
+    const ask = () =>
+      probeJson(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs });
+    const result = await ask();
+    const isSilent = result.kind === 'failure' && result.reason === 'no_answer';
+    return isSilent && replica.reachability.state === 'reachable' ? await ask() : result;
   }
 
   /** Notes and logs what the answer to GET /v1/models has shown of a replica. */
