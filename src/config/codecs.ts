@@ -181,7 +181,10 @@ export function replicaUrl(credentialsGoTo: string) {
   });
 }
 
-/** The base URL of inference servers behind a DNS name, as `replicaUrl`. A name with SRV records begins with `_` and has no port. */
+/**
+ * The base URL of inference servers behind a DNS name, as `replicaUrl`. A name with SRV records begins with `_` and has
+ * no port.
+ */
 export function serviceUrl() {
   return textOf({
     title:

@@ -136,7 +136,10 @@ export function parseRedisUrl(text: string): string | null {
   return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
 }
 
-/** Parses the base URL of inference servers behind a DNS name. Null for an IP address, and for an SRV name (`_…`) with a port. */
+/**
+ * Parses the base URL of inference servers behind a DNS name. Null for an IP address, and for an SRV name (`_…`) with a
+ * port.
+ */
 export function parseServiceUrl(text: string): string | null {
   const base = parseReplicaUrl(text);
   if (base === null) return null;

@@ -27,6 +27,20 @@ export const REACHABILITY_REASONS = [
 
 export type ReachabilityReason = (typeof REACHABILITY_REASONS)[number];
 
+/** The reasons in words. The commands have the same ones (src/commands/terminal/replica-cells.ts). */
+export const REASON_TEXTS: Readonly<Record<ReachabilityReason, string>> = {
+  connection_refused: 'connection refused',
+  name_not_resolved: 'name does not resolve',
+  connect_timeout: 'connect timeout',
+  tls_failed: 'TLS failed',
+  no_answer: 'no answer in time',
+  connection_reset: 'connection reset',
+  not_http: 'not HTTP',
+  not_an_engine: 'not an inference server',
+  engine_failed: 'engine failed',
+  loading_model: 'loading its model',
+};
+
 /** What one request or probe has found out about a replica. */
 export type Finding = 'reachable' | ReachabilityReason;
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { REACHABILITY_REASONS, REASON_TEXTS } from '../../src/replicas/reachability.ts';
 import { invoke } from './invoke.ts';
 import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
 
@@ -59,6 +60,13 @@ const REPLICAS = {
 };
 
 describe('gateway replicas', () => {
+  it.each(REACHABILITY_REASONS)('names the reason %s in the words of the gateway', async (reason) => {
+    const replica = { ...REPLICA, reachability: 'unreachable', reachability_reason: reason };
+    const { url } = await startAdmin(() => ({ body: { replicas: [replica] } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout).toContain(`(${REASON_TEXTS[reason]})`);
+  });
+
   it('shows the replicas as a table', async () => {
     const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
     const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);

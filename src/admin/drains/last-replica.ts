@@ -1,18 +1,19 @@
 import { waitAtMost } from '#otel/clock.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { inParallel } from '../../replicas/control/in-parallel.ts';
-import type { ReachabilityState } from '../../replicas/reachability.ts';
+import { REASON_TEXTS, type ReachabilityState } from '../../replicas/reachability.ts';
 import { groupByModel, type ModelServer } from '../../replicas/replicas-by-model.ts';
 
 /** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {
+  readonly name: string;
   readonly drain: { readonly drained: boolean };
   readonly reachability: ReachabilityState;
   /** Whether it has ever answered. */
   readonly hasAnswered: boolean;
 }
 
-/** The most models that a message names. */
+/** The most models, and the most replicas, that a message names. */
 const MAX_NAMED = 5;
 
 /** The most replicas that are probed at the same time. */
@@ -31,13 +32,13 @@ export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: rea
   const names = toNames(left.map(([model]) => model));
   const areAllDrained = left.every(([, others]) => others.every(({ drain }) => drain.drained));
   if (areAllDrained) return `No replica is left for ${names}: such requests get 503 all_replicas_drained.`;
-  return `No replica that answers is left for ${names}: the others are drained, unreachable or loading.`;
+  return `No replica that answers is left for ${names}: ${toStates(left)}.`;
 }
 
 /**
  * Probes the other replicas of a replica's models until each model has one that answers. Resolves with a function that
- * returns, for the moment of its call, the names of the models that would have no replica without this one; null if
- * there are none. Replicas that were drained meanwhile do not count.
+ * says, for the moment of its call, which models would have no replica without this one, and why; null if there are
+ * none. Replicas that were drained meanwhile do not count.
  */
 export async function askForLastReplica<T extends ServingReplica>(
   replica: T,
@@ -48,17 +49,19 @@ export async function askForLastReplica<T extends ServingReplica>(
   const probed = new Set<T>();
   const isAnswering = (other: T) =>
     probed.has(other) && !other.drain.drained && other.reachability.state === 'reachable';
-  const modelsLeft = () => sets.filter(([, others]) => !others.some(isAnswering)).map(([model]) => model);
+  const setsLeft = () => sets.filter(([, others]) => !others.some(isAnswering));
   const candidates = new Set(sets.flatMap(([, others]) => others));
   const probing = inParallel(candidates, PARALLEL_PROBES, async (other) => {
-    if (other.drain.drained || modelsLeft().length === 0) return;
+    if (other.drain.drained || setsLeft().length === 0) return;
     await ask(other);
     probed.add(other);
   });
   await waitAtMost(PROBING_MS, probing);
   return () => {
-    const left = modelsLeft();
-    return left.length === 0 ? null : toNames(left);
+    const left = setsLeft();
+    if (left.length === 0) return null;
+    const states = toStates(left);
+    return `no other replica answers for ${toNames(left.map(([model]) => model))}${states && `: ${states}`}`;
   };
 }
 
@@ -67,21 +70,32 @@ function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]):
   const { byModel, ofUnknown } = groupByModel(all);
   // Nobody misses a replica that never answered and never said what it serves, if others did.
   const isMissed = replica.models !== null || replica.hasAnswered || byModel.size === 0;
-  const sets: [string, readonly T[]][] = [
-    ...byModel,
-    ...(isMissed
-      ? [['any model that no replica is known to serve', ofUnknown] as [string, readonly T[]]]
-      : []),
-  ];
+  const sets: [string, readonly T[]][] = [...byModel];
+  if (isMissed) sets.push(['any model that no replica is known to serve', ofUnknown]);
   return sets
     .filter(([, candidates]) => candidates.includes(replica))
     .map(([model, candidates]) => [model, candidates.filter((other) => other !== replica)]);
 }
 
 function toNames(models: readonly string[]): string {
-  const surplus = models.length - MAX_NAMED;
-  return [
-    ...models.slice(0, MAX_NAMED).map((model) => toShownName(model)),
-    ...(surplus > 0 ? [`${surplus} more`] : []),
-  ].join(', ');
+  return toList(models.map((model) => toShownName(model)));
+}
+
+/** Says why none of these replicas serves; empty if there are none. */
+function toStates(sets: readonly (readonly [string, readonly ServingReplica[]])[]): string {
+  return toList([...new Set(sets.flatMap(([, others]) => others))].map(toStateText));
+}
+
+function toStateText({ name, drain, reachability }: ServingReplica): string {
+  const { state, since, reason } = reachability;
+  if (drain.drained) return `${name} is drained`;
+  if (state === 'reachable' || state === 'unknown') return `${name} did not answer in time`;
+  const start = since === null ? '' : ` since ${since.replace(/\.\d+Z$/, 'Z')}`;
+  if (state === 'loading' || reason === null) return `${name} is ${state}${start}`;
+  return `${name} is unreachable${start} (${REASON_TEXTS[reason]})`;
+}
+
+function toList(texts: readonly string[]): string {
+  const surplus = texts.length - MAX_NAMED;
+  return [...texts.slice(0, MAX_NAMED), ...(surplus > 0 ? [`${surplus} more`] : [])].join(', ');
 }

@@ -95,11 +95,11 @@ export const drainReplica = defineRoute({
     const { wait: timeoutMs = 0 } = query;
     if (timeoutMs > 0 && idleWatcher.isFull) return new AdminError('too_many_waits');
     if (query.unless_last === 'true' && !replica.drain.drained) {
-      const findModelsLeft = await askForLastReplica(replica, registry.replicas, collaborators.ask);
+      const findReason = await askForLastReplica(replica, registry.replicas, collaborators.ask);
       if (registry.find(name) !== replica) return replicaNotFound(name, registry);
       // No other call runs between this check and the drain, so the second of two such calls sees the first drain.
-      const models = findModelsLeft();
-      if (models !== null) return new AdminError('last_replica', { message: toLastReplicaMessage(models) });
+      const why = findReason();
+      if (why !== null) return new AdminError('last_replica', { message: `Nothing was drained: ${why}.` });
     }
     const result = await changeDrain(replica, 'drain', query.reason, collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
@@ -143,10 +143,6 @@ export const undrainReplica = defineRoute({
     return { body: toDrainJson('undrain', toJson, result) };
   },
 });
-
-function toLastReplicaMessage(models: string): string {
-  return `Nothing was drained: no other replica answers for ${models}.`;
-}
 
 function toDrainJson(
   action: 'drain' | 'undrain',

@@ -45,6 +45,7 @@ const REASON_TEXTS: ReadonlyMap<unknown, string> = new Map([
   ['no_answer', 'no answer in time'],
   ['not_http', 'not HTTP'],
   ['not_an_engine', 'not an inference server'],
+  ['loading_model', 'loading its model'],
 ]);
 
 /** The text for a `reachability_reason`; null if there is none. */

@@ -72,7 +72,7 @@ export async function adviseOnReplica(
   reason: ReachabilityReason,
   result: ProbeResult,
 ): Promise<string> {
-  const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config));
+  const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config).catch(() => false));
   const { host, port } = addressOf(config);
   return toAdvice(reason, result, { address: `${host}:${port}`, speaksTls });
 }
@@ -134,6 +134,7 @@ function isTlsServer(config: ReplicaConfig): Promise<boolean> {
       ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     });
+    socket.unref();
     const finish = (isTls: boolean) => {
       socket.destroy();
       resolve(isTls);
