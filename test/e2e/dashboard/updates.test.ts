@@ -63,7 +63,7 @@ describe('updates', () => {
 test('the header says which gateway this is', async (context) => {
   const { page } = await openDashboard(context, makeOverview());
   await page.getByRole('banner').getByText('gw-a').waitFor();
-  await page.getByText(/^edge-1 · version 0\.1\.0 · up 3 h · config of \d\d:\d\d:\d\d$/).waitFor();
+  await page.getByText(/^edge-1 · version\s0\.1\.0 · up\s3\sh · config\sof\s\d\d:\d\d:\d\d$/).waitFor();
 });
 
 test('capacity and traffic are shown by worker, limit, model and tenant', async (context) => {

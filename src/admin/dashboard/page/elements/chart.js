@@ -8,14 +8,16 @@ const HEIGHT_PX = 48;
 const scheme = window.matchMedia('(prefers-color-scheme: dark)');
 
 /**
- * A small line chart of the last minutes, with an optional second line for errors. The figures beside it have the same
+ * A small line chart of the last minutes, with an optional second line for errors. It is red if there were any. The figures beside it have the same
  * content, so it is hidden from screen readers. Pointing at it shows the values at that time.
  */
 export class Chart {
   /** @type {uPlot} */
   #plot;
+  #isErrors;
   /** @type {Points} */
   #points = { times: [], values: [] };
+  #hasErrors = false;
 
   /**
    * @param {HTMLElement} parent
@@ -27,6 +29,11 @@ export class Chart {
    */
   constructor(parent, { format, onPoint, isErrors = false, least = 1e-6 }) {
     parent.setAttribute('aria-hidden', 'true');
+    this.#isErrors = isErrors;
+    const errorLine = line(
+      () => (this.#hasErrors ? '--chart-error' : '--line-strong'),
+      () => '--chart-error-fill',
+    );
     this.#plot = new uPlot(
       {
         width: Math.max(parent.clientWidth, 1),
@@ -41,8 +48,13 @@ export class Chart {
         axes: [{ show: false }, { show: false }],
         series: [
           {},
-          isErrors ? line('--chart-error', '--chart-error-fill') : line('--chart-line', '--chart-fill'),
-          line('--chart-error', '--chart-error-fill'),
+          isErrors
+            ? errorLine
+            : line(
+                () => '--chart-line',
+                () => '--chart-fill',
+              ),
+          errorLine,
         ],
         hooks: { setCursor: [(plot) => this.#report(plot.cursor.idx, format, onPoint)] },
       },
@@ -57,6 +69,7 @@ export class Chart {
   show(points) {
     this.#points = points;
     const errors = points.errors ?? points.values.map(() => null);
+    this.#hasErrors = (this.#isErrors ? points.values : errors).some((value) => value !== null && value > 0);
     this.#plot.setData([[...points.times], [...points.values], [...errors]]);
   }
 
@@ -80,13 +93,14 @@ export class Chart {
 }
 
 /**
- * @param {string} stroke
- * @param {string} fill
+ * A line whose colours are named when it is drawn.
+ * @param {() => string} stroke
+ * @param {() => string} fill
  */
 function line(stroke, fill) {
   return {
-    stroke: () => colour(stroke),
-    fill: () => colour(fill),
+    stroke: () => colour(stroke()),
+    fill: () => colour(fill()),
     width: 1.5,
     points: { show: false },
     spanGaps: false,

@@ -35,9 +35,9 @@ const TILES = [
     now: ({ last_minute }) => formatRate(last_minute.requests_per_s),
     aside: ({ last_minute }) => counted(last_minute.requests, 'request'),
     past: ({ requests_per_s }) => requests_per_s,
-    error: ({ errors }) => (errors === 0 ? null : errors / SLICE_SECONDS),
+    error: ({ errors }) => errors / SLICE_SECONDS,
     format: (value, error) =>
-      error === null ? formatRate(value) : `${formatRate(value)}, ${formatRate(error)} failed`,
+      error ? `${formatRate(value)}, ${formatRate(error)} failed` : formatRate(value),
   },
   {
     title: 'Errors',
