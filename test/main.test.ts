@@ -145,7 +145,7 @@ describe('a gateway that serves', () => {
     const { child, adminUrl, closed } = await serve(replica);
     const admin = (...args: string[]) =>
       runMain([...args, '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: TOKEN } });
-    expect((await admin('drain', 'a')).stdout).toBe('a is drained: nothing in flight\n');
+    expect((await admin('drain', 'a', '--force')).stdout).toBe('a is drained: nothing in flight\n');
     expect((await admin('replicas')).stdout).toMatch(/^NAME .*\na +drained \d+s +0 /);
     expect((await admin('undrain', 'a')).stdout).toBe('a takes requests again\n');
     expect((await admin('stats')).stdout).toMatch(/^exported +0$/m);

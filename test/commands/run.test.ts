@@ -19,6 +19,7 @@ const VALID = 'replicas:\n  - { name: a, url: "http://a:8000", api_key: sk-secre
 describe('a wrong command line ends with one line, a pointer to the help, and exit code 2', () => {
   it.each<[string, string[], string]>([
     ['nothing at all', [], 'no configuration: give -config FILE or set SVC_CONFIG'],
+    ['serve without a file', ['serve'], 'no configuration: give -config FILE or set SVC_CONFIG'],
     ['check without a file', ['check'], 'no configuration: give -config FILE or set SVC_CONFIG'],
     ['an unknown command', ['frobnicate'], 'unknown command "frobnicate"'],
     ['a mistyped command', ['drian', 'a'], 'unknown command "drian" (did you mean "drain"?)'],

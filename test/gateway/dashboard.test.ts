@@ -95,7 +95,13 @@ describe('GET /admin/records', () => {
     await gateway.chat({ max_tokens: 7 });
     await gateway.waitForRecords(3);
     const newestFirst = gateway.records.toReversed().map((record) => toRecordJson(record));
-    expect(await getJson(gateway, '/admin/records')).toEqual({ records: newestFirst, last_record: 3 });
+    const { gateway: identity } = (await getJson(gateway, '/admin/overview')) as {
+      readonly gateway: { readonly started_at: string };
+    };
+    expect(await getJson(gateway, '/admin/records')).toEqual({
+      ...{ records: newestFirst, last_record: 3 },
+      started_at: identity.started_at,
+    });
     const { records } = (await getJson(gateway, '/admin/records?limit=1')) as { records: unknown };
     expect(records).toEqual(newestFirst.slice(0, 1));
   });

@@ -12,8 +12,8 @@ interface Candidate {
 /** Nobody waits longer for a completion. */
 const GATEWAY_TIMEOUT_MS = 1_000;
 
-/** Words that a shell needs not quote. Other names are not offered. */
-const PLAIN_WORD = /^[\w.~@%+=/-]+$/;
+/** Words that a shell takes as they are. Other names are not offered. */
+const PLAIN_WORD = /^[\w.@%+/=-][\w.~@%+/=-]*$/;
 
 /**
  * `gateway __complete SHELL -- WORD...`: prints the words that may stand for the last one, which is unfinished, in the

@@ -134,8 +134,8 @@ export const OPERATOR_COMMANDS = {
     group: CHANGE,
     summary: 'send requests to a replica again',
     details: [
-      'With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers, and 1 when ' +
-        '--timeout is up.',
+      'With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers. It is 1 ' +
+        'when --timeout is up; the command then says why the replica does not answer.',
     ],
     argument: REPLICA,
     options: DRAIN_OPTIONS,

@@ -219,7 +219,7 @@ describe('the rows of gateway top', () => {
   it('are models or tenants if they are asked for', async () => {
     const { url } = await startAdmin(() => ({ body: ROWS }));
     const { stdout } = await invoke(['top', '--by', 'model', '--admin', url], TOKEN);
-    expect(stdout).toContain('\nby model, sorted by inflight\n\nNAME    REQ/S     ERRORS  4XX ');
+    expect(stdout).toContain('\nby model, sorted by requests\n\nNAME    REQ/S     ERRORS  4XX ');
     expect(namesIn(stdout)).toEqual(['_OTHER', 'llama']);
     const tenants = await invoke(['top', '--by', 'tenant', '--admin', url], TOKEN);
     expect(tenants.stdout).toMatch(/\n\nno requests in the last minute\n$/);

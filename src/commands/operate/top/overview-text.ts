@@ -2,7 +2,7 @@ import { memberOf } from '../../admin/client.ts';
 import { type Paint, type Style, WITHOUT_PAINT } from '../../terminal/paint.ts';
 import { toAge, toNameAndState } from '../../terminal/replica-cells.ts';
 import { type Cell, toOneLine, toTable } from '../../terminal/table.ts';
-import { rowsOf, type TopView } from './view.ts';
+import { rowsOf, sortKeyOf, type TopView } from './view.ts';
 
 /** The thresholds of the dashboard: shares of failed requests that are yellow or red. One or two are never red. */
 const WARNING_SHARE = 0.01;
@@ -33,7 +33,7 @@ export function toOverviewText(
     ].join('  '),
     `last minute  ${toTrafficText(memberOf(overview, 'last_minute'))}`,
     `records  ${toExportText(memberOf(overview, 'stats'))}; ${toCollectorText(memberOf(overview, 'collector'))}`,
-    `by ${view.by}, sorted by ${view.sort}`,
+    `by ${view.by}, sorted by ${sortKeyOf(view)}`,
   ];
   const table = toTrafficTable(rowsOf(overview, view), view, { nowEpochMs, paint });
   return `${head.map((line) => `${toOneLine(line)}\n`).join('')}\n${table}`;

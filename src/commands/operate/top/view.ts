@@ -28,8 +28,15 @@ function after<T>(list: readonly T[], item: T): T {
   return list[(list.indexOf(item) + 1) % list.length] ?? item;
 }
 
+/** What the rows are sorted by: requests in flight are known of replicas only. */
+export function sortKeyOf({ by, sort }: TopView): SortKey {
+  return sort === 'inflight' && by !== 'replica' ? 'requests' : sort;
+}
+
 /** The rows of an overview in the order of the view: by name, or largest first. Those without a value come last. */
-export function rowsOf(overview: unknown, { by, sort }: TopView): readonly unknown[] {
+export function rowsOf(overview: unknown, view: TopView): readonly unknown[] {
+  const { by } = view;
+  const sort = sortKeyOf(view);
   const rows = itemsOf(overview, `${by}s`);
   const named = rows.map((row) => ({ row, name: String(memberOf(row, 'name')), value: toValue(row, sort) }));
   return named.toSorted((a, b) => b.value - a.value || compareNames(a.name, b.name)).map(({ row }) => row);
@@ -38,7 +45,7 @@ export function rowsOf(overview: unknown, { by, sort }: TopView): readonly unkno
 function toValue(row: unknown, sort: SortKey): number {
   const traffic = memberOf(row, 'last_minute');
   const value = {
-    inflight: () => memberOf(row, 'inflight') ?? memberOf(traffic, 'requests'),
+    inflight: () => memberOf(row, 'inflight'),
     errors: () => memberOf(traffic, 'errors'),
     requests: () => memberOf(traffic, 'requests'),
     latency: () => memberOf(traffic, 'latency_p95_ms'),
