@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
+import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
@@ -17,6 +17,7 @@ import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
 import { createRedisStore } from './fleet/redis-store.ts';
+import { readLimit } from './http/shared-limit.ts';
 import { loadSalt } from './proxy/record/salt.ts';
 import { type ConfigSource, createReload } from './reload-config.ts';
 import { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
@@ -24,6 +25,7 @@ import { createResolver, type Resolver } from './replicas/control/discovery/reso
 import { createDrainFile } from './replicas/control/drain-file.ts';
 import { Drains } from './replicas/control/drains.ts';
 import { HealthChecker } from './replicas/control/health-checker.ts';
+import { type ModelAvailability, toModelAvailabilities } from './replicas/control/model-availability.ts';
 import { type RegisteredReplica, ReplicaRegistry } from './replicas/control/registry.ts';
 import type { PoolSnapshot } from './replicas/pool-snapshot.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
@@ -37,6 +39,7 @@ import {
 } from './serving/settings.ts';
 import { type WorkerEnd, WorkerGroup } from './serving/workers/worker-group.ts';
 import { orStartError } from './start-error.ts';
+import { readVersion } from './version.ts';
 
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
@@ -120,9 +123,18 @@ export async function composeGateway(
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (model) => knownModels.has(model),
       replicas: () => registry.replicas.map(toReplicaState),
-      waiting: () => registry.waiting,
-      workerEnds: () => workerEnds,
+      models: () => toModelAvailabilities(registry.replicas).map(toModelState),
+      gateway: () => ({
+        waiting: { now: registry.waiting, limit: configInEffect.limits.queue },
+        connections: readLimit(memory.connections),
+        bufferedBytes: readLimit(memory.buffered),
+        workerEnds,
+      }),
+      // A single worker is this thread.
+      workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),
+      eventLoopDelays: memory.eventLoopDelays,
       exportState: () => telemetry.exportState(),
+      version: await readVersion(),
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
@@ -167,7 +179,7 @@ export async function composeGateway(
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
-      metricsText: () => metrics.toPrometheusText(),
+      metricsText: (format) => metrics.toExposition(format),
       stats: () => telemetry.stats(),
       settleRecords: () => serving.settleRecords(),
       dashboard: {
@@ -211,8 +223,19 @@ async function openConfiguredFleet(
   });
 }
 
-function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): ReplicaState {
-  return { name, inflight, drained: drain.drained, failing: health?.state === 'failing' };
+function toReplicaState(replica: RegisteredReplica): ReplicaState {
+  const { name, inflight, config, drain, health, reachability } = replica;
+  return {
+    ...{ name, inflight, maxInflight: config.maxInflight },
+    drained: drain.drained,
+    failing: health?.state === 'failing',
+    up: reachability === 'unknown' ? null : reachability === 'reachable',
+  };
+}
+
+/** In the form that records have. */
+function toModelState({ model, ...counts }: ModelAvailability): ModelState {
+  return { name: toShownName(model), ...counts };
 }
 
 /**

@@ -6,21 +6,38 @@ export const METRICS = {
     name: 'http.server.request.duration',
     instrument: 'histogram',
     unit: 's',
-    description: 'Time from the arrival of a request to the end of its response.',
+    description:
+      'Time from the arrival of a request to the end of its response. Failures are often fast: look at 2xx without error.type for the latency that clients see.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerRequestDuration: {
     name: 'gen_ai.server.request.duration',
     instrument: 'histogram',
     unit: 's',
-    description: 'Time from the arrival of a request to the end of its response, in wider buckets.',
+    description:
+      'Time from the arrival of a request to the end of its response, by model and replica. Only successes have no error.type.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   genAiServerTimeToFirstToken: {
     name: 'gen_ai.server.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description: 'ttft_ms of each successful stream.',
+    description: 'ttft_ms of each successful stream. It grows first when a replica has too much to do.',
+    buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+  },
+  tenantRequestDuration: {
+    name: 'gateway.tenant.request.duration',
+    instrument: 'histogram',
+    unit: 's',
+    description:
+      'Time from the arrival of a request to the end of its response, by tenant. Only successes have no error.type.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  tenantTimeToFirstToken: {
+    name: 'gateway.tenant.time_to_first_token',
+    instrument: 'histogram',
+    unit: 's',
+    description: 'ttft_ms of each successful stream, by tenant.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerTimePerOutputToken: {
@@ -48,19 +65,21 @@ export const METRICS = {
     name: 'gateway.requests',
     instrument: 'counter',
     unit: '{request}',
-    description: 'Recorded requests.',
+    description: 'Recorded requests, whatever became of them.',
   },
   failures: {
     name: 'gateway.failures',
     instrument: 'counter',
     unit: '{request}',
-    description: 'Requests with an error_type, including those whose client disconnected.',
+    description:
+      'Requests without success, by reason, replica and model: the code of the gateway, or the status that the replica answered. Includes clients that disconnected (client_closed).',
   },
   attempts: {
     name: 'gateway.attempts',
     instrument: 'counter',
     unit: '{attempt}',
-    description: 'The sum of attempts: attempts at replicas, including refused connections and retries.',
+    description:
+      'The sum of attempts: attempts at replicas, including refused connections and retries. More than one per request means that replicas fail.',
   },
   tokensPrompt: {
     name: 'gateway.tokens.prompt',
@@ -110,11 +129,25 @@ export const METRICS = {
     unit: '{request}',
     description: 'Requests in flight on the replica.',
   },
+  replicaMaxInflight: {
+    name: 'gateway.replica.max_inflight',
+    instrument: 'updowncounter',
+    unit: '{request}',
+    description: 'max_inflight of the replica in the configuration. Absent if it has no limit.',
+  },
+  replicaUp: {
+    name: 'gateway.replica.up',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description:
+      "1 if the replica answered the last request or probe, 0 if it is unreachable or still loading its model. Absent while that is unknown: nothing was sent to it yet, or it is drained. Worry if it stays 0: clients' requests go to the other replicas, if there are any.",
+  },
   replicaDrained: {
     name: 'gateway.replica.drained',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description: '1 while the replica is drained, otherwise 0.',
+    description:
+      '1 while the replica is drained, otherwise 0. A drain of many hours may have been forgotten.',
   },
   replicaFailing: {
     name: 'gateway.replica.failing',
@@ -122,17 +155,118 @@ export const METRICS = {
     unit: '{replica}',
     description: '1 while the replica is tried last because it fails (health), otherwise 0.',
   },
+  modelReplicasKnown: {
+    name: 'gateway.model.replicas.known',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description: 'Replicas that are known to serve the model, by configuration or by their /v1/models.',
+  },
+  modelReplicasAvailable: {
+    name: 'gateway.model.replicas.available',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description:
+      'Replicas that serve the model and are not drained, unreachable or loading. At 0, every request for the model fails; at 1, there is no spare replica.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',
     unit: '{request}',
-    description: 'Requests that wait because all replicas of their model have reached their max_inflight.',
+    description:
+      'Requests that wait because all replicas of their model have reached their max_inflight. If it stays above 0, the replicas are full.',
+  },
+  waitingLimit: {
+    name: 'gateway.waiting.limit',
+    instrument: 'updowncounter',
+    unit: '{request}',
+    description:
+      'limits.queue of the configuration. When so many requests wait, further ones get 503 overloaded.',
+  },
+  connectionsOpen: {
+    name: 'gateway.connections.open',
+    instrument: 'updowncounter',
+    unit: '{connection}',
+    description: 'Open connections of clients, those without a request included.',
+  },
+  connectionsLimit: {
+    name: 'gateway.connections.limit',
+    instrument: 'updowncounter',
+    unit: '{connection}',
+    description:
+      'limits.connections of the configuration. When so many are open, new connections are closed at once.',
+  },
+  bufferedUsage: {
+    name: 'gateway.buffered.usage',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description: 'Bytes of request bodies that the gateway holds in memory.',
+  },
+  bufferedLimit: {
+    name: 'gateway.buffered.limit',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description:
+      'limits.buffered of the configuration. When so many bytes are held, further requests get 503 overloaded.',
+  },
+  buildInfo: {
+    name: 'gateway.build.info',
+    instrument: 'updowncounter',
+    unit: '{gateway}',
+    description: 'Always 1. The attributes say which version of the gateway runs on which Node.js.',
+  },
+  processUptime: {
+    name: 'process.uptime',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      'Time since the process of the gateway started. A value that keeps falling back means that it crashes.',
+  },
+  processCpuTime: {
+    name: 'process.cpu.time',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'CPU time that all threads of the process have used. A thread that uses one second per second is at its limit: see nodejs.eventloop.time.',
+  },
+  processMemoryUsage: {
+    name: 'process.memory.usage',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description: 'Physical memory of the process. Worry if it grows towards the limit of the container.',
+  },
+  nodejsEventloopTime: {
+    name: 'nodejs.eventloop.time',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'Time that the event loop of each thread was active or idle. With one worker, main serves the clients. Above an active share of 0.9, requests queue in the gateway: add workers (gateway.workers) or gateways.',
+  },
+  nodejsEventloopDelayP50: {
+    name: 'nodejs.eventloop.delay.p50',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      "Delay of the thread's event loop, median of the last half minute or of the one before, whichever is greater.",
+  },
+  nodejsEventloopDelayP99: {
+    name: 'nodejs.eventloop.delay.p99',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      "Delay of the thread's event loop, 99th percentile of the last half minute or of the one before, whichever is greater. Every byte that the thread relays can be so late: worry above 0.1.",
+  },
+  nodejsEventloopDelayMax: {
+    name: 'nodejs.eventloop.delay.max',
+    instrument: 'gauge',
+    unit: 's',
+    description: "Delay of the thread's event loop, longest of the last half minute and of the one before.",
   },
   workerEnded: {
     name: 'gateway.worker.ended',
     instrument: 'counter',
     unit: '{worker}',
-    description: 'Workers that crashed or hung and were replaced (gateway.workers).',
+    description:
+      'Workers that crashed or hung and were replaced (gateway.workers). Each end costs the requests of that worker.',
   },
   workerHung: {
     name: 'gateway.worker.hung',
@@ -144,13 +278,14 @@ export const METRICS = {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',
     unit: '{span}',
-    description: 'queued of GET /admin/stats, including the batch that is being exported.',
+    description:
+      'queued of GET /admin/stats, including the batch that is being exported. If it grows, the collector is down or too slow.',
   },
   otelSdkProcessorSpanQueueCapacity: {
     name: 'otel.sdk.processor.span.queue.capacity',
     instrument: 'updowncounter',
     unit: '{span}',
-    description: 'export.queue_size of the configuration.',
+    description: 'export.queue_size of the configuration. Records are dropped when the queue reaches it.',
   },
   otelSdkProcessorSpanProcessed: {
     name: 'otel.sdk.processor.span.processed',
@@ -168,30 +303,52 @@ export const METRICS = {
     name: 'otel.sdk.exporter.span.exported',
     instrument: 'counter',
     unit: '{span}',
-    description: 'exported and rejected of GET /admin/stats.',
+    description: 'exported and rejected of GET /admin/stats, by the names of the conventions.',
   },
   exportRecorded: {
     name: 'gateway.export.recorded',
     instrument: 'counter',
     unit: '{record}',
-    description: 'recorded of GET /admin/stats.',
+    description: 'recorded of GET /admin/stats: records of requests that ended in this process.',
   },
   exportRestored: {
     name: 'gateway.export.restored',
     instrument: 'counter',
     unit: '{record}',
-    description: 'restored of GET /admin/stats.',
+    description:
+      'restored of GET /admin/stats: records of an earlier run that were read back into the queue.',
+  },
+  exportExported: {
+    name: 'gateway.export.exported',
+    instrument: 'counter',
+    unit: '{record}',
+    description: 'exported of GET /admin/stats: records that the collector, or the file, has accepted.',
+  },
+  exportDropped: {
+    name: 'gateway.export.dropped',
+    instrument: 'counter',
+    unit: '{record}',
+    description:
+      'dropped of GET /admin/stats: records that are lost because the queue was full. Any growth means that records are missing.',
+  },
+  exportRejected: {
+    name: 'gateway.export.rejected',
+    instrument: 'counter',
+    unit: '{record}',
+    description:
+      'rejected of GET /admin/stats: records that the collector refused for good. Any growth means that records are missing.',
   },
   exportLost: {
     name: 'gateway.export.lost',
     instrument: 'counter',
     unit: '{record}',
-    description: 'lost of GET /admin/stats.',
+    description: 'lost of GET /admin/stats: records of requests whose worker died before they ended.',
   },
   exportFailedCalls: {
     name: 'gateway.export.failed_calls',
     instrument: 'counter',
     unit: '{call}',
-    description: 'failed_calls of GET /admin/stats. The semantic conventions have no metric for calls.',
+    description:
+      'failed_calls of GET /admin/stats: export calls that failed, retries included. If it keeps growing, the collector is down. The semantic conventions have no metric for calls.',
   },
 } as const;

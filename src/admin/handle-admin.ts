@@ -24,7 +24,8 @@ export function createAdminHandler(
     const decision = found?.route.isPage === true ? 'allowed' : authorize(request.headers.authorization);
     if (decision !== 'allowed') return new AdminError(decision);
     if (found === null) return new AdminError('not_found');
-    const call = { params: found.params, search: new URLSearchParams(query), signal };
+    const { accept = '' } = request.headers;
+    const call = { params: found.params, search: new URLSearchParams(query), accept, signal };
     return await found.route.respond(call, collaborators);
   }
 

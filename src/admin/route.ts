@@ -41,6 +41,8 @@ export interface Call<P extends string, Q extends z.ZodRawShape> {
   readonly params: Readonly<Record<ParamNames<P>, string>>;
   /** The query parameters that the route defines. Others are ignored. */
   readonly query: Readonly<z.output<z.ZodObject<Q>>>;
+  /** The header `Accept` of the request; empty if it has none. */
+  readonly accept: string;
   /** Aborts when the client disconnects before it has the whole response, and when the gateway stops. */
   readonly signal: AbortSignal;
 }
@@ -82,6 +84,7 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
 export interface MatchedCall {
   readonly params: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
+  readonly accept: string;
   readonly signal: AbortSignal;
 }
 
@@ -134,10 +137,10 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     ...{ method, path, operationId, summary, description, isPage, params, query },
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
-    async respond({ params, search, signal }, collaborators) {
+    async respond({ params, search, accept, signal }, collaborators) {
       const parsed = parseQuery(query, search);
       if (parsed instanceof AdminError) return parsed;
-      const call = { params: params as Call<P, Q>['params'], query: parsed, signal };
+      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, signal };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;
       const headers = { 'Content-Type': content.mediaType, ...result.headers };

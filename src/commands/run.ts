@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../config/config-error.ts';
 import { StartError } from '../start-error.ts';
+import { readVersion } from '../version.ts';
 import { type Command, type Invocation, UsageError } from './command-line/command.ts';
 import { normalizeArgs } from './command-line/options.ts';
 
@@ -85,14 +85,6 @@ async function loadCommand(name: string | null): Promise<Command> {
   if (name === null) return loadServe();
   if (!Object.hasOwn(COMMANDS, name)) throw new UsageError(`unknown command ${JSON.stringify(name)}`);
   return (COMMANDS[name] ?? loadServe)();
-}
-
-/** Reads the version from the package.json of the checkout; the build puts one beside the built sources. */
-async function readVersion(): Promise<string> {
-  const manifest: unknown = JSON.parse(
-    await readFile(new URL('../../package.json', import.meta.url), 'utf8'),
-  );
-  return String((manifest as { readonly version?: unknown }).version);
 }
 
 function report(error: unknown, { stderr }: Invocation): number {

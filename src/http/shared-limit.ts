@@ -21,6 +21,11 @@ export function clearLimit({ buffer }: LimitMemory, worker: number): void {
   Atomics.store(new Int32Array(buffer), worker * ROW_WORDS, 0);
 }
 
+/** How much all workers hold, at most one unit more for each; `limit` in the same measure: bytes or connections. */
+export function readLimit({ buffer, limit }: LimitMemory): { readonly now: number; readonly limit: number } {
+  return { now: sumOf(new Int32Array(buffer)) * unitOf(limit), limit };
+}
+
 /**
  * How much of a resource (bytes of request bodies, client connections) all workers together may hold. Each worker has a
  * word that only it writes. The total is the sum of the words.
@@ -36,7 +41,7 @@ export class SharedLimit {
   constructor({ buffer, limit }: LimitMemory, worker: number) {
     this.#words = new Int32Array(buffer);
     this.#place = worker * ROW_WORDS;
-    this.#unit = Math.max(1, Math.ceil(limit / MAX_UNITS));
+    this.#unit = unitOf(limit);
     this.#limitUnits = Math.floor(limit / this.#unit);
   }
 
@@ -47,7 +52,7 @@ export class SharedLimit {
   tryAcquire(amount: number, reservedShare = 0): boolean {
     // Add first, then check: when two workers compete for the last units, at most one gets them.
     this.#hold(this.#held + amount);
-    if (this.#heldByAll() <= this.#limitUnits * (1 - reservedShare)) return true;
+    if (sumOf(this.#words) <= this.#limitUnits * (1 - reservedShare)) return true;
     this.#hold(this.#held - amount);
     return false;
   }
@@ -60,12 +65,14 @@ export class SharedLimit {
     this.#held = amount;
     Atomics.store(this.#words, this.#place, Math.ceil(amount / this.#unit));
   }
+}
 
-  #heldByAll(): number {
-    let units = 0;
-    for (let place = 0; place < this.#words.length; place += ROW_WORDS) {
-      units += Atomics.load(this.#words, place);
-    }
-    return units;
-  }
+function unitOf(limit: number): number {
+  return Math.max(1, Math.ceil(limit / MAX_UNITS));
+}
+
+function sumOf(words: Int32Array): number {
+  let units = 0;
+  for (let place = 0; place < words.length; place += ROW_WORDS) units += Atomics.load(words, place);
+  return units;
 }

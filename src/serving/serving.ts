@@ -1,4 +1,5 @@
 import { waitAtMost } from '#otel/clock.ts';
+import { allocateEventLoopDelays, type EventLoopDelayMemory } from '#otel/metrics/event-loop-delay.ts';
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
@@ -29,6 +30,8 @@ export interface ServingMemory {
   readonly buffered: LimitMemory;
   /** Client connections. */
   readonly connections: LimitMemory;
+  /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
+  readonly eventLoopDelays: EventLoopDelayMemory;
 }
 
 /** Reserves the memory that `workerCount` workers share. */
@@ -40,6 +43,7 @@ export function allocateServingMemory(
     replicas: allocateSharedState(workerCount),
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
+    eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
 
@@ -69,6 +73,14 @@ export interface ListenOptions {
   readonly reusePort?: boolean;
 }
 
+/** How long the event loop of a worker has run callbacks and waited, since its thread started: milliseconds. */
+export interface WorkerLoopTime {
+  /** The number of the worker, from 1. */
+  readonly worker: number;
+  readonly activeMs: number;
+  readonly idleMs: number;
+}
+
 /** The data plane, which serves clients. The control plane decides which replicas there are. */
 export interface Serving {
   /** Starts listening and returns the port; rejects with the system's error. */
@@ -84,6 +96,8 @@ export interface Serving {
   confirm(): Promise<readonly number[]>;
   /** Resolves when the records of all requests that have ended so far are made and counted. */
   settleRecords(): Promise<void>;
+  /** The times of the workers that run. */
+  eventLoopTimes(): readonly WorkerLoopTime[];
   /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
   startClosing(): void;
   /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
@@ -140,6 +154,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
     settleRecords: async () => proxy.finishRecords(),
+    eventLoopTimes() {
+      const { active, idle } = performance.eventLoopUtilization();
+      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
+    },
     startClosing() {
       proxy.startClosing();
       server.startClosing();

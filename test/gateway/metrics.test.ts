@@ -64,9 +64,17 @@ describe('GET /metrics', () => {
     );
     expect(durations('gateway_gap_p95', '')).toEqual({ '': streams.length });
     const failures = records.filter(({ error_type }) => error_type !== undefined);
-    expect(sumBy(samples, 'gateway_failures_total', 'gateway_error_type')).toEqual(
-      countBy(failures, ({ error_type }) => error_type),
-    );
+    for (const [label, toKey] of [
+      ['error_type', ({ error_type }: RequestRecord) => error_type],
+      ['gateway_replica', ({ replica }: RequestRecord) => replica],
+    ] as const) {
+      expect(sumBy(samples, 'gateway_failures_total', label)).toEqual(countBy(failures, toKey));
+    }
+    expect(sumBy(samples, 'gateway_failures_total', 'gen_ai_request_model')).toEqual({
+      ...{ '': 1, _OTHER: 1, down: 1 },
+    });
+    const byTenant = durations('gateway_tenant_request_duration', 'gateway_tenant');
+    expect(byTenant).toEqual(countBy(records, ({ tenant }) => tenant));
     expect(sumBy(samples, 'gateway_attempts_total')).toEqual({ '': total(records, (r) => r.attempts) });
     expect(sumBy(samples, 'gateway_tokens_prompt_total')).toEqual({
       '': total(records, ({ prompt_tokens }) => prompt_tokens),

@@ -1,6 +1,7 @@
 import { url as inspectorUrl } from 'node:inspector';
 import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
+import { clearEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
@@ -11,6 +12,7 @@ import {
   type Serving,
   type ServingLog,
   type ServingSettings,
+  type WorkerLoopTime,
 } from '../serving.ts';
 import type { LogLevel, WorkerCall } from './messages.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
@@ -124,6 +126,14 @@ export class WorkerGroup implements Serving {
     );
   }
 
+  eventLoopTimes(): readonly WorkerLoopTime[] {
+    return this.#slots.flatMap(({ worker, thread }) => {
+      if (thread === null) return [];
+      const { active, idle } = thread.eventLoopUtilization();
+      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
+    });
+  }
+
   startClosing(): void {
     this.#stopReplacing();
     for (const thread of this.#threads()) thread.call({ kind: 'startClosing' }).catch(() => undefined);
@@ -235,6 +245,7 @@ export class WorkerGroup implements Serving {
     this.#shared.clearWorker(worker);
     clearLimit(memory.buffered, worker);
     clearLimit(memory.connections, worker);
+    clearEventLoopDelay(memory.eventLoopDelays, worker + 1);
     if (this.#state === 'closing') {
       this.#lostInClosing += lost;
       return;

@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
@@ -48,6 +49,11 @@ export class WorkerThread {
       this.#pending.set(id, { resolve, reject });
       this.#worker.postMessage(numbered);
     });
+  }
+
+  /** How busy its event loop was since it started. Read from here, also while the thread is blocked. */
+  eventLoopUtilization(): EventLoopUtilization {
+    return this.#worker.performance.eventLoopUtilization();
   }
 
   /** Ends the thread, even if it is blocked. Resolves when it has ended. */
