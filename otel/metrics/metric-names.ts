@@ -22,7 +22,8 @@ export const METRICS = {
     name: 'gen_ai.server.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description: 'ttft_ms of each successful stream. It grows first when a replica has too much to do.',
+    description:
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams. It grows first when a replica has too much to do.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   tenantRequestDuration: {
@@ -37,28 +38,31 @@ export const METRICS = {
     name: 'gateway.tenant.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description: 'ttft_ms of each successful stream, by tenant.',
+    description:
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, by tenant.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerTimePerOutputToken: {
     name: 'gen_ai.server.time_per_output_token',
     instrument: 'histogram',
     unit: 's',
-    description: '(e2e_ms − ttft_ms) / (completion_tokens − 1) of each successful stream.',
+    description:
+      'Time for each token after the first, of successful streams: (e2e_ms − ttft_ms) / (completion_tokens − 1).',
     buckets: [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5],
   },
   gapP50: {
     name: 'gateway.gap.p50',
     instrument: 'histogram',
     unit: 's',
-    description: 'gap_p50_ms of each stream.',
+    description: 'Median gap between successive tokens of one stream (gap_p50_ms).',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   gapP95: {
     name: 'gateway.gap.p95',
     instrument: 'histogram',
     unit: 's',
-    description: 'gap_p95_ms of each stream.',
+    description:
+      '95th percentile of the gaps between successive tokens of one stream (gap_p95_ms). Large values are seen as stuttering.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   requests: {
@@ -79,49 +83,51 @@ export const METRICS = {
     instrument: 'counter',
     unit: '{attempt}',
     description:
-      'The sum of attempts: attempts at replicas, including refused connections and retries. More than one per request means that replicas fail.',
+      'Attempts at replicas, including refused connections and retries: the sum of attempts. More than one per request means that replicas fail.',
   },
   tokensPrompt: {
     name: 'gateway.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of prompt_tokens.',
+    description: 'Prompt tokens by the count of the engines: the sum of prompt_tokens.',
   },
   tokensCached: {
     name: 'gateway.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of cached_tokens, which are part of the prompt tokens.',
+    description:
+      'Prompt tokens from the prefix caches of the engines: the sum of cached_tokens, which are part of the prompt tokens.',
   },
   tokensCompletion: {
     name: 'gateway.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of completion_tokens.',
+    description: 'Generated tokens by the count of the engines: the sum of completion_tokens.',
   },
   tokensReasoning: {
     name: 'gateway.tokens.reasoning',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of reasoning_tokens, which are part of the completion tokens.',
+    description:
+      'Generated tokens of reasoning: the sum of reasoning_tokens, which are part of the completion tokens.',
   },
   tenantTokensPrompt: {
     name: 'gateway.tenant.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of prompt_tokens, by tenant.',
+    description: 'Prompt tokens by tenant: the sum of prompt_tokens.',
   },
   tenantTokensCached: {
     name: 'gateway.tenant.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of cached_tokens, by tenant.',
+    description: 'Prompt tokens from the prefix caches of the engines, by tenant: the sum of cached_tokens.',
   },
   tenantTokensCompletion: {
     name: 'gateway.tenant.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of completion_tokens, by tenant.',
+    description: 'Generated tokens by tenant: the sum of completion_tokens.',
   },
   replicaInflight: {
     name: 'gateway.replica.inflight',
@@ -226,7 +232,7 @@ export const METRICS = {
     instrument: 'counter',
     unit: 's',
     description:
-      'CPU time that all threads of the process have used. A thread that uses one second per second is at its limit: see nodejs.eventloop.time.',
+      'CPU time that all threads of the process have used. One thread uses at most one second per second.',
   },
   processMemoryUsage: {
     name: 'process.memory.usage',
@@ -239,7 +245,7 @@ export const METRICS = {
     instrument: 'counter',
     unit: 's',
     description:
-      'Time that the event loop of each thread was active or idle. With one worker, main serves the clients. Above an active share of 0.9, requests queue in the gateway: add workers (gateway.workers) or gateways.',
+      'Time that the event loop of each thread was active or idle. The thread main serves clients only if there is one worker. Worry above 0.9 seconds active per second: add workers (gateway.workers) or gateways.',
   },
   nodejsEventloopDelayP50: {
     name: 'nodejs.eventloop.delay.p50',
@@ -272,14 +278,14 @@ export const METRICS = {
     name: 'gateway.worker.hung',
     instrument: 'counter',
     unit: '{worker}',
-    description: 'Workers that hung and were terminated and replaced.',
+    description: 'Workers that hung and were terminated and replaced. They are part of those that ended.',
   },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',
     unit: '{span}',
     description:
-      'queued of GET /admin/stats, including the batch that is being exported. If it grows, the collector is down or too slow.',
+      'Records that wait for the collector, including the batch that is being exported. If it grows, the collector is down or too slow.',
   },
   otelSdkProcessorSpanQueueCapacity: {
     name: 'otel.sdk.processor.span.queue.capacity',
@@ -291,7 +297,8 @@ export const METRICS = {
     name: 'otel.sdk.processor.span.processed',
     instrument: 'counter',
     unit: '{span}',
-    description: 'Records that were passed to the exporter or dropped.',
+    description:
+      'Records that were passed to the exporter, or dropped because the queue was full (queue_full).',
   },
   otelSdkExporterSpanInflight: {
     name: 'otel.sdk.exporter.span.inflight',
@@ -303,52 +310,53 @@ export const METRICS = {
     name: 'otel.sdk.exporter.span.exported',
     instrument: 'counter',
     unit: '{span}',
-    description: 'exported and rejected of GET /admin/stats, by the names of the conventions.',
+    description: 'Records that the collector accepted, or rejected for good (rejected).',
   },
   exportRecorded: {
     name: 'gateway.export.recorded',
     instrument: 'counter',
     unit: '{record}',
-    description: 'recorded of GET /admin/stats: records of requests that ended in this process.',
+    description: 'Records of requests that ended in this process: recorded of GET /admin/stats.',
   },
   exportRestored: {
     name: 'gateway.export.restored',
     instrument: 'counter',
     unit: '{record}',
     description:
-      'restored of GET /admin/stats: records of an earlier run that were read back into the queue.',
+      'Records of an earlier run that were read back into the queue: restored of GET /admin/stats.',
   },
   exportExported: {
     name: 'gateway.export.exported',
     instrument: 'counter',
     unit: '{record}',
-    description: 'exported of GET /admin/stats: records that the collector, or the file, has accepted.',
+    description: 'Records that the collector, or the file, has accepted: exported of GET /admin/stats.',
   },
   exportDropped: {
     name: 'gateway.export.dropped',
     instrument: 'counter',
     unit: '{record}',
     description:
-      'dropped of GET /admin/stats: records that are lost because the queue was full. Any growth means that records are missing.',
+      'Records that are missing because the queue was full: dropped of GET /admin/stats. Worry if it grows.',
   },
   exportRejected: {
     name: 'gateway.export.rejected',
     instrument: 'counter',
     unit: '{record}',
     description:
-      'rejected of GET /admin/stats: records that the collector refused for good. Any growth means that records are missing.',
+      'Records that are missing because the collector refused them for good: rejected of GET /admin/stats. Worry if it grows.',
   },
   exportLost: {
     name: 'gateway.export.lost',
     instrument: 'counter',
     unit: '{record}',
-    description: 'lost of GET /admin/stats: records of requests whose worker died before they ended.',
+    description:
+      'Records that are missing because a worker died with them: lost of GET /admin/stats. Worry if it grows.',
   },
   exportFailedCalls: {
     name: 'gateway.export.failed_calls',
     instrument: 'counter',
     unit: '{call}',
     description:
-      'failed_calls of GET /admin/stats: export calls that failed, retries included. If it keeps growing, the collector is down. The semantic conventions have no metric for calls.',
+      'Export calls that failed, retries included: failed_calls of GET /admin/stats. If it keeps growing, the collector is down.',
   },
 } as const;
