@@ -131,8 +131,8 @@ function toBound(boundary: number | undefined): string {
 
 function toExemplar(exemplar: Exemplar | undefined): string {
   if (exemplar === undefined) return '';
-  const { traceId, value, recordedEpochMs } = exemplar;
-  return ` # {trace_id="${traceId}"} ${value} ${(recordedEpochMs / 1000).toFixed(3)}`;
+  const { trace, value } = exemplar;
+  return ` # {trace_id="${trace.traceId}"} ${value} ${(trace.recordedEpochMs / 1000).toFixed(3)}`;
 }
 
 function toBraces(attributes: Attributes): string {

@@ -9,12 +9,16 @@ export interface MetricDefinition<Instrument extends string> {
   readonly description: string;
 }
 
-/** One of the values in a bucket, with the trace of its request. */
-export interface Exemplar {
+/** The trace of a recorded request. */
+export interface RequestTrace {
   readonly traceId: string;
-  /** In the unit of the metric. */
-  readonly value: number;
   readonly recordedEpochMs: number;
+}
+
+/** One of the values in a bucket, in the unit of the metric, with the trace of its request. */
+export interface Exemplar {
+  readonly trace: RequestTrace;
+  readonly value: number;
 }
 
 /** A distribution like the SDK's HistogramMetricData, but without extremes, which would be those of all time. */

@@ -5,6 +5,7 @@ import {
   type Exemplar,
   type Interval,
   type MetricDefinition,
+  type RequestTrace,
   type Series,
   toHistogramData,
   toSumData,
@@ -16,8 +17,8 @@ const OVERFLOW: Attributes = { 'otel.metric.overflow': true };
 
 /** Adds up the recorded values of one series. */
 interface Aggregation<Value> {
-  /** Adds a finite value, not negative, in the metric's unit. `traceId`: the trace of the request, as an exemplar. */
-  record(value: number, traceId?: string): void;
+  /** Adds a finite value, not negative, in the metric's unit. `trace`: of the request, an exemplar. */
+  record(value: number, trace?: RequestTrace): void;
   /** The value now. It is a copy, so that a slow exporter sends consistent data. */
   toValue(): Value;
 }
@@ -50,15 +51,15 @@ class HistogramAggregation implements Aggregation<Distribution> {
     this.#counts = new Array<number>(boundaries.length + 1).fill(0);
   }
 
-  record(value: number, traceId?: string): void {
+  record(value: number, trace?: RequestTrace): void {
     const found = this.#boundaries.findIndex((boundary) => value <= boundary);
     const bucket = found === -1 ? this.#boundaries.length : found;
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
     this.#count += 1;
     this.#sum += value;
-    if (traceId === undefined) return;
+    if (trace === undefined) return;
     this.#exemplars ??= new BucketExemplars(this.#counts.length);
-    this.#exemplars.set(bucket, traceId, value);
+    this.#exemplars.set(bucket, trace, value);
   }
 
   toValue(): Distribution {
@@ -68,29 +69,24 @@ class HistogramAggregation implements Aggregation<Distribution> {
   }
 }
 
-/** The last value of each bucket. It is written for every request, so it allocates nothing. */
+/** The last value of each bucket. It is written for every request, so it allocates nothing then. */
 class BucketExemplars {
-  readonly #traceIds: string[];
+  readonly #traces: (RequestTrace | undefined)[];
   readonly #values: Float64Array;
-  readonly #epochMs: Float64Array;
 
   constructor(bucketCount: number) {
-    this.#traceIds = new Array<string>(bucketCount).fill('');
+    this.#traces = new Array<RequestTrace | undefined>(bucketCount).fill(undefined);
     this.#values = new Float64Array(bucketCount);
-    this.#epochMs = new Float64Array(bucketCount);
   }
 
-  set(bucket: number, traceId: string, value: number): void {
-    this.#traceIds[bucket] = traceId;
+  set(bucket: number, trace: RequestTrace, value: number): void {
+    this.#traces[bucket] = trace;
     this.#values[bucket] = value;
-    this.#epochMs[bucket] = Date.now();
   }
 
   toList(): readonly (Exemplar | undefined)[] {
-    return this.#traceIds.map((traceId, bucket) =>
-      traceId === ''
-        ? undefined
-        : { traceId, value: this.#values[bucket] ?? 0, recordedEpochMs: this.#epochMs[bucket] ?? 0 },
+    return this.#traces.map((trace, bucket) =>
+      trace === undefined ? undefined : { trace, value: this.#values[bucket] ?? 0 },
     );
   }
 }
@@ -174,12 +170,12 @@ export class BoundMetric {
   }
 
   /**
-   * Adds a value. Ignores an unknown or impossible one, for example a negative token count of an engine. `traceId`: the
-   * trace of the request, which a histogram keeps as an exemplar.
+   * Adds a value. Ignores an unknown or impossible one, for example a negative token count of an engine. `trace`:
+   * of the request, which a histogram keeps as an exemplar.
    */
-  record(value: number | undefined, traceId?: string): void {
+  record(value: number | undefined, trace?: RequestTrace): void {
     if (value === undefined || !(value >= 0 && Number.isFinite(value))) return;
     this.#aggregation ??= this.#findAggregation();
-    this.#aggregation.record(value, traceId);
+    this.#aggregation.record(value, trace);
   }
 }

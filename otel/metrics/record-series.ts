@@ -113,12 +113,13 @@ export function bindAll(
 
 /** Adds a record to the series of its labels. */
 export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
-  const { trace_id, ttft_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
+  const { ttft_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
+  const trace = { traceId: record.trace_id, recordedEpochMs: Date.now() };
   const durationSeconds = toSeconds(record.e2e_ms);
   series.requests.record(1);
-  series.httpDuration.record(durationSeconds, trace_id);
-  series.duration.record(durationSeconds, trace_id);
-  series.tenantDuration.record(durationSeconds, trace_id);
+  series.httpDuration.record(durationSeconds, trace);
+  series.duration.record(durationSeconds, trace);
+  series.tenantDuration.record(durationSeconds, trace);
   if (!series.hasSucceeded) series.failures.record(1);
   series.attempts.record(record.attempts);
   series.gapP50.record(toSeconds(record.gap_p50_ms));
@@ -133,8 +134,8 @@ export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): v
   // The conventions define these for successful responses only.
   if (!series.hasSucceeded || ttft_ms === undefined) return;
   const ttftSeconds = toSeconds(ttft_ms);
-  series.timeToFirstToken.record(ttftSeconds, trace_id);
-  series.tenantTimeToFirstToken.record(ttftSeconds, trace_id);
+  series.timeToFirstToken.record(ttftSeconds, trace);
+  series.tenantTimeToFirstToken.record(ttftSeconds, trace);
   if (completion_tokens === undefined || completion_tokens < 2) return;
   series.timePerOutputToken.record((durationSeconds - ttftSeconds) / (completion_tokens - 1));
 }

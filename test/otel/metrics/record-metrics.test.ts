@@ -174,7 +174,7 @@ describe('records become metrics', () => {
     const exemplarsOf = (name: string) =>
       pointsOf(metrics, name).flatMap(({ value }) =>
         ((value as Distribution).exemplars ?? []).flatMap((exemplar) =>
-          exemplar === undefined ? [] : [[exemplar.traceId, exemplar.value]],
+          exemplar === undefined ? [] : [[exemplar.trace.traceId, exemplar.value]],
         ),
       );
     const durations = [
