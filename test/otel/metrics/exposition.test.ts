@@ -20,7 +20,11 @@ const DURATIONS = toHistogramData(
       value: {
         buckets: { boundaries: [0.5, 1], counts: [1, 0, 2] },
         ...{ sum: 7.25, count: 3 },
-        exemplars: [undefined, undefined, { value: 4, trace: { traceId: TRACE_ID, recordedEpochMs: 1795351710546 } }],
+        exemplars: [
+          undefined,
+          undefined,
+          { value: 4, trace: { traceId: TRACE_ID, recordedEpochMs: 1795351710546 } },
+        ],
       },
     },
   ],
