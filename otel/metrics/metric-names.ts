@@ -218,7 +218,8 @@ export const METRICS = {
     name: 'gateway.build.info',
     instrument: 'updowncounter',
     unit: '{gateway}',
-    description: 'Always 1. The attributes say which version of the gateway runs on which Node.js.',
+    description:
+      'Always 1. The attributes say which version of the gateway runs, and on which version of Node.',
   },
   processUptime: {
     name: 'process.uptime',
