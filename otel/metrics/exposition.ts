@@ -115,7 +115,7 @@ function toBuckets(
   let text = '';
   for (const [bucket, inBucket] of buckets.counts.entries()) {
     cumulative += inBucket;
-    const bound = toBound(buckets.boundaries[bucket]);
+    const bound = toBound(buckets.boundaries[bucket], format);
     const exemplar = format === 'openmetrics' ? exemplars?.[bucket] : undefined;
     text += `${name}_bucket{${before}le="${bound}"} ${cumulative}${toExemplar(exemplar)}\n`;
   }
@@ -123,10 +123,10 @@ function toBuckets(
   return `${text}${name}_sum${braces} ${sum}\n${name}_count${braces} ${count}\n`;
 }
 
-/** OpenMetrics wants `1.0`, not `1`; both formats have the same bounds, so that a change of format keeps the series. */
-function toBound(boundary: number | undefined): string {
+/** OpenMetrics wants `1.0` ("Considerations: Canonical Numbers"); Prometheus' own libraries write `1` as text. */
+function toBound(boundary: number | undefined, format: ExpositionFormat): string {
   if (boundary === undefined) return '+Inf';
-  return Number.isInteger(boundary) ? `${boundary}.0` : String(boundary);
+  return format === 'openmetrics' && Number.isInteger(boundary) ? `${boundary}.0` : String(boundary);
 }
 
 function toExemplar(exemplar: Exemplar | undefined): string {

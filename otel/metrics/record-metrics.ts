@@ -1,7 +1,6 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { toErrorType } from '../encode/attributes.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import { BoundedNames } from './bounded-names.ts';
 import type { Interval } from './metric-data.ts';
 import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';
 
@@ -20,6 +19,9 @@ const SERIES_PER_PIECE = 64;
 
 /** How many combinations of labels are cached with their series. */
 const MAX_CACHED_SERIES = 4096;
+
+/** The name for all names without their own series (semantic conventions, `error.type` and others). */
+const OTHER = '_OTHER';
 
 /**
  * Counts records. It keeps the sums itself: the SDK's instruments hash the attributes of every measurement, which costs
@@ -76,4 +78,27 @@ export class RecordMetrics {
 /** Why a request that is no error on its span had no success: a 4xx, or a client that disconnected. */
 function toFailure(record: Readonly<RequestRecord>): string | undefined {
   return record.error_type ?? (record.status >= 400 ? String(record.status) : undefined);
+}
+
+/**
+ * Bounds the names that clients choose. A name is kept if it is known, or if it is one of the first `maxCount` other
+ * names with which a request succeeded. Any other name becomes `_OTHER`.
+ */
+class BoundedNames {
+  readonly #isKnown: (name: string) => boolean;
+  readonly #maxCount: number;
+  readonly #admitted = new Set<string>();
+
+  constructor(maxCount: number, isKnown: (name: string) => boolean = () => false) {
+    this.#isKnown = isKnown;
+    this.#maxCount = maxCount;
+  }
+
+  /** The name, or `_OTHER`; undefined stays undefined. Only a request that succeeded admits a new name. */
+  toLabel(name: string | undefined, hasSucceeded: boolean): string | undefined {
+    if (name === undefined || this.#admitted.has(name) || this.#isKnown(name)) return name;
+    if (!hasSucceeded || this.#admitted.size >= this.#maxCount) return OTHER;
+    this.#admitted.add(name);
+    return name;
+  }
 }

@@ -15,6 +15,11 @@ const PROMETHEUS_ACCEPT =
   'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,' +
   'text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
 
+const PROMETHEUS_3_ACCEPT =
+  'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,' +
+  'application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,' +
+  'text/plain;version=0.0.4;q=0.2,*/*;q=0.1';
+
 /** As llama.cpp answers while it loads its model. */
 const LOADING = '{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}';
 
@@ -247,6 +252,7 @@ describe('GET /metrics', () => {
       const line = openMetrics.text.split('\n').find((each) => each.startsWith(name) && each.includes('#'));
       expect(line).toContain(exemplar);
     }
+    expect((await scrape(PROMETHEUS_3_ACCEPT)).type).toBe(openMetrics.type);
     for (const accept of [
       '*/*',
       'text/plain',

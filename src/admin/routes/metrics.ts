@@ -23,7 +23,7 @@ export const showMetrics = defineRoute({
 });
 
 /** Whether an `Accept` header (RFC 9110 12.5.1) names OpenMetrics 1.0.0, and no text format with a greater weight. */
-export function prefersOpenMetrics(accept: string): boolean {
+function prefersOpenMetrics(accept: string): boolean {
   const ranges = accept.split(',').map(toRange);
   const weigh = (isMeant: (range: MediaRange) => boolean) =>
     Math.max(0, ...ranges.filter(isMeant).map(({ weight }) => weight));

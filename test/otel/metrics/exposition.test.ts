@@ -54,7 +54,7 @@ target_info{service_name="spangate"} 1
 # HELP gen_ai_duration_seconds A "quoted" path \\\\ and\\na line.
 # TYPE gen_ai_duration_seconds histogram
 gen_ai_duration_seconds_bucket{${LABEL},le="0.5"} 1
-gen_ai_duration_seconds_bucket{${LABEL},le="1.0"} 1
+gen_ai_duration_seconds_bucket{${LABEL},le="1"} 1
 gen_ai_duration_seconds_bucket{${LABEL},le="+Inf"} 3
 gen_ai_duration_seconds_sum{${LABEL}} 7.25
 gen_ai_duration_seconds_count{${LABEL}} 3
