@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
@@ -50,6 +51,8 @@ export interface GatewayCollaborators {
     readonly hashSalt?: string | undefined;
   };
   readonly log: Logger;
+  /** The id of the process. */
+  readonly pid: number;
   /** Reads the configuration again. Unset: a reload is refused. */
   readonly configSource?: ConfigSource | undefined;
   /** Resolves the DNS names of services. Unset: the system's resolver. */
@@ -79,7 +82,10 @@ export interface GatewayParts {
 const PROBE_NOW_TIMEOUT_MS = 5_000;
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
-const RECENT_RECORDS = { capacity: 500, capacityBytes: 8 * 1024 ** 2 };
+const RECENT_RECORDS = {
+  latest: { capacity: 500, capacityBytes: 8 * 1024 ** 2 },
+  failures: { capacity: 200, capacityBytes: 4 * 1024 ** 2 },
+};
 
 /**
  * The composition root: creates every part of a gateway from its configuration and connects them. No part listens yet;
@@ -89,7 +95,10 @@ export async function composeGateway(
   config: Config,
   collaborators: GatewayCollaborators,
 ): Promise<GatewayParts> {
-  const { env, log, resolver = createResolver() } = collaborators;
+  const { env, log, pid, resolver = createResolver() } = collaborators;
+  const version = await readVersion();
+  const startedAt = new Date().toISOString();
+  let configLoadedAt = startedAt;
   const { stateDir } = config;
   let configInEffect = config;
   const workerCount = toWorkerCount(config);
@@ -107,9 +116,9 @@ export async function composeGateway(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), {
       log,
-      onRecord({ record, encodedSpan }) {
-        if (encodedSpan !== null) recentRecords.add(encodedSpan);
-        observeRecord(record);
+      onRecord(ended) {
+        recentRecords.add(ended);
+        observeRecord(ended.record);
       },
     }),
   );
@@ -138,19 +147,20 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
-  const figures = startLiveFigures(() => ({
-    stats: telemetry.stats(),
-    inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
-  }));
-  const observeRecord = recordObserver(() => configInEffect.log, collaborators, [
-    figures.add,
-    metrics.record,
-  ]);
   const servingSettings = { config, salt, memory };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
       : new WorkerGroup({ ...servingSettings, workerCount }, { telemetry, log, onWorkerEnd });
+  const figures = startLiveFigures(() => ({
+    stats: telemetry.stats(),
+    inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
+    eventLoops: serving.eventLoopTimes(),
+  }));
+  const observeRecord = recordObserver(() => configInEffect.log, collaborators, [
+    figures.add,
+    metrics.record,
+  ]);
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
     async publish() {
@@ -169,6 +179,7 @@ export async function composeGateway(
     await serving.configure(next);
     healthChecker.configure(next.health);
     configInEffect = next;
+    configLoadedAt = new Date().toISOString();
     return changes;
   };
   const reload = createReload(collaborators.configSource, { apply, onAction, log });
@@ -184,7 +195,14 @@ export async function composeGateway(
       settleRecords: () => serving.settleRecords(),
       dashboard: {
         figures: () => figures.figures(),
-        startedAt: new Date().toISOString(),
+        gateway: () => ({
+          ...{ name: config.gateway.name, host: hostname(), pid, version },
+          ...{ startedAt, configLoadedAt, workers: workerCount },
+        }),
+        usage: () => ({
+          connections: readLimit(memory.connections),
+          bufferedBytes: readLimit(memory.buffered),
+        }),
         queueSize: config.export.queueSize,
         traceUrlTemplate: config.trace.urlTemplate,
       },

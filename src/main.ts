@@ -57,6 +57,7 @@ try {
   const exitCode = await run({
     args: process.argv.slice(2),
     env: process.env,
+    pid: process.pid,
     get stdin() {
       return process.stdin;
     },

@@ -273,6 +273,8 @@ export const FAILED_ATTEMPT = {
   attempt: 'gateway.attempt',
   replica: 'gateway.replica',
   errorType: 'error.type',
+  httpResponseStatusCode: 'http.response.status_code',
+  durationMs: 'gateway.duration_ms',
 } as const;
 
 /** The attributes of an admin action's span. */

@@ -1,4 +1,4 @@
-import { type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
+import { FAILED_ATTEMPT, type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
 import { OPERATIONS } from './operations.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -150,7 +150,7 @@ export function createAttributesEncoder(): (record: Readonly<RequestRecord>, htt
 }
 
 const namesOf = (type: WireType) => FIELDS.filter((field) => field.type === type).map(({ name }) => name);
-const DOUBLE_NAMES: ReadonlySet<string> = new Set(namesOf('double'));
+const DOUBLE_NAMES: ReadonlySet<string> = new Set([...namesOf('double'), FAILED_ATTEMPT.durationMs]);
 const DOUBLE_PREFIXES = namesOf('doubles');
 
 /** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */

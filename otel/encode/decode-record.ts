@@ -1,5 +1,22 @@
-import { RECORD_FIELDS } from './attribute-names.ts';
+import { FAILED_ATTEMPT, RECORD_FIELDS } from './attribute-names.ts';
 import type { RequestRecord } from './request-record.ts';
+
+/** An attempt of a request that failed. */
+export interface ShownAttempt {
+  /** The name of the replica. */
+  readonly replica: string;
+  /** Why it failed: a code such as `not_connected`. */
+  readonly failure: string;
+  /** What the replica answered; null if it did not. */
+  readonly status: number | null;
+  readonly duration_ms: number;
+}
+
+/** A record with what its span tells beside its attributes. */
+export interface ShownRecord extends RequestRecord {
+  /** Absent if no attempt failed. */
+  readonly failed_attempts?: readonly ShownAttempt[];
+}
 
 type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
 
@@ -14,12 +31,17 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas). Values
- * that were cut stay cut. Returns null for anything else, including invalid JSON.
+ * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas), with the
+ * failed attempts among the span's events. Values that were cut stay cut. Returns null for anything else, including
+ * invalid JSON.
  */
-export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | null {
+export function decodeRecord(encodedSpan: Uint8Array | string): ShownRecord | null {
   const spans = parseJson(`[${toText(encodedSpan)}]`);
-  return Array.isArray(spans) ? toRecord(spans[0]) : null;
+  const span: unknown = Array.isArray(spans) ? spans[0] : null;
+  const record = toRecord(span);
+  if (record === null) return null;
+  const failedAttempts = listOf(span, 'events').flatMap((event) => readFailedAttempt(event) ?? []);
+  return failedAttempts.length === 0 ? record : { ...record, failed_attempts: failedAttempts };
 }
 
 /**
@@ -68,6 +90,20 @@ function readAttribute(fields: Record<string, unknown>, name: string, value: unk
   if (map === undefined || number === undefined) return;
   // A computed key defines a member even if an engine's key is `__proto__`.
   fields[map.field] = { ...toObject(fields[map.field]), [name.slice(map.name.length)]: number };
+}
+
+function readFailedAttempt(event: unknown): ShownAttempt | null {
+  if (!isObject(event) || event.name !== FAILED_ATTEMPT.event) return null;
+  const attributes = listOf(event, 'attributes').filter(isObject);
+  const read = (type: WireType, name: string) =>
+    readValue(type, attributes.find(({ key }) => key === name)?.value);
+  const replica = read('string', FAILED_ATTEMPT.replica);
+  const failure = read('string', FAILED_ATTEMPT.errorType);
+  const status = read('int', FAILED_ATTEMPT.httpResponseStatusCode);
+  const durationMs = read('double', FAILED_ATTEMPT.durationMs);
+  if (typeof replica !== 'string' || typeof failure !== 'string' || typeof durationMs !== 'number')
+    return null;
+  return { replica, failure, status: typeof status === 'number' ? status : null, duration_ms: durationMs };
 }
 
 /** Reads an OTLP AnyValue in JSON if it has this type. In protobuf's JSON, an int64 is a string or a number. */

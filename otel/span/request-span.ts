@@ -43,6 +43,9 @@ export interface FailedAttempt {
   readonly replica: string;
   /** The failure code. */
   readonly code: string;
+  /** What the replica answered; undefined if it did not. */
+  readonly status?: number | undefined;
+  readonly durationMs: number;
 }
 
 /** The facts of a request that are known when it arrives. */
@@ -167,11 +170,14 @@ class AnchoredClock {
   }
 }
 
-function addFailedAttempt(span: Span, { attempt, replica, code }: FailedAttempt, epochMs: number): void {
+function addFailedAttempt(span: Span, facts: FailedAttempt, epochMs: number): void {
+  const { attempt, replica, code, status, durationMs } = facts;
   const attributes = {
     [FAILED_ATTEMPT.attempt]: attempt,
     [FAILED_ATTEMPT.replica]: replica,
     [FAILED_ATTEMPT.errorType]: code,
+    ...(status === undefined ? {} : { [FAILED_ATTEMPT.httpResponseStatusCode]: status }),
+    [FAILED_ATTEMPT.durationMs]: durationMs,
   };
   span.addEvent(FAILED_ATTEMPT.event, attributes, epochMs);
 }

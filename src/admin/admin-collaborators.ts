@@ -35,12 +35,32 @@ export interface AdminCollaborators {
 /** What only the dashboard needs. */
 export interface DashboardCollaborators {
   readonly figures: () => Figures;
-  /** When the gateway started: RFC 3339. */
-  readonly startedAt: string;
+  readonly gateway: () => GatewayIdentity;
+  /** How much of its limits the gateway uses. */
+  readonly usage: () => { readonly connections: Usage; readonly bufferedBytes: Usage };
   /** The most records that may wait for the collector. */
   readonly queueSize: number;
   /** A URL with `{trace_id}` in it, or null. */
   readonly traceUrlTemplate: string | null;
+}
+
+/** Which gateway this is. Times are RFC 3339. */
+export interface GatewayIdentity {
+  readonly name: string;
+  /** The host name of the machine. */
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly startedAt: string;
+  /** When the configuration in effect was read. */
+  readonly configLoadedAt: string;
+  readonly workers: number;
+}
+
+/** How much of a limit is used. */
+interface Usage {
+  readonly now: number;
+  readonly limit: number;
 }
 
 /** Where admin actions are logged. A pino logger fits. */

@@ -43,7 +43,7 @@ interface Addresses {
   readonly adminListen: string;
 }
 
-async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invocation): Promise<void> {
+async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: Invocation): Promise<void> {
   // A closed terminal ends the demo, because nobody can press Ctrl-C.
   const hungUp = new AbortController();
   signals.onHangup(() => hungUp.abort());
@@ -66,7 +66,7 @@ async function run(addresses: Addresses, { env, stdout, stderr, signals }: Invoc
   const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
     env: { adminToken, ...(env.SVC_HASH_SALT ? { hashSalt: env.SVC_HASH_SALT } : {}) },
-    log,
+    ...{ log, pid },
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
   signals.onCrash(() => gateway.abandon());

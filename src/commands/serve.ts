@@ -12,7 +12,7 @@ import { createLogger } from './log/logger.ts';
  * `gateway -config FILE`: serves until SIGINT or SIGTERM. Exits with 0 if no request was cut and every record was
  * delivered, else with 1.
  */
-export async function serve({ args, env, stdout, signals }: Invocation): Promise<number> {
+export async function serve({ args, env, pid, stdout, signals }: Invocation): Promise<number> {
   const { values } = parseOptions(args, configOption);
   const path = requireConfigPath(values.config, env);
   const { token, warnings } = readAdminToken(env);
@@ -29,7 +29,10 @@ export async function serve({ args, env, stdout, signals }: Invocation): Promise
 
   const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
   const { createGateway } = await import('../gateway.ts'); // a wrong configuration is reported without loading it
-  const gateway = createGateway(config, { env: toSecrets(token, env), log, configSource: { file, read } });
+  const gateway = createGateway(config, {
+    ...{ env: toSecrets(token, env), log, pid },
+    configSource: { file, read },
+  });
   signals.onCrash(() => gateway.abandon());
   const { listen, adminListen } = await gateway.start();
   started.resolve(gateway);

@@ -58,7 +58,7 @@ export function start(
     },
     untilWritten: (text) => written.until(() => output().includes(text)),
     interrupt: () => shutdown.abort(),
-    ended: run({ args, env, stdin, stdout, stderr, signals }).then((exitCode) => ({
+    ended: run({ args, env, pid: process.pid, stdin, stdout, stderr, signals }).then((exitCode) => ({
       exitCode,
       stdout: output(),
       stderr: errors.join(''),

@@ -9,7 +9,8 @@ function invoke(args: readonly string[]): { invocation: Invocation; stdout: Pass
   const stdout = new PassThrough({ encoding: 'utf8' });
   const stopping = new AbortController();
   const signals = { shutdown: stopping.signal, onHangup: () => {}, onCrash: () => {} };
-  const invocation = { args, env: {}, stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals };
+  const streams = { stdin: Readable.from([]), stdout, stderr: new PassThrough() };
+  const invocation = { args, env: {}, pid: process.pid, ...streams, signals };
   return { invocation, stdout, stop: () => stopping.abort() };
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { overviewSchema } from '../../src/admin/dashboard/overview.ts';
 import { recordSchema } from '../../src/admin/record-schema.ts';
+import { toRecordJson } from '../../src/admin/shown-record.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
@@ -90,9 +91,10 @@ describe('GET /admin/records', () => {
     await gateway.chat({ model: 'nobody' });
     await gateway.chat({ max_tokens: 7 });
     await gateway.waitForRecords(3);
-    const newestFirst = gateway.records.toReversed();
-    expect(await getJson(gateway, '/admin/records')).toEqual({ records: newestFirst });
-    expect(await getJson(gateway, '/admin/records?limit=1')).toEqual({ records: newestFirst.slice(0, 1) });
+    const newestFirst = gateway.records.toReversed().map((record) => toRecordJson(record));
+    expect(await getJson(gateway, '/admin/records')).toEqual({ records: newestFirst, last_record: 3 });
+    const { records } = (await getJson(gateway, '/admin/records?limit=1')) as { records: unknown };
+    expect(records).toEqual(newestFirst.slice(0, 1));
   });
 
   test.each(['0', '-1', 'all', '1.5', '', '99999'])('refuses limit=%s', async (limit) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { allocateLimit, clearLimit, SharedLimit } from '../../src/http/shared-limit.ts';
+import { allocateLimit, clearLimit, readLimit, SharedLimit } from '../../src/http/shared-limit.ts';
 
 function createLimits(workerCount: number, limit: number) {
   const memory = allocateLimit(workerCount, limit);
@@ -27,6 +27,17 @@ test('the amount that a terminated worker held is released', () => {
   first.tryAcquire(10);
   clearLimit(memory, 0);
   expect(second.tryAcquire(10)).toBe(true);
+});
+
+test('what all workers hold can be read', () => {
+  const { memory, limits } = createLimits(2, 10);
+  const [first, second] = limits;
+  expect(readLimit(memory)).toEqual({ now: 0, limit: 10 });
+  first.tryAcquire(3);
+  second.tryAcquire(4);
+  expect(readLimit(memory)).toEqual({ now: 7, limit: 10 });
+  first.release(3);
+  expect(readLimit(memory)).toEqual({ now: 4, limit: 10 });
 });
 
 test('a limit above 32 bits holds, with an error of a few bytes per worker', () => {

@@ -89,7 +89,7 @@ function encodeEverything() {
   const span = createRequestSpans({ tracer, ids: new SpanIdSource() }, { attemptSpans: true })(start);
   const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
   span.startAttempt(attempt).end({ status: 429 });
-  span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429' });
+  span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429', status: 429, durationMs: 2 });
   span.end(FULL_RECORD, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
   return ended.map((each) => JSON.parse(Buffer.from(encodeSpan(each)).toString()));
 }

@@ -94,18 +94,29 @@ describe('a request span', () => {
 
   test('has an event for each failed attempt', async () => {
     const span = startSpan(await start());
-    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'ECONNREFUSED' });
-    span.addFailedAttempt({ attempt: 2, replica: 'b', code: 'reset' });
+    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected', durationMs: 2 });
+    span.addFailedAttempt({ attempt: 2, replica: 'b', code: 'loading', status: 503, durationMs: 0.5 });
     span.end(LEAST_RECORD, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.events).toEqual([
       {
         name: 'gateway.attempt_failed',
-        attributes: { 'gateway.attempt': 1, 'gateway.replica': 'a', 'error.type': 'ECONNREFUSED' },
+        attributes: {
+          'gateway.attempt': 1,
+          'gateway.replica': 'a',
+          'error.type': 'not_connected',
+          'gateway.duration_ms': 2,
+        },
       },
       {
         name: 'gateway.attempt_failed',
-        attributes: { 'gateway.attempt': 2, 'gateway.replica': 'b', 'error.type': 'reset' },
+        attributes: {
+          'gateway.attempt': 2,
+          'gateway.replica': 'b',
+          'error.type': 'loading',
+          'http.response.status_code': 503,
+          'gateway.duration_ms': 0.5,
+        },
       },
     ]);
   });
@@ -126,7 +137,7 @@ describe('a request span', () => {
     const span = startSpan(telemetry);
     span.end(LEAST_RECORD, HTTP);
     span.end(LEAST_RECORD, HTTP);
-    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'late' });
+    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'late', durationMs: 1 });
     expect(telemetry.stats().recorded).toBe(1);
   });
 });
@@ -197,7 +208,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
   ])('$#: %o', async (variables: Record<string, string | undefined>) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-00`);
-    span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'refused' });
+    span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'refused', durationMs: 1 });
     span.end(FULL_RECORD, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     const [received] = collector.spans;

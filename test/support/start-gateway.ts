@@ -116,6 +116,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
     env: { hashSalt, ...(adminToken === null ? {} : { adminToken }) },
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
+    pid: process.pid,
     onRecord: (record) => {
       options.onRecord?.(record);
       records.push(record);

@@ -1,19 +1,17 @@
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 import { type CollectorState, nextCollectorState } from './collector-state.ts';
-import {
-  HISTORY_SLICES,
-  SLICE_MS,
-  type Traffic,
-  type TrafficFacts,
-  TrafficWindow,
-  toSliceIndex,
-} from './traffic-window.ts';
+import { type EventLoopShare, EventLoopShares, type EventLoopTime } from './event-loop-shares.ts';
+import { HISTORY_SLICES, SLICE_MS, toSliceIndex } from './slices.ts';
+import type { Traffic } from './tally.ts';
+import { type LastMinute, type TrafficFacts, TrafficWindow } from './traffic-window.ts';
 
 /** Values that are sampled, because their changes are not reported. */
 export interface Gauges {
   readonly stats: ExportStats;
   /** Requests in flight on all replicas. */
   readonly inflight: number;
+  /** The times of the workers that run. */
+  readonly eventLoops: readonly EventLoopTime[];
 }
 
 /** The figures of one slice of the past. */
@@ -26,16 +24,18 @@ export interface PastSlice extends Traffic {
 }
 
 /** What the dashboard shows about traffic and export. */
-export interface Figures {
-  readonly total: Traffic;
-  readonly byReplica: ReadonlyMap<string, Traffic>;
+export interface Figures extends LastMinute {
   readonly collector: CollectorState;
+  /** How busy the workers were in the last five seconds. */
+  readonly eventLoops: readonly EventLoopShare[];
   /** Oldest first, whole slices only. */
   readonly history: readonly PastSlice[];
 }
 
-interface Sample extends Gauges {
+interface Sample {
   readonly sliceIndex: number;
+  readonly stats: ExportStats;
+  readonly inflight: number;
 }
 
 /** The figures of the last minutes. Times are milliseconds of a monotonic clock; `time` is RFC 3339. */
@@ -43,11 +43,16 @@ export class LiveFigures {
   readonly #window: TrafficWindow;
   /** The last sample of each slice, newest last. */
   readonly #samples: Sample[];
+  readonly #eventLoops = new EventLoopShares();
   #collector: CollectorState;
 
-  constructor(gauges: Gauges, at: { readonly nowMs: number; readonly time: string }) {
+  constructor(
+    { stats, inflight, eventLoops }: Gauges,
+    at: { readonly nowMs: number; readonly time: string },
+  ) {
     this.#window = new TrafficWindow(at.nowMs);
-    this.#samples = [{ ...gauges, sliceIndex: toSliceIndex(at.nowMs) }];
+    this.#samples = [{ stats, inflight, sliceIndex: toSliceIndex(at.nowMs) }];
+    this.#eventLoops.sample(eventLoops, at.nowMs);
     this.#collector = { kind: 'idle', since: at.time, failedCalls: 0 };
   }
 
@@ -57,15 +62,19 @@ export class LiveFigures {
   }
 
   /** Records the current gauges. */
-  sample(gauges: Gauges, { nowMs, time }: { readonly nowMs: number; readonly time: string }): void {
+  sample(
+    { stats, inflight, eventLoops }: Gauges,
+    { nowMs, time }: { readonly nowMs: number; readonly time: string },
+  ): void {
     const last = this.#samples.at(-1);
     const sliceIndex = toSliceIndex(nowMs);
     if (last !== undefined) {
-      const change = { before: last.stats, now: gauges.stats, time };
+      const change = { before: last.stats, now: stats, time };
       this.#collector = nextCollectorState(this.#collector, change);
       if (last.sliceIndex === sliceIndex) this.#samples.pop();
     }
-    this.#samples.push({ ...gauges, sliceIndex });
+    this.#samples.push({ stats, inflight, sliceIndex });
+    this.#eventLoops.sample(eventLoops, nowMs);
     if (this.#samples.length > HISTORY_SLICES + 1) this.#samples.shift();
   }
 
@@ -76,6 +85,7 @@ export class LiveFigures {
     return {
       ...this.#window.lastMinute(nowMs),
       collector: this.#collector,
+      eventLoops: this.#eventLoops.shares(),
       history: past.map(({ sliceIndex, stats, inflight }) => ({
         ...this.#window.slice(sliceIndex),
         agoMs: nowMs - (sliceIndex + 1) * SLICE_MS,

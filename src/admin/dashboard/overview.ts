@@ -1,108 +1,162 @@
 import { z } from 'zod';
-import { recordSchema } from '../record-schema.ts';
-import { type ReplicaJson, replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
-import type { Figures } from './live-figures.ts';
-import type { Traffic } from './traffic-window.ts';
+import { replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
+import { shownRecordSchema } from '../shown-record.ts';
 
+const count = () => z.int().min(0);
 const rate = () => z.number().min(0);
-const milliseconds = () => z.number().min(0).nullable().describe('Null if no request provides it.');
+const milliseconds = (what: string) =>
+  z.number().min(0).nullable().describe(`${what}. Successes only; null if no request provides it.`);
 
 const trafficSchema = z
   .object({
-    requests: z.int().min(0),
-    errors: z.int().min(0).describe('Requests that ended with a 5xx status or an incomplete response.'),
+    requests: count().describe('All requests that ended. Each is at most one of the following three.'),
+    errors: count().describe(
+      'Requests that ended with a 5xx status, or whose response broke off or contained an error event. ' +
+        'A response that the client broke off is not an error.',
+    ),
+    client_errors: count().describe(
+      'Requests that ended with a 4xx status other than 499, from the replica or from the gateway.',
+    ),
+    canceled: count().describe(
+      'Requests whose client disconnected before the end of the response: status 499, or `client_closed`.',
+    ),
     requests_per_s: rate(),
     output_tokens_per_s: rate().describe(
       'Tokens of requests whose engine reported usage, counted when they ended.',
     ),
-    ttft_p50_ms: milliseconds(),
-    ttft_p95_ms: milliseconds(),
-    latency_p50_ms: milliseconds(),
-    latency_p95_ms: milliseconds(),
+    ttft_p50_ms: milliseconds('The median time to the first token of streams'),
+    ttft_p95_ms: milliseconds('The 95th percentile of the same'),
+    latency_p50_ms: milliseconds('The median time from arrival to the end of the response'),
+    latency_p95_ms: milliseconds('The 95th percentile of the same'),
   })
-  .meta({ id: 'Traffic' });
+  .meta({
+    id: 'Traffic',
+    description: 'Requests that ended in an interval. A success is a complete response with a 2xx status.',
+  });
 
-const replicaWithTraffic = replicaSchema.extend({ last_minute: trafficSchema });
+const perSlice = () => z.array(count()).readonly();
+
+const trendSchema = z
+  .object({ requests: perSlice(), errors: perSlice() })
+  .meta({ id: 'Trend', description: '60 numbers each, one per 5 seconds, oldest first: five minutes.' });
+
+const replicaWithTraffic = replicaSchema
+  .extend({ last_minute: trafficSchema, trend: trendSchema })
+  .meta({ id: 'ReplicaWithTraffic' });
+
+const namedTrafficSchema = z
+  .object({ name: z.string(), last_minute: trafficSchema })
+  .meta({ id: 'NamedTraffic' });
+
+const namesSchema = (what: string) =>
+  z
+    .array(namedTrafficSchema)
+    .readonly()
+    .describe(
+      `The ${what} of requests in the last minute, most requests first. At most 50; all others are summed under the ` +
+        'name `_OTHER`, which comes last.',
+    );
 
 const pastSchema = trafficSchema.extend({
   time: z.iso.datetime().describe('The end of this 5-second interval.'),
-  inflight: z.int().min(0),
-  queued: z.int().min(0),
+  inflight: count(),
+  queued: count(),
 });
+
+const gatewaySchema = z
+  .object({
+    name: z.string().describe('`gateway.name` of the configuration.'),
+    host: z.string().describe('The host name of the machine or container.'),
+    pid: z.int().min(1).describe('The process id.'),
+    version: z.string(),
+    started_at: z.iso.datetime(),
+    config_loaded_at: z.iso
+      .datetime()
+      .describe(
+        'When the configuration in effect was read: at the start or by the last reload that succeeded.',
+      ),
+    workers: z.int().min(1).describe('How many threads serve clients.'),
+  })
+  .meta({ id: 'GatewayIdentity' });
+
+const reasonSchema = z
+  .object({
+    code: z.string().describe('`error_type` of the records; without one the status as text, or `_OTHER`.'),
+    status: z.int(),
+    replica: z
+      .string()
+      .nullable()
+      .describe('Null if no replica was tried; `_OTHER` where there are too many combinations.'),
+    model: z
+      .string()
+      .nullable()
+      .describe('Null if the request named none; `_OTHER` for models without a row of their own.'),
+    count: z.int().min(1),
+  })
+  .meta({ id: 'FailureReason' });
+
+const usedSchema = z.object({ now: count(), limit: z.int().min(1) });
+
+const saturationSchema = z
+  .object({
+    workers: z
+      .array(
+        z.object({
+          worker: z.int().min(1),
+          event_loop_utilization: z
+            .number()
+            .min(0)
+            .max(1)
+            .describe('The share of the last five seconds in which its event loop was busy.'),
+        }),
+      )
+      .readonly()
+      .describe('The workers that run. A worker that died is absent until it is replaced.'),
+    connections: usedSchema.describe('Client connections, and `limits.connections`.'),
+    buffered_bytes: usedSchema.describe('Bytes of request bodies in memory, and `limits.buffered`.'),
+    waiting: waitingSchema,
+  })
+  .meta({ id: 'Saturation' });
+
+const shortRecordSchema = shownRecordSchema
+  .omit({ prefix_hashes: true, timings: true })
+  .meta({ id: 'ShortRecord', description: 'A record without prefix_hashes and timings.' });
+
+const shortRecords = () => z.array(shortRecordSchema).readonly();
 
 /** Everything that the dashboard shows. Quantiles are off by at most 4 %. */
 export const overviewSchema = z
   .object({
     time: z.iso.datetime(),
     started_at: z.iso.datetime().describe('When this gateway started. Record numbers start at 1 then.'),
+    gateway: gatewaySchema,
     trace_url_template: z.string().nullable().describe('A URL with `{trace_id}` in it.'),
     last_minute: trafficSchema,
-    replicas: z.array(replicaWithTraffic.meta({ id: 'ReplicaWithTraffic' })),
+    replicas: z.array(replicaWithTraffic).readonly(),
+    models: namesSchema('models'),
+    tenants: namesSchema('tenants'),
     waiting: waitingSchema,
+    saturation: saturationSchema,
     stats: statsSchema,
     queue_size: z.int().min(1).describe('The most records that may wait.'),
     collector: z.object({
       state: z.enum(['idle', 'taking', 'refusing', 'failing']),
       since: z.iso.datetime(),
-      failed_calls: z.int().min(0).describe('Export calls that have failed since then.'),
+      failed_calls: count().describe('Export calls that have failed since then.'),
     }),
     history: z.array(pastSchema).describe('The last five minutes, oldest first.'),
-    records: z
-      .array(recordSchema.omit({ prefix_hashes: true, timings: true }))
-      .describe('The records after the given number, newest first.'),
-    last_record: z
-      .int()
-      .min(0)
-      .describe('The number of the newest record. Use it as `after` in the next call.'),
+    records: shortRecords().describe('The records after the given number, newest first, at most 500.'),
+    failures: shortRecords().describe(
+      'The records after the given number of the last 200 requests that count as `errors` and of the last 200 that ' +
+        'count as `client_errors`, newest first.',
+    ),
+    failure_reasons: z
+      .array(reasonSchema)
+      .readonly()
+      .describe('Why requests failed in the last minute, most frequent first, at most 50.'),
+    last_record: count().describe('The number of the newest record. Use it as `after` in the next call.'),
   })
   .meta({ id: 'Overview' });
 
 /** The response that the dashboard gets. */
 export type Overview = z.output<typeof overviewSchema>;
-
-/** Converts the figures to their part of the overview. `nowEpochMs` is the time of the figures. */
-export function toFiguresJson(
-  { total, byReplica, collector, history }: Figures,
-  replicas: readonly ReplicaJson[],
-  nowEpochMs: number,
-): Pick<Overview, 'time' | 'last_minute' | 'replicas' | 'collector' | 'history'> {
-  return {
-    time: new Date(nowEpochMs).toISOString(),
-    last_minute: toTrafficJson(total),
-    replicas: replicas.map((replica) => ({
-      ...replica,
-      last_minute: toTrafficJson(byReplica.get(replica.name) ?? NO_TRAFFIC),
-    })),
-    collector: { state: collector.kind, since: collector.since, failed_calls: collector.failedCalls },
-    history: history.map((past) => ({
-      ...toTrafficJson(past),
-      time: new Date(nowEpochMs - past.agoMs).toISOString(),
-      inflight: past.inflight,
-      queued: past.queued,
-    })),
-  };
-}
-
-const NO_TRAFFIC: Traffic = {
-  requests: 0,
-  errors: 0,
-  requestsPerSecond: 0,
-  outputTokensPerSecond: 0,
-  ttftP50Ms: null,
-  ttftP95Ms: null,
-  latencyP50Ms: null,
-  latencyP95Ms: null,
-};
-
-function toTrafficJson(traffic: Traffic): Overview['last_minute'] {
-  return {
-    requests: traffic.requests,
-    errors: traffic.errors,
-    requests_per_s: traffic.requestsPerSecond,
-    output_tokens_per_s: traffic.outputTokensPerSecond,
-    ttft_p50_ms: traffic.ttftP50Ms,
-    ttft_p95_ms: traffic.ttftP95Ms,
-    latency_p50_ms: traffic.latencyP50Ms,
-    latency_p95_ms: traffic.latencyP95Ms,
-  };
-}

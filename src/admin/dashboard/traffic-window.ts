@@ -1,143 +1,158 @@
+import { type RequestOutcome, toOutcome } from '#otel/encode/request-outcome.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { DurationHistogram } from './duration-histogram.ts';
-
-/** The length of a slice: the time resolution of rates and quantiles. */
-export const SLICE_MS = 5_000;
-/** The figures cover the last minute: the current slice and eleven complete ones. */
-const WINDOW_SLICES = 12;
-/** The history covers the last five minutes. */
-export const HISTORY_SLICES = 60;
+import { toBucket } from './duration-histogram.ts';
+import { type CountedReason, FailureReasons } from './failure-reasons.ts';
+import { HISTORY_SLICES, SLICE_MS, SlicedTally, toSliceIndex, WINDOW_SLICES } from './slices.ts';
+import { type CountedRequest, Tally, type Traffic } from './tally.ts';
+import { OTHER_NAMES, TopNames } from './top-names.ts';
+import { Trend, type TrendFigures } from './trend.ts';
 
 /** The fields of a record that the window uses. */
 export type TrafficFacts = Pick<
   RequestRecord,
-  'replica' | 'status' | 'error_type' | 'truncated' | 'ttft_ms' | 'e2e_ms' | 'completion_tokens'
+  | 'replica'
+  | 'model'
+  | 'tenant'
+  | 'status'
+  | 'error_type'
+  | 'truncated'
+  | 'ttft_ms'
+  | 'e2e_ms'
+  | 'completion_tokens'
 >;
 
-/** The figures of an interval. Null if no request provides a value. Tokens are those that engines reported. */
-export interface Traffic {
-  readonly requests: number;
-  /** Requests that ended with a 5xx status or an incomplete response. */
-  readonly errors: number;
-  readonly requestsPerSecond: number;
-  readonly outputTokensPerSecond: number;
-  readonly ttftP50Ms: number | null;
-  readonly ttftP95Ms: number | null;
-  readonly latencyP50Ms: number | null;
-  readonly latencyP95Ms: number | null;
+/** The figures of a name. */
+export interface NamedTraffic {
+  readonly name: string;
+  readonly traffic: Traffic;
 }
 
-interface Slice {
-  /** The number of the slice since time zero of the clock. */
-  readonly index: number;
-  readonly total: Tally;
-  readonly byReplica: Map<string, Tally>;
+/** The figures of a replica. */
+export interface ReplicaTraffic {
+  readonly traffic: Traffic;
+  readonly trend: TrendFigures;
+}
+
+/** The figures of the last minute. */
+export interface LastMinute {
+  readonly total: Traffic;
+  /** The replicas that had requests in the last five minutes. */
+  readonly byReplica: ReadonlyMap<string, ReplicaTraffic>;
+  /** Most requests first, at most 50 and then `_OTHER`. */
+  readonly byModel: readonly NamedTraffic[];
+  readonly byTenant: readonly NamedTraffic[];
+  /** Most frequent first, at most 50. */
+  readonly failureReasons: readonly CountedReason[];
+}
+
+const MAX_LISTED_REASONS = 50;
+
+interface ReplicaCounts {
+  readonly slices: SlicedTally;
+  readonly trend: Trend;
 }
 
 /**
- * The requests that ended recently, by replica. A request adds a few numbers to the slice in which it ends; figures are
- * computed on demand. Memory depends only on the number of replicas. Times are on a monotonic clock.
+ * The requests that ended recently: all, and by replica, model and tenant. A request adds a few numbers to the slice in
+ * which it ends; figures are computed on demand. Times are on a monotonic clock.
+ *
+ * Memory depends only on the number of replicas: at most 24 kB for each that had requests in the last five minutes, and
+ * 6 MB for all else.
  */
 export class TrafficWindow {
-  /** The newest is last. Slices without a request are absent. */
-  readonly #slices: Slice[] = [];
   readonly #startedAtMs: number;
+  #current: number;
+  readonly #total = new SlicedTally(WINDOW_SLICES);
+  /** The slices that have ended. */
+  readonly #history = new SlicedTally(HISTORY_SLICES);
+  readonly #replicas = new Map<string, ReplicaCounts>();
+  readonly #models = new TopNames();
+  readonly #tenants = new TopNames();
+  readonly #failureReasons = new FailureReasons();
 
   constructor(startedAtMs: number) {
     this.#startedAtMs = startedAtMs;
+    this.#current = toSliceIndex(startedAtMs);
   }
 
   /** Counts a request that has just ended. */
   add(facts: TrafficFacts, nowMs: number): void {
-    const { total, byReplica } = this.#sliceAt(toSliceIndex(nowMs));
-    total.add(facts);
-    if (facts.replica === undefined) return;
-    let tally = byReplica.get(facts.replica);
-    if (tally === undefined) {
-      tally = new Tally();
-      byReplica.set(facts.replica, tally);
-    }
-    tally.add(facts);
+    const slice = toSliceIndex(nowMs);
+    if (slice !== this.#current) this.#advanceTo(slice);
+    const { replica, model, tenant } = facts;
+    const outcome = toOutcome(facts);
+    const request = toCounted(facts, outcome);
+    this.#total.at(slice).add(request);
+    if (replica !== undefined) this.#addToReplica(replica, slice, request);
+    const shownModel = model === undefined ? null : this.#models.add(model, slice, request);
+    if (tenant !== undefined) this.#tenants.add(tenant, slice, request);
+    if (outcome !== 'error' && outcome !== 'client_error') return;
+    const code = facts.error_type ?? (facts.status >= 400 ? String(facts.status) : OTHER_NAMES);
+    const reason = { code, status: facts.status, replica: replica ?? null, model: shownModel };
+    this.#failureReasons.add(reason, slice);
   }
 
-  /** The figures of the last minute: of all requests, and of each replica that had requests. */
-  lastMinute(nowMs: number): { readonly total: Traffic; readonly byReplica: ReadonlyMap<string, Traffic> } {
-    const first = toSliceIndex(nowMs) - WINDOW_SLICES + 1;
-    const total = new Tally();
-    const byReplica = new Map<string, Tally>();
-    for (const slice of this.#slices.filter(({ index }) => index >= first)) {
-      total.merge(slice.total);
-      for (const [name, tally] of slice.byReplica) {
-        const sum = byReplica.get(name) ?? new Tally();
-        sum.merge(tally);
-        byReplica.set(name, sum);
-      }
-    }
+  /** The figures of the last minute. */
+  lastMinute(nowMs: number): LastMinute {
+    const current = toSliceIndex(nowMs);
+    this.#advanceTo(current);
+    const first = current - WINDOW_SLICES + 1;
     const seconds = (nowMs - Math.max(first * SLICE_MS, this.#startedAtMs)) / 1000;
+    const toNamed = (names: TopNames) =>
+      names.sumsUntil(current).map(([name, sum]) => ({ name, traffic: sum.toTraffic(seconds) }));
     return {
-      total: total.toTraffic(seconds),
-      byReplica: new Map([...byReplica].map(([name, tally]) => [name, tally.toTraffic(seconds)])),
+      total: this.#total.sumUntil(current).toTraffic(seconds),
+      byReplica: new Map(
+        [...this.#replicas].map(([name, { slices, trend }]) => [
+          name,
+          { traffic: slices.sumUntil(current).toTraffic(seconds), trend: trend.figures(current) },
+        ]),
+      ),
+      byModel: toNamed(this.#models),
+      byTenant: toNamed(this.#tenants),
+      failureReasons: this.#failureReasons.listFrom(first, MAX_LISTED_REASONS),
     };
   }
 
   /** The figures of one complete slice; zero or null if no request ended in it. */
   slice(index: number): Traffic {
-    const tally = this.#slices.find((slice) => slice.index === index)?.total ?? new Tally();
+    const tally = this.#history.find(index) ?? this.#total.find(index) ?? new Tally();
     return tally.toTraffic(SLICE_MS / 1000);
   }
 
-  #sliceAt(index: number): Slice {
-    const newest = this.#slices.at(-1);
-    if (newest !== undefined && newest.index >= index) return newest;
-    const slice = { index, total: new Tally(), byReplica: new Map<string, Tally>() };
-    this.#slices.push(slice);
-    while ((this.#slices[0]?.index ?? index) <= index - HISTORY_SLICES - 1) this.#slices.shift();
-    // The history needs only the total.
-    this.#slices.at(-1 - WINDOW_SLICES)?.byReplica.clear();
-    return slice;
+  #addToReplica(name: string, slice: number, request: CountedRequest): void {
+    let counts = this.#replicas.get(name);
+    if (counts === undefined) {
+      counts = { slices: new SlicedTally(WINDOW_SLICES), trend: new Trend() };
+      this.#replicas.set(name, counts);
+    }
+    counts.slices.at(slice).add(request);
+  }
+
+  /** Ends the slices before this one. Forgets replicas without requests: they may be configured no more. */
+  #advanceTo(slice: number): void {
+    const ended = this.#current;
+    if (ended === slice) return;
+    this.#current = slice;
+    const total = this.#total.find(ended);
+    if (total !== undefined) this.#history.at(ended).merge(total);
+    this.#models.endSlice(ended);
+    this.#tenants.endSlice(ended);
+    for (const [name, { slices, trend }] of this.#replicas) {
+      const tally = slices.find(ended);
+      if (tally !== undefined) trend.endSlice(ended, tally);
+      if (slices.newest < slice - HISTORY_SLICES) this.#replicas.delete(name);
+    }
   }
 }
 
-/** The slice that a time belongs to. */
-export function toSliceIndex(nowMs: number): number {
-  return Math.floor(nowMs / SLICE_MS);
-}
-
-class Tally {
-  #requests = 0;
-  #errors = 0;
-  #outputTokens = 0;
-  readonly #ttft = new DurationHistogram();
-  readonly #latency = new DurationHistogram();
-
-  add({ status, error_type, truncated, ttft_ms, e2e_ms, completion_tokens }: TrafficFacts): void {
-    this.#requests += 1;
-    const isBroken = status < 400 && (truncated === true || error_type !== undefined);
-    if (status >= 500 || (isBroken && error_type !== 'client_closed')) this.#errors += 1;
-    this.#outputTokens += completion_tokens ?? 0;
-    if (ttft_ms !== undefined) this.#ttft.add(ttft_ms);
-    this.#latency.add(e2e_ms);
-  }
-
-  merge(other: Tally): void {
-    this.#requests += other.#requests;
-    this.#errors += other.#errors;
-    this.#outputTokens += other.#outputTokens;
-    this.#ttft.merge(other.#ttft);
-    this.#latency.merge(other.#latency);
-  }
-
-  toTraffic(seconds: number): Traffic {
-    const perSecond = (count: number): number => count / Math.max(seconds, 1);
-    return {
-      requests: this.#requests,
-      errors: this.#errors,
-      requestsPerSecond: perSecond(this.#requests),
-      outputTokensPerSecond: perSecond(this.#outputTokens),
-      ttftP50Ms: this.#ttft.quantile(0.5),
-      ttftP95Ms: this.#ttft.quantile(0.95),
-      latencyP50Ms: this.#latency.quantile(0.5),
-      latencyP95Ms: this.#latency.quantile(0.95),
-    };
-  }
+function toCounted(facts: TrafficFacts, outcome: RequestOutcome): CountedRequest {
+  const { ttft_ms, e2e_ms, completion_tokens } = facts;
+  const isSuccess = outcome === 'success';
+  return {
+    outcome,
+    outputTokens: completion_tokens ?? 0,
+    ttftBucket: isSuccess && ttft_ms !== undefined ? toBucket(ttft_ms) : -1,
+    latencyBucket: isSuccess ? toBucket(e2e_ms) : -1,
+  };
 }

@@ -1,7 +1,12 @@
 import { z } from 'zod';
-import { overviewSchema, toFiguresJson } from '../dashboard/overview.ts';
+import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import type { GatewayIdentity } from '../admin-collaborators.ts';
+import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
+import { type Overview, overviewSchema } from '../dashboard/overview.ts';
+import { toFiguresJson } from '../dashboard/overview-json.ts';
 import { defineRoute, json } from '../route.ts';
 import { toReplicaJson, toStatsJson } from '../schemas.ts';
+import { roundTo3, toRecordJson } from '../shown-record.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;
@@ -25,7 +30,13 @@ export const showOverview = defineRoute({
   async handle({ query }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
-    const records = recentRecords.latest(MAX_RECORDS, Number(query.after));
+    const { latest, failures } = recentRecords.latestAndFailures({
+      limit: MAX_RECORDS,
+      after: Number(query.after),
+    });
+    const { waiting } = registry;
+    const gateway = dashboard.gateway();
+    const { connections, bufferedBytes } = dashboard.usage();
     return {
       body: {
         ...toFiguresJson(
@@ -33,14 +44,33 @@ export const showOverview = defineRoute({
           registry.all.map((replica) => toReplicaJson(replica, fleet)),
           Date.now(),
         ),
-        waiting: registry.waiting,
-        started_at: dashboard.startedAt,
+        waiting,
+        saturation: {
+          workers: figures.eventLoops.map(toWorkerJson),
+          ...{ connections, buffered_bytes: bufferedBytes, waiting },
+        },
+        started_at: gateway.startedAt,
+        gateway: toGatewayJson(gateway),
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
-        records: records.map(({ prefix_hashes: _hashes, timings: _timings, ...shown }) => shown),
+        records: latest.map(toShortJson),
+        failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
       },
     };
   },
 });
+
+function toGatewayJson(gateway: GatewayIdentity): Overview['gateway'] {
+  const { name, host, pid, version, startedAt, configLoadedAt, workers } = gateway;
+  return { name, host, pid, version, started_at: startedAt, config_loaded_at: configLoadedAt, workers };
+}
+
+function toWorkerJson({ worker, share }: EventLoopShare): Overview['saturation']['workers'][number] {
+  return { worker, event_loop_utilization: roundTo3(share) };
+}
+
+function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: ShownRecord) {
+  return toRecordJson(shown);
+}

@@ -36,6 +36,8 @@ export interface Invocation {
   /** The arguments after the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
   readonly args: readonly string[];
   readonly env: Environment;
+  /** The id of the process. */
+  readonly pid: number;
   /** Standard input; nothing is read before the command iterates it. */
   readonly stdin: ByteSource;
   readonly stdout: TextSink;

@@ -52,6 +52,8 @@ export class Recording {
   #attemptCount = 0;
   /** The attempt under way, or the last one. */
   #attempt: AttemptSpan | null = null;
+  /** When it began: monotonic. */
+  #attemptStartedMs = 0;
   #replica: string | undefined;
   #previousReplica: string | undefined;
   #response: RelayedResponse | null = null;
@@ -104,6 +106,7 @@ export class Recording {
   startAttempt({ name, url }: { readonly name: string; readonly url: string }): void {
     if (this.#state.kind === 'closed') return;
     this.#attemptCount++;
+    this.#attemptStartedMs = performance.now();
     this.#previousReplica = this.#replica;
     this.#replica = name;
     this.#attempt = this.span.startAttempt({
@@ -117,7 +120,8 @@ export class Recording {
   /** The attempt failed. `status`: what the replica answered, if it did. */
   failAttempt(replica: string, code: string, status?: number): void {
     if (this.#state.kind === 'closed') return;
-    this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code });
+    const durationMs = performance.now() - this.#attemptStartedMs;
+    this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code, status, durationMs });
     this.#attempt?.end({ status, errorType: code });
   }
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DurationHistogram } from '../../../src/admin/dashboard/duration-histogram.ts';
+import { DurationHistogram, toBucket } from '../../../src/admin/dashboard/duration-histogram.ts';
 
 const histogramOf = (durations: readonly number[]) => {
   const histogram = new DurationHistogram();
-  for (const ms of durations) histogram.add(ms);
+  for (const ms of durations) histogram.add(toBucket(ms));
   return histogram;
 };
 

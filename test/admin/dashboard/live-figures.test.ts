@@ -5,6 +5,7 @@ import { type Gauges, LiveFigures } from '../../../src/admin/dashboard/live-figu
 const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => ({
   stats: { ...new ExportCounters().values, queued: 0, ...stats },
   inflight,
+  eventLoops: [],
 });
 
 const at = (nowMs: number) => ({ nowMs, time: new Date(nowMs).toISOString() });
@@ -27,6 +28,13 @@ describe('the history', () => {
     for (let nowMs = 0; nowMs < 3_600_000; nowMs += 1_000) live.sample(gauges(), at(nowMs));
     expect(live.figures(3_600_000).history).toHaveLength(61);
   });
+});
+
+test('the figures say how busy each worker was', () => {
+  const times = (activeMs: number) => [{ worker: 1, activeMs, idleMs: 0 }];
+  const live = new LiveFigures({ ...gauges(), eventLoops: times(0) }, at(0));
+  live.sample({ ...gauges(), eventLoops: times(1_000) }, at(1_000));
+  expect(live.figures(1_000).eventLoops).toEqual([{ worker: 1, share: 1 }]);
 });
 
 describe('the state of the collector', () => {

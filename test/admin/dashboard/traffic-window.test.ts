@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  SLICE_MS,
-  type TrafficFacts,
-  TrafficWindow,
-  toSliceIndex,
-} from '../../../src/admin/dashboard/traffic-window.ts';
+import { SLICE_MS, toSliceIndex } from '../../../src/admin/dashboard/slices.ts';
+import type { Traffic } from '../../../src/admin/dashboard/tally.ts';
+import { type TrafficFacts, TrafficWindow } from '../../../src/admin/dashboard/traffic-window.ts';
 
 const SUCCESS: TrafficFacts = { replica: 'a', status: 200, e2e_ms: 100 };
 const MINUTE_MS = 60_000;
@@ -15,6 +12,8 @@ describe('the figures of the last minute', () => {
     expect(total).toEqual({
       requests: 0,
       errors: 0,
+      clientErrors: 0,
+      canceled: 0,
       requestsPerSecond: 0,
       outputTokensPerSecond: 0,
       ttftP50Ms: null,
@@ -39,7 +38,7 @@ describe('the figures of the last minute', () => {
     expect(window.lastMinute(MINUTE_MS - 1).total.requests).toBe(2);
     expect(window.lastMinute(MINUTE_MS + 1_000).total.requests).toBe(1);
     expect(window.lastMinute(2 * MINUTE_MS).total.requests).toBe(0);
-    expect(window.lastMinute(2 * MINUTE_MS).byReplica.size).toBe(0);
+    expect(window.lastMinute(2 * MINUTE_MS).byReplica.get('a')?.traffic.requests).toBe(0);
   });
 
   test('are kept for each replica, and include requests without one only in the total', () => {
@@ -50,23 +49,83 @@ describe('the figures of the last minute', () => {
     const { total, byReplica } = window.lastMinute(10_000);
     expect(total.requests).toBe(3);
     expect([...byReplica.keys()]).toEqual(['a', 'b']);
-    expect(byReplica.get('a')?.ttftP50Ms).toBeCloseTo(10, 0);
-    expect(byReplica.get('b')?.ttftP50Ms).toBeNull();
-    expect(byReplica.get('b')?.latencyP95Ms).toBeGreaterThan(920);
+    expect(byReplica.get('a')?.traffic.ttftP50Ms).toBeCloseTo(10, 0);
+    expect(byReplica.get('b')?.traffic.ttftP50Ms).toBeNull();
+    expect(byReplica.get('b')?.traffic.latencyP95Ms).toBeGreaterThan(920);
   });
 
-  test.each<[string, Partial<TrafficFacts>, number]>([
-    ['a 5xx', { status: 502, error_type: 'upstream_failed' }, 1],
-    ['an incomplete response', { truncated: true, error_type: 'upstream_failed' }, 1],
-    ['an error event in a stream', { error_type: 'upstream_error' }, 1],
-    ['a client that disconnected', { truncated: true, error_type: 'client_closed' }, 0],
-    ['a client that disconnected before the response', { status: 499, error_type: 'client_closed' }, 0],
-    ['a rejected request', { status: 404, error_type: 'model_not_found' }, 0],
-    ['a success', {}, 0],
-  ])('count %s as so many errors', (_what, facts, errors) => {
+  test.each<[string, Partial<TrafficFacts>, Partial<Traffic>]>([
+    ['a 5xx', { status: 502, error_type: 'upstream_failed' }, { errors: 1 }],
+    ['a broken response', { truncated: true, error_type: 'upstream_failed' }, { errors: 1 }],
+    ['a 4xx', { status: 404, error_type: 'model_not_found' }, { clientErrors: 1 }],
+    ['a client that disconnected', { truncated: true, error_type: 'client_closed' }, { canceled: 1 }],
+    ['a redirect', { status: 307 }, {}],
+    ['a success', {}, { latencyP50Ms: expect.closeTo(100, -1), ttftP50Ms: expect.closeTo(10, 0) }],
+  ])('count %s once, and its durations only if it is a success', (_what, facts, counted) => {
     const window = new TrafficWindow(0);
-    window.add({ ...SUCCESS, ...facts }, 1_000);
-    expect(window.lastMinute(2_000).total.errors).toBe(errors);
+    window.add({ ...SUCCESS, ttft_ms: 10, ...facts }, 1_000);
+    const { total, byReplica } = window.lastMinute(2_000);
+    const nothing = { errors: 0, clientErrors: 0, canceled: 0, latencyP50Ms: null, ttftP50Ms: null };
+    expect(total).toMatchObject({ requests: 1, ...nothing, ...counted });
+    expect(byReplica.get('a')?.traffic).toEqual(total);
+  });
+
+  test('are not made faster by failures', () => {
+    const window = new TrafficWindow(0);
+    for (let index = 0; index < 99; index += 1) window.add({ ...SUCCESS, status: 503, e2e_ms: 1 }, 1_000);
+    window.add({ ...SUCCESS, e2e_ms: 2_000 }, 1_000);
+    expect(window.lastMinute(2_000).total.latencyP50Ms).toBeGreaterThan(1_800);
+  });
+
+  test('are kept for each model and tenant that a request names', () => {
+    const window = new TrafficWindow(0);
+    window.add({ ...SUCCESS, model: 'm', tenant: 'acme' }, 1_000);
+    window.add({ ...SUCCESS, model: 'm' }, 1_000);
+    window.add({ status: 404, e2e_ms: 1, model: 'n', tenant: 'acme' }, 1_000);
+    window.add({ status: 400, e2e_ms: 1 }, 1_000);
+    const { byModel, byTenant } = window.lastMinute(2_000);
+    expect(byModel.map(({ name, traffic }) => [name, traffic.requests, traffic.clientErrors])).toEqual([
+      ['m', 2, 0],
+      ['n', 1, 1],
+    ]);
+    expect(byTenant.map(({ name, traffic }) => [name, traffic.requests])).toEqual([['acme', 2]]);
+  });
+
+  test('have the reasons of failures, with the names of models that are kept', () => {
+    const window = new TrafficWindow(0);
+    for (let index = 0; index < 500; index += 1) {
+      const error = { status: 404, error_type: 'model_not_found', e2e_ms: 1 };
+      window.add({ ...error, model: `invented-${index}` }, 1_000);
+    }
+    for (const status of [500, 500, 404]) window.add({ ...SUCCESS, status, model: 'invented-1' }, 1_000);
+    window.add({ ...SUCCESS, truncated: true }, 1_000);
+    window.add({ ...SUCCESS, status: 499, error_type: 'client_closed' }, 1_000);
+    const reasons = window.lastMinute(2_000).failureReasons;
+    expect(reasons).toHaveLength(50);
+    expect(reasons.slice(0, 2)).toEqual([
+      { code: 'model_not_found', status: 404, replica: null, model: '_OTHER', count: 450 },
+      { code: '500', status: 500, replica: 'a', model: 'invented-1', count: 2 },
+    ]);
+    expect(window.lastMinute(2 * MINUTE_MS).failureReasons).toEqual([]);
+  });
+});
+
+describe('the trend of a replica', () => {
+  test('has its requests and errors of five minutes', () => {
+    const window = new TrafficWindow(0);
+    window.add(SUCCESS, 1_000);
+    window.add({ ...SUCCESS, status: 500 }, 1_000);
+    window.add(SUCCESS, 12_000);
+    const trend = window.lastMinute(20_000).byReplica.get('a')?.trend;
+    expect(trend?.requests.slice(-5)).toEqual([0, 2, 0, 1, 0]);
+    expect(trend?.errors.slice(-5)).toEqual([0, 1, 0, 0, 0]);
+  });
+
+  test('is forgotten when there is nothing to show, so that replaced replicas take no memory', () => {
+    const window = new TrafficWindow(0);
+    window.add(SUCCESS, 1_000);
+    expect(window.lastMinute(5 * MINUTE_MS).byReplica.get('a')?.trend.requests[0]).toBe(1);
+    expect(window.lastMinute(5 * MINUTE_MS + 2 * SLICE_MS).byReplica.size).toBe(0);
   });
 });
 

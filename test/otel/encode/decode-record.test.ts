@@ -86,6 +86,30 @@ test('an encoded span with those of its attempts is one record, that of the requ
   expect(decodeRecords(exportLine([encodedSpan, encode(LEAST_RECORD)]))).toEqual([FULL_RECORD, LEAST_RECORD]);
 });
 
+test('the failed attempts among the events of the span are decoded with the record', () => {
+  const encodedSpan = encode(LEAST_RECORD).toString();
+  const text = (key: string, stringValue: string) => ({ key, value: { stringValue } });
+  const attempt = [text('gateway.replica', 'a'), text('error.type', 'loading')];
+  const duration = { key: 'gateway.duration_ms', value: { doubleValue: 1.5 } };
+  const status = { key: 'http.response.status_code', value: { intValue: '503' } };
+  const name = 'gateway.attempt_failed';
+  const events = [
+    { name, attributes: [...attempt, status, duration] },
+    { name, attributes: [...attempt, duration] },
+    // Not one of ours: without a duration, of another name, and no event at all.
+    { name, attributes: attempt },
+    { name: 'exception', attributes: [...attempt, duration] },
+    null,
+  ];
+  expect(decodeRecord(encodedSpan.replace('"events":[]', `"events":${JSON.stringify(events)}`))).toEqual({
+    ...LEAST_RECORD,
+    failed_attempts: [
+      { replica: 'a', failure: 'loading', status: 503, duration_ms: 1.5 },
+      { replica: 'a', failure: 'loading', status: null, duration_ms: 1.5 },
+    ],
+  });
+});
+
 test('a batch in a file is its records in their order', () => {
   expect(decodeRecords(exportLine([encode(LEAST_RECORD), encode(FULL_RECORD)]))).toEqual([
     LEAST_RECORD,

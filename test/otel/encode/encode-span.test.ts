@@ -144,7 +144,13 @@ describe('a stock processor next to ours, with the stock exporter', () => {
         url: 'http://replica:8000/v1',
       } as const;
       span.startAttempt(attempt).end({ status: 200 });
-      span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'not_connected' });
+      span.addFailedAttempt({
+        attempt: 1,
+        replica: 'vllm-a',
+        code: 'not_connected',
+        status: 503,
+        durationMs: 2,
+      });
       span.end(record, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
     }
     await provider.shutdown();

@@ -2,27 +2,29 @@ import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { encodeAttributes } from '#otel/encode/encode-span.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
+import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { LEAST_RECORD } from '../records.ts';
 
-/** The encoded span of a record with this status, padded to the length with spaces. */
-function encodedSpanOf(status: number, length = 0): Uint8Array {
-  const attributes = Object.entries({ ...LEAST_RECORD, status }).map(([field, value]) => [
+/** The record of a request that ended with this status; its encoded span is padded to the length with spaces. */
+function ended(status: number, length = 0): EndedRecord {
+  const record = { ...LEAST_RECORD, status };
+  const attributes = Object.entries(record).map(([field, value]) => [
     RECORD_FIELDS[field as keyof typeof LEAST_RECORD].name,
     value,
   ]);
-  return Buffer.from(
-    `{"attributes":${encodeAttributes(Object.fromEntries(attributes))}}`.padEnd(length, ' '),
-  );
+  const json = `{"attributes":${encodeAttributes(Object.fromEntries(attributes))}}`;
+  return { record, encodedSpan: Buffer.from(json.padEnd(length, ' ')) };
 }
 
-const BOUNDS = { capacity: 3, capacityBytes: 1024 * 1024 };
+const LATEST = { capacity: 3, capacityBytes: 1024 * 1024 };
+const BOUNDS = { latest: LATEST, failures: { ...LATEST, capacity: 2 } };
 
 const fill = (records: RecentRecords, ...statuses: readonly number[]) => {
-  for (const status of statuses) records.add(encodedSpanOf(status));
+  for (const status of statuses) records.add(ended(status));
 };
 
-const statusesOf = (...given: Parameters<RecentRecords['latest']>) => ({
-  in: (records: RecentRecords) => records.latest(...given).map(({ status }) => status),
+const statusesOf = (limit: number, after = 0) => ({
+  in: (records: RecentRecords) => records.latest({ limit, after }).map(({ status }) => status),
 });
 
 describe('recent records', () => {
@@ -36,7 +38,7 @@ describe('recent records', () => {
 
   test('are empty before the first record', () => {
     const records = new RecentRecords(BOUNDS);
-    expect(records.latest(10)).toEqual([]);
+    expect(records.latest({ limit: 10 })).toEqual([]);
     expect(records.lastNumber).toBe(0);
   });
 
@@ -48,14 +50,14 @@ describe('recent records', () => {
   });
 
   test('lose the oldest beyond the bound in bytes, however large a record is', () => {
-    const records = new RecentRecords({ capacity: 100, capacityBytes: 4000 });
-    records.add(encodedSpanOf(200, 1500));
-    records.add(encodedSpanOf(201, 1500));
-    records.add(encodedSpanOf(202, 1500));
+    const records = new RecentRecords({ ...BOUNDS, latest: { capacity: 100, capacityBytes: 4000 } });
+    records.add(ended(200, 1500));
+    records.add(ended(201, 1500));
+    records.add(ended(202, 1500));
     expect(statusesOf(10).in(records)).toEqual([202, 201]);
-    records.add(encodedSpanOf(203, 5000));
+    records.add(ended(203, 5000));
     expect(statusesOf(10).in(records)).toEqual([]);
-    records.add(encodedSpanOf(204, 1500));
+    records.add(ended(204, 1500));
     expect(statusesOf(10).in(records)).toEqual([204]);
   });
 
@@ -72,8 +74,71 @@ describe('recent records', () => {
 
   test('an encoded span that is no record is skipped', () => {
     const records = new RecentRecords(BOUNDS);
-    records.add(Buffer.from('{"name":"POST"}'));
+    records.add({ record: LEAST_RECORD, encodedSpan: Buffer.from('{"name":"POST"}') });
     fill(records, 200);
     expect(statusesOf(10).in(records)).toEqual([200]);
+  });
+});
+
+describe('the records of failed requests', () => {
+  const failedOf = (records: RecentRecords, limit = 10, after = 0) =>
+    records.failed({ limit, after }).map(({ status }) => status);
+  const failuresOf = (records: RecentRecords, limit = 10, after = 0) =>
+    records.latestAndFailures({ limit, after }).failures.map(({ status }) => status);
+
+  test('stay, however many successes come after them', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 502, 404, ...Array.from({ length: 50 }, () => 200));
+    expect(failuresOf(records)).toEqual([404, 502]);
+    expect(failedOf(records)).toEqual([404, 502]);
+    expect(statusesOf(10).in(records)).toEqual([200, 200, 200]);
+  });
+
+  test('stay if they are errors, however many client errors come after them', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 500, ...Array.from({ length: 50 }, () => 404), 502, 403);
+    expect(failuresOf(records)).toEqual([403, 502, 404, 500]);
+    expect(failedOf(records)).toEqual([403, 502, 404, 500]);
+  });
+
+  test('come from the latest records too, each once, if there are more than are kept for them', () => {
+    const records = new RecentRecords({ ...BOUNDS, latest: { ...LATEST, capacity: 5 } });
+    fill(records, 500, 501, 502, 200, 503, 404);
+    expect(failuresOf(records)).toEqual([404, 503, 502]);
+    expect(failedOf(records)).toEqual([404, 503, 502, 501]);
+  });
+
+  test('can be read from a number on, at most the given number, and only those that match', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 500, 200, 404);
+    for (const read of [failedOf, failuresOf]) {
+      expect(read(records, 1)).toEqual([404]);
+      expect(read(records, 10, 1)).toEqual([404]);
+    }
+    const servers = records.failed({ limit: 10, matches: ({ status }) => status >= 500 });
+    expect(servers.map(({ status }) => status)).toEqual([500]);
+  });
+
+  test('are read together with the latest ones', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 500, 200, 404, 200);
+    const { latest, failures } = records.latestAndFailures({ limit: 10 });
+    expect(latest.map(({ status }) => status)).toEqual([200, 404, 200]);
+    expect(failures.map(({ status }) => status)).toEqual([404, 500]);
+    expect(failures[0]).toBe(latest[1]);
+  });
+
+  test('leave out clients that disconnected', () => {
+    const records = new RecentRecords(BOUNDS);
+    fill(records, 499);
+    expect(failedOf(records)).toEqual([]);
+    expect(failuresOf(records)).toEqual([]);
+  });
+
+  test('are found among the latest if they are too large to be kept for it', () => {
+    const records = new RecentRecords({ ...BOUNDS, failures: { capacity: 2, capacityBytes: 2_000 } });
+    records.add(ended(500, 3_000));
+    expect(failuresOf(records)).toEqual([]);
+    expect(failedOf(records)).toEqual([500]);
   });
 });

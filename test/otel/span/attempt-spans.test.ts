@@ -282,7 +282,7 @@ test('spans have the times at which things happened, though they are made when a
   const failed = request.startAttempt(attempt);
   vi.advanceTimersByTime(20);
   failed.end({ errorType: 'not_connected' });
-  request.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected' });
+  request.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected', durationMs: 1 });
   vi.advanceTimersByTime(500);
   request.end({ ...LEAST_RECORD, e2e_ms: 42.5 }, { scheme: 'http' });
 

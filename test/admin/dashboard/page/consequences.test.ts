@@ -7,6 +7,8 @@ type Replica = Overview['replicas'][number];
 const NO_TRAFFIC: Replica['last_minute'] = {
   requests: 0,
   errors: 0,
+  client_errors: 0,
+  canceled: 0,
   requests_per_s: 0,
   output_tokens_per_s: 0,
   ttft_p50_ms: null,
