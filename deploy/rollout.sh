@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --admin) [ $# -ge 2 ] || wrong '--admin needs a URL'; admins+=("$2"); shift 2 ;;
     --timeout) [ $# -ge 2 ] || wrong '--timeout needs a duration'; timeout=$2; shift 2 ;;
-    --force) unless_last=(); shift ;;
+    --force) unless_last=(--force); shift ;;
     --help) usage; exit 0 ;;
     --) shift; break ;;
     -*) wrong "unknown option $1" ;;

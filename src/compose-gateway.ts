@@ -163,6 +163,7 @@ export async function composeGateway(
   ]);
   const discovery = new ReplicaDiscovery(config, {
     ...{ registry, resolver, log },
+    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
     async publish() {
       const { cursors } = await publish(registry, serving);
       // In the form that records have.

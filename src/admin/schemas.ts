@@ -3,7 +3,7 @@ import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { Drains } from '../replicas/control/drains.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
-import { REACHABILITIES } from '../replicas/reachability.ts';
+import { REACHABILITIES, REACHABILITY_REASONS } from '../replicas/reachability.ts';
 import type { FleetControl } from './admin-collaborators.ts';
 
 const count = () => z.int().min(0);
@@ -34,12 +34,26 @@ export const replicaSchema = z
         'Whether the replica answers, according to the last request or probe. `loading`: it reports that it is loading ' +
           'its model. `unknown` while it is drained, and before the first request or probe.',
       ),
+    reachability_since: z.iso
+      .datetime()
+      .nullable()
+      .describe('When `reachability` last changed; null while it is `unknown`.'),
+    reachability_reason: z
+      .enum(REACHABILITY_REASONS)
+      .nullable()
+      .describe(
+        'Why the replica is unreachable or loading; otherwise null. `no_answer`: it accepted the connection and did not ' +
+          'answer in time. `not_an_engine`: it answers, but `/v1/models` is not a list of models, and it has not served ' +
+          'a request yet. `engine_failed`: it answered a probe with 5xx.',
+      ),
     models: z
       .array(z.string())
       .readonly()
       .nullable()
       .describe('Null while the list is not known. `["*"]` if the replica serves any name.'),
-    engine: z.string(),
+    engine: z
+      .string()
+      .describe('`unknown` if it is not configured and the replica has not listed its models yet.'),
     since: z.iso
       .datetime()
       .nullable()
@@ -82,7 +96,7 @@ export type ReplicaJson = z.output<typeof replicaSchema>;
 
 /** Converts a replica to JSON. `fleet` is null if this gateway shares its drains with no other. */
 export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaJson {
-  const { config, drain, health } = replica;
+  const { config, drain, health, reachability } = replica;
   const { inflight, isSafeToStop, unconfirmed } = toDrainStatus(replica, fleet);
   return {
     name: config.name,
@@ -95,9 +109,11 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
     health_since: health?.since ?? null,
-    reachability: replica.reachability,
+    reachability: reachability.state,
+    reachability_since: reachability.since,
+    reachability_reason: reachability.reason,
     models: replica.models?.map((model) => toShownName(model)) ?? null,
-    engine: replica.engine,
+    engine: replica.knowledge.engine ?? 'unknown',
     since: drain.since,
     reason: drain.reason,
     safe_to_stop: isSafeToStop,

@@ -9,18 +9,23 @@ import {
 } from './admin/client.ts';
 import {
   callDrain,
+  callOrAsk,
   drainOptions,
   isOvertaken,
   printWarnings,
   toRetryPolicy,
   toTimeoutMs,
 } from './admin/drain-call.ts';
-import type { Invocation } from './command-line/command.ts';
+import { type Invocation, UsageError } from './command-line/command.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createProgressLine } from './terminal/progress-line.ts';
 import { toOneLine } from './terminal/table.ts';
 
-const DRAIN_OPTIONS = { ...drainOptions, 'unless-last': { type: 'boolean' } } as const;
+const DRAIN_OPTIONS = {
+  ...drainOptions,
+  force: { type: 'boolean' },
+  'unless-last': { type: 'boolean' },
+} as const;
 
 const DEFAULT_TIMEOUT = '10m';
 
@@ -31,17 +36,25 @@ const POLL_INTERVAL_MS = 250;
 
 /**
  * `gateway drain NAME`: sends no new requests to a replica. With `--wait` it waits for the requests in flight, and
- * exits with 0 only when the replica is safe to stop. With `--unless-last` it is refused if no other replica answers.
+ * exits with 0 only when the replica is safe to stop. If no other replica of one of its models answers it asks first,
+ * or drains nothing where nobody can be asked, and with `--unless-last`. With `--force` it drains in any case.
  */
 export async function drain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, DRAIN_OPTIONS, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
+  if (values.force && values['unless-last']) {
+    throw new UsageError("options '--force' and '--unless-last' exclude each other");
+  }
   const client = await openAdmin(values, env);
   const [name = ''] = positionals;
-  const call = { name, action: 'drain', reason: values.reason, unlessLast: values['unless-last'] } as const;
+  const mayAsk = !values['unless-last'] && !values.json;
   const retry = values.wait ? toRetryPolicy(invocation, Math.min(timeoutMs, MAX_RETRY_MS)) : null;
-  const answer = await callDrain(client, call, retry);
+  const answer = await callOrAsk(invocation, { mayAsk, signal: retry?.signal }, (isForced) => {
+    const unlessLast = !isForced && !values.force;
+    return callDrain(client, { name, action: 'drain', reason: values.reason, unlessLast }, retry);
+  });
+  if (answer === null) return 1;
   const isStored = printWarnings(stderr, name, answer);
   if (isOvertaken(answer)) {
     if (values.json) printJson(stdout, answer);

@@ -19,8 +19,8 @@ const USAGE = `Usage: gateway -config FILE          serve (or set SVC_CONFIG)
 
 The commands from replicas to forget find the gateway by -config FILE, SVC_CONFIG or --admin URL, and accept --json.
 drain and undrain accept --reason TEXT and --wait [--timeout 10m]. With --wait, drain exits with 0 only when the replica
-is safe to stop, and undrain only when the replica answers. drain --unless-last is refused if no other replica of one of
-its models answers. top accepts --once and --interval 1s.
+is safe to stop, and undrain only when the replica answers. If no other replica of one of its models answers, drain asks
+first, or refuses without a terminal and with --unless-last; --force drains in any case. top accepts --once and --interval 1s.
 
 Environment:
   SVC_CONFIG        path of the configuration file if -config is not given

@@ -18,6 +18,7 @@ import {
 import type { Invocation } from './command-line/command.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createProgressLine } from './terminal/progress-line.ts';
+import { toReasonText } from './terminal/replica-cells.ts';
 
 const DEFAULT_TIMEOUT = '2m';
 const POLL_INTERVAL_MS = 500;
@@ -118,5 +119,7 @@ async function poll(
   if (memberOf(view, 'drained') === true) return { state: 'drained', view };
   const reachability = memberOf(view, 'reachability');
   if (reachability === 'reachable') return { state: reachability, view };
-  return { state: reachability === 'loading' ? 'is loading its model' : 'does not answer', view };
+  if (reachability === 'loading') return { state: 'is loading its model', view };
+  const why = toReasonText(memberOf(view, 'reachability_reason'));
+  return { state: why === null ? 'does not answer' : `does not answer (${why})`, view };
 }

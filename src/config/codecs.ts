@@ -5,6 +5,7 @@ import {
   parseDuration,
   parseListenAddress,
   parseRedisUrl,
+  parseReplicaUrl,
   parseServiceUrl,
   parseSize,
   parseTraceUrlTemplate,
@@ -148,7 +149,17 @@ export function baseUrl(credentialsGoTo: string) {
   });
 }
 
-/** A base URL whose host is a DNS name. A name with SRV records begins with `_` and has no port. */
+/** The base URL of an inference server; decoding also removes a `/v1` at its end. */
+export function replicaUrl(credentialsGoTo: string) {
+  return textOf({
+    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
+    pattern: 'https?://.+',
+    parse: parseReplicaUrl,
+    print: (url) => url,
+  });
+}
+
+/** The base URL of inference servers behind a DNS name, as `replicaUrl`. A name with SRV records begins with `_` and has no port. */
 export function serviceUrl() {
   return textOf({
     title:

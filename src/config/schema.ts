@@ -6,6 +6,7 @@ import {
   listenAddress,
   oneOf,
   redisUrl,
+  replicaUrl,
   serviceUrl,
   size,
   text,
@@ -44,9 +45,11 @@ const replica = z
     name: text('a unique name of letters, digits and . _ ~ -, at most 128', NAMED).describe(
       'The name of the replica in records and in the paths of the admin API.',
     ),
-    url: baseUrl('put a key into api_key')
+    url: replicaUrl('put a key into api_key')
       .optional()
-      .describe('The base URL of the replica. A path is prepended to /v1/….'),
+      .describe(
+        'The base URL of the replica, with or without `/v1` at its end: `http://host:8000` and `http://host:8000/v1` mean the same. Any other path is prepended to /v1/….',
+      ),
     dns: serviceUrl()
       .optional()
       .describe(
@@ -89,7 +92,7 @@ const discovery = z.strictObject({
   models_interval: duration({ minMs: 100 })
     .prefault('30s')
     .describe(
-      'How often the gateway reads /v1/models of replicas whose `models` or `engine` is `auto`, and /version of vLLM.',
+      'How often the gateway reads /v1/models of replicas, to see whether they answer and what they serve, and /version of vLLM. One that does not answer is asked about every 2 seconds.',
     ),
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')

@@ -78,6 +78,14 @@ export function parseBaseUrl(text: string): string | null {
 }
 
 /**
+ * Parses the base URL of an inference server: that of `parseBaseUrl` without a `/v1` at its end, which the base URLs of
+ * OpenAI clients have.
+ */
+export function parseReplicaUrl(text: string): string | null {
+  return parseBaseUrl(text)?.replace(/\/v1$/, '') ?? null;
+}
+
+/**
  * Checks a URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`. Null if the text is
  * something else or contains credentials. Returns it unchanged: a fragment or query may contain braces of its own.
  */
@@ -95,9 +103,9 @@ export function parseRedisUrl(text: string): string | null {
   return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
 }
 
-/** Parses a base URL whose host is a DNS name. Null for an IP address, and for an SRV name (`_…`) with a port. */
+/** Parses the base URL of inference servers behind a DNS name. Null for an IP address, and for an SRV name (`_…`) with a port. */
 export function parseServiceUrl(text: string): string | null {
-  const base = parseBaseUrl(text);
+  const base = parseReplicaUrl(text);
   if (base === null) return null;
   const { hostname, port } = new URL(base);
   if (isIP(hostname) !== 0 || hostname.startsWith('[')) return null;

@@ -1,20 +1,117 @@
-/** What the last request or probe has shown of a replica. */
+/** What is known of whether a replica answers. */
 export const REACHABILITIES = ['unknown', 'reachable', 'unreachable', 'loading'] as const;
 
 /**
- * `reachable`: the replica answered. `unreachable`: it could not be connected to, did not answer, or said that its
- * engine has failed. `loading`: the engine loads its model. `unknown`: nothing was sent to it since the gateway started
- * or since the replica was drained or undrained.
+ * `reachable`: the replica answered. `unreachable`: it could not be connected to, did not answer, is no inference
+ * server, or said that its engine has failed. `loading`: the engine loads its model. `unknown`: nothing was sent to it
+ * since the gateway started or since the replica was drained or undrained.
  */
 export type Reachability = (typeof REACHABILITIES)[number];
 
-/** What the answer to a health probe shows: its status and the beginning of its body. Null: there was no answer. */
-export function toReachability(
-  answer: { readonly status: number; readonly text: string } | null,
-): Exclude<Reachability, 'unknown'> {
-  if (answer === null) return 'unreachable';
+/** Why a replica is unreachable or loading. */
+export const REACHABILITY_REASONS = [
+  'connection_refused',
+  'name_not_resolved',
+  'connect_timeout',
+  'tls_failed',
+  /** It took the connection and did not answer in time. */
+  'no_answer',
+  'connection_reset',
+  'not_http',
+  /** It answers, but /v1/models is no list of models, and it has served nothing yet. */
+  'not_an_engine',
+  /** It answered a probe with 5xx. */
+  'engine_failed',
+  'loading_model',
+] as const;
+
+export type ReachabilityReason = (typeof REACHABILITY_REASONS)[number];
+
+/** What one request or probe has found out about a replica. */
+export type Finding = 'reachable' | ReachabilityReason;
+
+/** What is known of a replica, since when (RFC 3339) and why; both null as far as they do not apply. */
+export interface ReachabilityState {
+  readonly state: Reachability;
+  /** When `state` last changed; null while it is unknown. */
+  readonly since: string | null;
+  /** Null if it is unknown or reachable. */
+  readonly reason: ReachabilityReason | null;
+}
+
+/** The state of a replica of which nothing is known. */
+export const NOT_SEEN: ReachabilityState = { state: 'unknown', since: null, reason: null };
+
+export function toReachability(finding: Finding): Exclude<Reachability, 'unknown'> {
+  if (finding === 'reachable') return 'reachable';
+  return finding === 'loading_model' ? 'loading' : 'unreachable';
+}
+
+/** The codes of system calls, the resolver and undici. https://nodejs.org/api/errors.html#nodejs-error-codes */
+const REASON_OF_CODE: ReadonlyMap<string, ReachabilityReason> = new Map([
+  ['ECONNREFUSED', 'connection_refused'],
+  ['ENOTFOUND', 'name_not_resolved'],
+  ['ENODATA', 'name_not_resolved'],
+  ['ETIMEDOUT', 'connect_timeout'],
+  ['EHOSTUNREACH', 'connect_timeout'],
+  ['EHOSTDOWN', 'connect_timeout'],
+  ['ENETUNREACH', 'connect_timeout'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'connect_timeout'],
+  ['EPROTO', 'tls_failed'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_failed'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'not_http'],
+]);
+
+const REASON_OF_PREFIX: readonly (readonly [prefix: string, reason: ReachabilityReason])[] = [
+  ['EAI_', 'name_not_resolved'],
+  ['ERR_SSL_', 'tls_failed'],
+  // llhttp's, in undici.
+  ['HPE_', 'not_http'],
+];
+
+/**
+ * Why a connection failed, by the code of its error. An error without a code that is known is the connection's own:
+ * with TLS nearly always a certificate that is not trusted, for which OpenSSL has dozens of codes.
+ */
+export function toConnectionReason(error: unknown, isTls: boolean): ReachabilityReason {
+  const code = codeOf(error);
+  const known = REASON_OF_CODE.get(code) ?? REASON_OF_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
+  if (known !== undefined) return known;
+  const isClosed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
+  return isTls && !isClosed ? 'tls_failed' : 'connection_reset';
+}
+
+/** The code of an error of Node or undici; empty if it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** An answer to a probe: its status, and the beginning of its body if it was read. */
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What the answer to a health probe shows. */
+export function toHealthFinding(answer: Answer): Finding {
   // A server without this path, or one that wants a key for it, is reachable.
-  if (answer.status < 500) return 'reachable';
+  return answer.status < 500 ? 'reachable' : toFailure(answer);
+}
+
+/** What the answer to GET /v1/models shows. `hasList`: it is a list of models. */
+export function toListFinding(answer: Answer, hasList: boolean): Finding {
+  if (answer.status >= 500) return toFailure(answer);
+  // A server that wants another key, or fewer requests, does not show what it is.
+  const isRefusal = answer.status === 401 || answer.status === 403 || answer.status === 429;
+  return hasList || isRefusal ? 'reachable' : 'not_an_engine';
+}
+
+/** Whether the answer to a health probe comes from more than a server of web pages. */
+export function isHealthy({ status, text }: Answer): boolean {
+  return status >= 200 && status < 300 && !text.trimStart().startsWith('<');
+}
+
+function toFailure({ status, text }: Answer): Finding {
   // llama.cpp: 503 unavailable_error while it loads.
-  return answer.status === 503 && answer.text.includes('Loading model') ? 'loading' : 'unreachable';
+  return status === 503 && text.includes('Loading model') ? 'loading_model' : 'engine_failed';
 }

@@ -1,3 +1,4 @@
+import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { hang, startFakeReplica } from '../support/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '../support/start-gateway.ts';
@@ -52,19 +53,20 @@ describe('gateway drain and undrain', () => {
       stdout: said,
       stderr: '',
     });
-    expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action} Bearer token-1`]);
+    const query = action === 'drain' ? '?unless_last=true' : '';
+    expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action}${query} Bearer token-1`]);
   });
 
   it('a name is one segment of the path, whatever it contains', async () => {
     const { url, calls } = await startAdmin(answered(0, false));
     await invoke(['drain', '../a?b', '--admin', url], TOKEN);
-    expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain ');
+    expect(calls[0]).toContain('/admin/replicas/..%2Fa%3Fb/drain?');
   });
 
   it.each(['drain', 'undrain'])('%s sends its reason', async (action) => {
     const { url, calls } = await startAdmin(answered(0, false));
     await invoke([action, 'a', '--reason', 'new weights & more', '--admin', url], TOKEN);
-    expect(calls[0]).toContain(`/admin/replicas/a/${action}?reason=new+weights+%26+more `);
+    expect(calls[0]).toContain(`/admin/replicas/a/${action}?reason=new+weights+%26+more`);
   });
 
   it('a warning is printed besides the answer', async () => {
@@ -199,16 +201,66 @@ describe('a change that is not stored on disk', () => {
   });
 });
 
-describe('gateway drain --unless-last', () => {
-  it('ends with 1 and the reason of the gateway when it refuses', async () => {
-    const error = { code: 'last_replica', message: 'Nothing was drained: no other replica answers for m.' };
-    const { url, calls } = await startAdmin(() => ({ status: 409, body: { error } }));
-    expect(await invoke(wait(url, '--unless-last', '--reason', 'x'), TOKEN)).toEqual({
-      exitCode: 1,
-      stdout: '',
-      stderr: `gateway: the admin API refused: ${error.message} (last_replica)\n`,
+describe('a drain of the last replica that answers', () => {
+  const error = { code: 'last_replica', message: 'Nothing was drained: no other replica answers for m.' };
+  const REFUSAL = `gateway: the admin API refused: ${error.message} (last_replica)\n`;
+  /** Refuses the drain unless it is forced. */
+  const startLast = () =>
+    startAdmin(({ url }) =>
+      url?.includes('unless_last') ? { status: 409, body: { error } } : { body: { replica: drained(0) } },
+    );
+  /** What somebody types at a terminal. */
+  const typing = (text: string) => Object.assign(Readable.from([Buffer.from(text)]), { setRawMode() {} });
+
+  it.each([[[]], [['--unless-last']], [['--json']]])(
+    'is refused without a terminal, and with %j, which says how to force it',
+    async (options) => {
+      const { url, calls } = await startLast();
+      expect(await invoke(wait(url, '--reason', 'x', ...options), TOKEN)).toEqual({
+        exitCode: 1,
+        stdout: '',
+        stderr: `${REFUSAL}gateway: to drain it anyway: --force\n`,
+      });
+      expect(calls).toEqual([expect.stringContaining('/drain?reason=x&unless_last=true ')]);
+    },
+  );
+
+  it.each([
+    ['y\n', 0, 2],
+    ['n\n', 1, 1],
+    ['\n', 1, 1],
+    ['', 1, 1],
+  ])('asks at a terminal: %j ends with %i', async (typed, exitCode, callCount) => {
+    const { url, calls } = await startLast();
+    const args = ['drain', 'vllm-a', '--admin', url];
+    const { ended } = start(args, TOKEN, { stdin: typing(typed), terminal: TERMINAL });
+    const outcome = await ended;
+    expect(outcome).toMatchObject({ exitCode, stderr: REFUSAL });
+    expect(outcome.stdout).toMatch(/^Drain it anyway\? \[y\/N\] /);
+    expect(calls).toHaveLength(callCount);
+  });
+
+  it('ends with a signal while it asks', async () => {
+    const { url, calls } = await startLast();
+    const stdin = Object.assign(new PassThrough(), { setRawMode() {} });
+    const command = start(wait(url), TOKEN, { stdin, terminal: TERMINAL });
+    await command.untilWritten('[y/N]');
+    command.interrupt();
+    expect(await command.ended).toMatchObject({ exitCode: 1 });
+    expect(calls).toHaveLength(1);
+  });
+
+  it('is not asked about with --force, which excludes --unless-last', async () => {
+    const { url, calls } = await startLast();
+    expect(await invoke(['drain', 'vllm-a', '--force', '--admin', url], TOKEN)).toMatchObject({
+      exitCode: 0,
+      stderr: '',
     });
-    expect(calls).toEqual([expect.stringContaining('/drain?reason=x&unless_last=true ')]);
+    expect(calls).toEqual([expect.stringContaining('/vllm-a/drain ')]);
+    expect(await invoke(wait(url, '--force', '--unless-last'), TOKEN)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("options '--force' and '--unless-last' exclude each other"),
+    });
   });
 });
 
@@ -260,6 +312,10 @@ describe('gateway undrain --wait', () => {
 
   it.each([
     ['is undrained, but it does not answer', seen('unreachable')],
+    [
+      'is undrained, but it does not answer (connection refused)',
+      { ...seen('unreachable'), reachability_reason: 'connection_refused' },
+    ],
     ['is undrained, but it is not a replica of this gateway', 'none'],
     ['was drained again while this command waited', seen('unknown', true)],
   ] as const)('exits with 1 when the replica %s', async (said, poll) => {
@@ -320,9 +376,10 @@ it('a real gateway drains a replica with a request in flight, and the command wa
   const left = gateway.chat({}, { signal: leave.signal }).catch(() => undefined);
   await replica.untilRequests(1);
 
-  const command = start(['drain', 'a', '--wait', '--reason', 'test', '--admin', gateway.adminUrl], {
-    SVC_ADMIN_TOKEN: ADMIN_TOKEN,
-  });
+  const command = start(
+    ['drain', 'a', '--wait', '--force', '--reason', 'test', '--admin', gateway.adminUrl],
+    { SVC_ADMIN_TOKEN: ADMIN_TOKEN },
+  );
   await command.untilWritten('a: 1 in flight\n');
   leave.abort();
   await left;

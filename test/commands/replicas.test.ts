@@ -36,6 +36,25 @@ const REPLICAS = {
       health: 'failing',
       health_since: new Date(Date.now() - 4.5 * 60_000).toISOString(),
     },
+    { ...REPLICA, name: 'e', drained: true, since: new Date(Date.now() - 1.5 * 60_000).toISOString() },
+    {
+      ...REPLICA,
+      name: 'f',
+      reachability: 'unreachable',
+      reachability_since: new Date(Date.now() - 3.5 * 60_000).toISOString(),
+      reachability_reason: 'connection_refused',
+      // The less important news.
+      health: 'failing',
+      engine: 'unknown',
+    },
+    {
+      ...REPLICA,
+      name: 'g',
+      reachability: 'loading',
+      reachability_since: new Date(Date.now() - 6.5 * 60_000).toISOString(),
+      reachability_reason: 'loading_model',
+    },
+    { ...REPLICA, name: 'h', reachability: 'unknown', reachability_since: null },
   ],
 };
 
@@ -44,11 +63,15 @@ describe('gateway replicas', () => {
     const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
     const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);
     expect(stdout).toBe(
-      'NAME    STATE            INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE  MODELS       URL                    REASON\n' +
-        'vllm-a  taking requests         3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n' +
-        'b       drained 2h              0  yes           gpu-node-1  -         vllm    -            http://10.0.0.11:8000  new weights\n' +
-        'c       removed 12m             0  unknown       gpu-node-1  8 x H100  vllm    *            http://10.0.0.11:8000  -\n' +
-        'd       failing 4m              3  no            gpu-node-1  8 x H100  vllm    llama, qwen  http://10.0.0.11:8000  -\n',
+      'NAME    STATE                                INFLIGHT  SAFE TO STOP  HOST        GPUS      ENGINE   MODELS       URL                    REASON\n' +
+        'vllm-a  serving                                     3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'b       drained 2h                                  0  yes           gpu-node-1  -         vllm     -            http://10.0.0.11:8000  new weights\n' +
+        'c       removed 12m                                 0  unknown       gpu-node-1  8 x H100  vllm     *            http://10.0.0.11:8000  -\n' +
+        'd       failing 4m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'e       draining 1m                                 3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'f       unreachable 3m (connection refused)         3  no            gpu-node-1  8 x H100  unknown  llama, qwen  http://10.0.0.11:8000  -\n' +
+        'g       loading 6m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'h       not seen yet                                3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n',
     );
     expect(exitCode).toBe(0);
     expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);

@@ -25,7 +25,7 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
     ['an option with an empty value', ['-config='], "option '--config' needs a path"],
     ['an argument too many', ['-config', 'f', 'g'], 'unexpected argument "g"'],
     ['a drain without a name', ['drain', '--admin', 'http://a'], 'NAME is missing'],
-    ['an option that no version knows', ['drain', 'a', '--force'], "Unknown option '--force'"],
+    ['an option that no version knows', ['drain', 'a', '--hard'], "Unknown option '--hard'"],
     ['a time-out without a wait', ['drain', 'a', '--timeout', '1m'], "option '--timeout' needs '--wait'"],
     [
       'a time-out that is no duration',

@@ -46,9 +46,9 @@ const toOverview = (url: string) =>
   'last minute  20.2 requests/s  1250 output tokens/s  2 errors\n' +
   'records  1210 recorded  1200 exported  10 queued  0 dropped  0 rejected  1 failed calls; collector taking\n' +
   '\n' +
-  'NAME    STATE            INFLIGHT  REQ/S  ERRORS  TOKENS/S  TTFT P50  TTFT P95  E2E P50  E2E P95\n' +
-  'vllm-a  taking requests         3   20.2       2      1250     80 ms    141 ms   900 ms   12.3 s\n' +
-  'b       drained 12m             0      0       0         0         -         -        -        -\n';
+  'NAME    STATE        INFLIGHT  REQ/S  ERRORS  TOKENS/S  TTFT P50  TTFT P95  E2E P50  E2E P95\n' +
+  'vllm-a  serving             3   20.2       2      1250     80 ms    141 ms   900 ms   12.3 s\n' +
+  'b       drained 12m         0      0       0         0         -         -        -        -\n';
 
 /** A keyboard that records its changes of mode. */
 function createKeyboard() {
@@ -85,7 +85,7 @@ describe('gateway top without a terminal, or with --once', () => {
     const env = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
     const { stdout } = await invoke(['top', '--admin', gateway.adminUrl], env);
     expect(stdout).toMatch(/^records {2}1 recorded {2}\d exported/m);
-    expect(stdout).toMatch(/^a {5}taking requests(?: +[\d.]+){4}(?: +-){2}(?: +\d+ ms){2}$/m);
+    expect(stdout).toMatch(/^a {5}serving(?: +[\d.]+){4}(?: +-){2}(?: +\d+ ms){2}$/m);
     expect(stdout).not.toMatch(/undefined|NaN/);
   });
 });
@@ -138,7 +138,7 @@ describe('gateway top on a terminal', () => {
     const command = start(['top', '--interval', '1ms', '--admin', url], TOKEN, { terminal: wide });
     await command.untilWritten('cannot reach the admin API');
     const [, second = ''] = command.output.split('\u001b[J');
-    expect(second).toContain('vllm-a  taking requests');
+    expect(second).toContain('vllm-a  serving');
     command.interrupt();
     expect(await command.ended).toMatchObject({ exitCode: 0, stderr: '' });
   });

@@ -5,6 +5,7 @@ import {
   parseDuration,
   parseListenAddress,
   parseRedisUrl,
+  parseReplicaUrl,
   parseSize,
   parseTraceUrlTemplate,
   printDuration,
@@ -114,6 +115,23 @@ describe('a base URL', () => {
     'http://h#x',
   ])('%j is refused', (text) => {
     expect(parseBaseUrl(text)).toBeNull();
+  });
+});
+
+describe('the URL of a replica', () => {
+  it.each([
+    ['http://a:8000/v1', 'http://a:8000'],
+    ['http://a:8000/v1/', 'http://a:8000'],
+    ['https://a/proxy/v1', 'https://a/proxy'],
+    ['http://a:8000/v1/proxy', 'http://a:8000/v1/proxy'],
+    ['http://a:8000/v10', 'http://a:8000/v10'],
+    ['http://a:8000', 'http://a:8000'],
+  ])('%s is that of %s', (text, url) => {
+    expect(parseReplicaUrl(text)).toBe(url);
+  });
+
+  it('has no credentials', () => {
+    expect(parseReplicaUrl('http://user:secret@a:8000/v1')).toBeNull();
   });
 });
 

@@ -83,7 +83,7 @@ describe('deploy/rollout.sh', () => {
     const { exitCode } = await rollout(['--force', 'a', '--', 'restart'], stubs);
     expect([exitCode, (await stubs.calls())[0]]).toEqual([
       0,
-      'gateway drain a --wait --timeout 10m --reason rollout',
+      'gateway drain a --wait --timeout 10m --reason rollout --force',
     ]);
   });
 

@@ -135,8 +135,8 @@ describe('methods', () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
 
-    const get = await gateway.admin('/admin/replicas');
-    const head = await gateway.admin('/admin/replicas', { method: 'HEAD' });
+    const get = await gateway.admin('/admin/gateways');
+    const head = await gateway.admin('/admin/gateways', { method: 'HEAD' });
 
     expect(head.status).toBe(200);
     expect(await head.text()).toBe('');
@@ -175,6 +175,7 @@ describe('GET /admin/replicas', () => {
       ],
     });
 
+    for (const name of ['a', 'b']) await gateway.untilReachability(name, 'reachable');
     const response = await gateway.admin('/admin/replicas');
 
     expect(response.headers.get('content-type')).toBe('application/json');
@@ -196,7 +197,9 @@ describe('GET /admin/replicas', () => {
           models: ['m'],
           engine: 'vllm',
           since: null,
-          reachability: 'unknown',
+          reachability: 'reachable',
+          reachability_since: expect.stringMatching(/Z$/),
+          reachability_reason: null,
           reason: null,
           safe_to_stop: false,
           removing: false,
@@ -215,7 +218,9 @@ describe('GET /admin/replicas', () => {
           models: ['*'],
           engine: 'openai',
           since: null,
-          reachability: 'unknown',
+          reachability: 'reachable',
+          reachability_since: expect.stringMatching(/Z$/),
+          reachability_reason: null,
           reason: null,
           safe_to_stop: false,
           removing: false,

@@ -189,7 +189,7 @@ describe('which replicas serve a model', () => {
 
   test('a replica whose list is not known is a candidate only when nobody is known to serve the model', async () => {
     await using known = await startFakeReplica({ name: 'known' });
-    await using unknown = await startFakeReplica({ name: 'unknown' });
+    await using unknown = await startFakeReplica({ name: 'unknown', list: null });
     await using gateway = await startGateway({
       replicas: [
         { name: 'unknown', url: unknown.url, models: 'auto' },

@@ -25,8 +25,8 @@ async function startGatedReplica() {
   onTestFinished(() => setDefaultCACertificates(trusted));
 
   let requestCount = 0;
-  const server = createHttpsServer(await authority.issue('replica'), (_request, response) => {
-    requestCount++;
+  const server = createHttpsServer(await authority.issue('replica'), (request, response) => {
+    if (request.headers['x-request-id'] !== undefined) requestCount++;
     response.end('{}');
   });
   const gate = Promise.withResolvers<void>();
@@ -38,6 +38,7 @@ async function startGatedReplica() {
     sockets.add(behind.on('error', () => undefined));
     socket.pipe(behind).pipe(socket);
   });
+  const untilConnectedOnce = once(front, 'connection');
   for (const each of [server, front]) await once(each.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
     for (const each of sockets) each.destroy();
@@ -46,7 +47,9 @@ async function startGatedReplica() {
   });
   return {
     url: `https://127.0.0.1:${(front.address() as AddressInfo).port}`,
+    /** Resolves when another connection is accepted. */
     untilConnecting: () => once(front, 'connection'),
+    untilConnectedOnce,
     openGate: gate.resolve,
     get requestCount() {
       return requestCount;
@@ -58,6 +61,8 @@ test('a request that was still connecting when the drain came goes to another re
   const a = await startGatedReplica();
   await using b = await startFakeReplica({ name: 'b' });
   await using gateway = await startGateway({ replicas: [{ name: 'a', url: a.url }, b] });
+  // The gateway has probed it, and waits for its handshake.
+  await a.untilConnectedOnce;
   const connecting = a.untilConnecting();
   const chat = gateway.chat();
   await connecting;

@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'vitest';
+import { invoke } from '../commands/invoke.ts';
 import {
   answerJson,
   type FakeReplica,
   refusedUrlBeside,
+  type Script,
   startFakeReplica,
   startFakeReplicas,
 } from '../support/fake-replica.ts';
-import { type ConfiguredReplica, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import {
+  ADMIN_TOKEN,
+  type ConfiguredReplica,
+  type StartedGateway,
+  startGateway,
+} from '../support/start-gateway.ts';
 
 const POST = { method: 'POST' };
 const LOADING = answerJson(
@@ -19,6 +26,12 @@ async function drainUnlessLast(gateway: StartedGateway, name: string) {
   const { error } = (await response.json()) as { error?: { code: string; message: string } };
   return { status: response.status, code: error?.code, message: error?.message };
 }
+
+/** A server that lists its model and has no other path. */
+const WITHOUT_HEALTH: Script = (exchange) =>
+  (exchange.request.url === '/v1/models'
+    ? answerJson({ data: [{ id: 'm', owned_by: 'x' }] })
+    : answerJson({}, { status: 404 }))(exchange);
 
 const REFUSED = { status: 409, code: 'last_replica' };
 const down = (name: string, beside: FakeReplica): ConfiguredReplica => ({
@@ -36,7 +49,7 @@ describe('?unless_last=true', () => {
       message: 'Nothing was drained: no other replica answers for m.',
     });
     expect(await gateway.replicas()).toMatchObject([
-      { drained: false, reachability: 'unknown' },
+      { drained: false },
       { reachability: 'unreachable' },
       { reachability: 'unreachable' },
     ]);
@@ -71,10 +84,12 @@ describe('?unless_last=true', () => {
   test('counts one that has no such path, and does not ask those that are drained', async () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [, b, c] = replicas;
+    for (const { answerProbes } of replicas) answerProbes(WITHOUT_HEALTH);
     await using gateway = await startGateway({ replicas });
     await gateway.admin('/admin/replicas/c/drain', POST);
     expect(await drainUnlessLast(gateway, 'a')).toMatchObject({ status: 200 });
-    expect([b.probes.map(({ url }) => url), c.probes]).toEqual([['/health'], []]);
+    const healthProbesOf = ({ probes }: FakeReplica) => probes.filter(({ url }) => url === '/health').length;
+    expect([b, c].map(healthProbesOf)).toEqual([1, 0]);
   });
 
   test('of two calls at the same time for the last two lets one drain', async () => {
@@ -94,23 +109,24 @@ describe('?unless_last=true', () => {
 });
 
 describe('reachability', () => {
-  const reachabilityOf = async (gateway: StartedGateway) =>
-    (await gateway.replicas()).map(({ reachability }) => reachability);
-
   test.each([1, 2])(
-    'is what requests have shown last, with %i workers',
+    'is known without a request, and what requests have shown last, with %i workers',
     async (workers) => {
       await using a = await startFakeReplica({ name: 'a' });
       await using gateway = await startGateway({
         replicas: [a, down('b', a)],
         config: { gateway: { workers } },
       });
-      expect(await reachabilityOf(gateway)).toEqual(['unknown', 'unknown']);
+      await gateway.untilReachability('a', 'reachable');
+      await gateway.untilReachability('b', 'unreachable');
+      const port = Number(new URL(a.url).port);
+      await using _b = await startFakeReplica({ address: '127.0.0.9', port });
       for (let request = 0; request < 2; request++) expect((await gateway.chat()).status).toBe(200);
-      expect(await reachabilityOf(gateway)).toEqual(['reachable', 'unreachable']);
-      const drained = await gateway.admin('/admin/replicas/b/drain', POST);
-      expect(await drained.json()).not.toHaveProperty('warning');
-      expect(await reachabilityOf(gateway)).toEqual(['reachable', 'unknown']);
+      await gateway.untilReachability('b', 'reachable');
+      await a.close();
+      for (let request = 0; request < 2; request++) expect((await gateway.chat()).status).toBe(200);
+      const gone = await gateway.untilReachability('a', 'unreachable');
+      expect(gone).toMatchObject({ reachability_reason: 'connection_refused', models: ['m'] });
     },
     60_000,
   );
@@ -120,22 +136,65 @@ describe('reachability', () => {
     await using gateway = await startGateway({ replicas: [a] });
     const show = async () =>
       ((await (await gateway.admin('/admin/replicas/a')).json()) as { replica: object }).replica;
+    await gateway.untilReachability('a', 'reachable');
     a.answerProbes(LOADING);
-    expect(await show()).toMatchObject({ name: 'a', reachability: 'loading' });
-    a.list(null);
+    expect(await show()).toMatchObject({
+      ...{ name: 'a', reachability: 'loading', reachability_reason: 'loading_model' },
+      reachability_since: expect.stringMatching(/Z$/),
+    });
+    a.list({ models: ['m'] });
     expect(await show()).toMatchObject({ reachability: 'reachable' });
     await gateway.admin('/admin/replicas/a/drain', POST);
-    expect(await show()).toMatchObject({ drained: true, reachability: 'unknown' });
-    expect(a.probes).toHaveLength(2);
+    const before = a.probes.length;
+    expect(await show()).toMatchObject({ drained: true, reachability: 'unknown', reachability_since: null });
+    expect(a.probes).toHaveLength(before);
   });
 
   test('of the others decides whether a drain warns that nobody is left who answers', async () => {
     await using a = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [a, down('b', a)] });
-    const warningOf = async () =>
-      ((await (await gateway.admin('/admin/replicas/a/drain', POST)).json()) as { warning?: string }).warning;
-    expect(await warningOf()).toBeUndefined();
-    await gateway.admin('/admin/replicas/b');
-    expect(await warningOf()).toMatch(/^No replica that answers is left for m: /);
+    await gateway.untilReachability('b', 'unreachable');
+    const { warning } = (await (await gateway.admin('/admin/replicas/a/drain', POST)).json()) as {
+      warning?: string;
+    };
+    expect(warning).toMatch(/^No replica that answers is left for m: /);
+  });
+});
+
+describe('gateway drain', () => {
+  const drain = (gateway: StartedGateway, ...args: readonly string[]) =>
+    invoke(['drain', ...args, '--admin', gateway.adminUrl], { SVC_ADMIN_TOKEN: ADMIN_TOKEN });
+
+  test('refuses the last replica that answers, whose twins never did, until it is forced', async () => {
+    await using a = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
+    await using gateway = await startGateway({
+      replicas: [
+        { name: 'a', url: a.url, models: 'auto', engine: 'auto' },
+        down('b', a),
+        { name: 'c', url: refusedUrlBeside(a), models: 'auto', engine: 'auto' },
+      ],
+    });
+    expect(await drain(gateway, 'a')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr:
+        'gateway: the admin API refused: Nothing was drained: no other replica answers for m. (last_replica)\n' +
+        'gateway: to drain it anyway: --force\n',
+    });
+    expect((await gateway.replicas())[0]).toMatchObject({ drained: false });
+    // Nobody misses what never said which models it serves.
+    expect(await drain(gateway, 'c')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await drain(gateway, 'a', '--force')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringMatching(/^gateway: warning: No replica that answers is left for m: /),
+    });
+  });
+
+  test('asks no further if another replica answers', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    await using gateway = await startGateway({ replicas });
+    expect(await drain(gateway, 'a')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await drain(gateway, 'b')).toMatchObject({ exitCode: 1 });
+    expect((await gateway.replicas()).map(({ drained }) => drained)).toEqual([true, false]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import { type FakeReplica, hang, startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 
@@ -67,15 +67,32 @@ test('a drained replica is not asked, and asked before it takes requests again',
   expect((await gateway.chat({ model: 'next' })).status).toBe(200);
 });
 
-test('a replica whose list is configured is never asked', async () => {
+test('a replica whose models and engine are configured is asked whether it answers, and serves what is configured', async () => {
   await using a = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
-  await using b = await startFakeReplica({ name: 'b', list: { models: ['m'] } });
+  await using b = await startFakeReplica({ name: 'b', list: { models: ['other'], ownedBy: 'sglang' } });
   const configured = { name: 'b', url: b.url, models: ['m'], engine: 'vllm' };
-  await using _gateway = await startGateway({
+  await using gateway = await startGateway({
     replicas: [{ name: 'a', url: a.url, models: 'auto' }, configured],
     config: QUICK,
   });
   await untilHeard(a);
-  expect(b.probes).toHaveLength(0);
-  expect(a.probes.every((probe) => probe.header('x-request-id').length === 0)).toBe(true);
+  await untilHeard(b);
+  expect((await gateway.replicas())[1]).toMatchObject({
+    ...{ reachability: 'reachable', models: ['m'], engine: 'vllm' },
+  });
+  expect([...a.probes, ...b.probes].every(({ url }) => url === '/v1/models')).toBe(true);
+});
+
+test('a replica that is too busy for one probe is asked once more before it counts as unreachable', async () => {
+  await using replica = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
+  await using gateway = await startBefore([replica]);
+  await gateway.untilReachability('a', 'reachable');
+  const { reachability_since: since } = (await gateway.replicas())[0] ?? {};
+  replica.answerProbes((exchange) => {
+    replica.list({ models: ['m'] });
+    return hang(exchange);
+  });
+  await replica.untilProbes(replica.probes.length + 3);
+  expect(await gateway.replicas()).toMatchObject([{ reachability: 'reachable', reachability_since: since }]);
+  expect(gateway.logLines.join()).not.toContain('replica a: ');
 });

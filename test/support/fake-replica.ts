@@ -8,7 +8,7 @@ import { valuesOf } from './raw-http.ts';
 
 /** A connection to a replica. */
 export interface ReplicaConnection {
-  /** 1 for the first connection. */
+  /** 1 for the first connection that is not the gateway's own. */
   readonly ordinal: number;
   readonly isClosed: boolean;
   /** Sends bytes outside of any framing; text is latin-1. Resolves when the socket has taken them, or is gone. */
@@ -76,7 +76,7 @@ export interface FakeReplica extends AsyncDisposable {
   answerProbes(script: Script): void;
   /** The behaviour for GET /version from now on. */
   answerVersion(script: Script): void;
-  /** All connections that were ever opened, oldest first. */
+  /** All connections that were ever opened, but those of the gateway's own requests, oldest first. */
   readonly connections: readonly ReplicaConnection[];
   /** The behaviour from now on. */
   answer(script: Script): void;
@@ -86,7 +86,7 @@ export interface FakeReplica extends AsyncDisposable {
   nextRequest(): Promise<ReceivedRequest>;
   /** Resolves when at least this many requests have arrived. */
   untilRequests(count: number): Promise<readonly ReceivedRequest[]>;
-  /** Resolves when exactly this many connections are open. */
+  /** Resolves when exactly this many connections are open, not counting those of the gateway's own requests. */
   untilOpenConnections(count: number): Promise<void>;
   /** Resets every open connection, like a crash. */
   resetConnections(): void;
@@ -98,8 +98,8 @@ export interface FakeReplicaOptions {
   readonly name?: string;
   /** Default: a small JSON answer. */
   readonly script?: Script;
-  /** The answer to probes; default: 404. */
-  readonly list?: ModelList;
+  /** The answer to probes; default: the model `m`. Null: 404. */
+  readonly list?: ModelList | null;
   /** The answer to GET /version, as vLLM's; default: 404. */
   readonly version?: string;
   /** Default: a free port of 127.0.0.1. */
@@ -114,9 +114,10 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   const requests = new EventLog<ReceivedRequest>();
   const probes = new EventLog<ReceivedRequest>();
   const connections = new EventLog<OpenedConnection>();
+  const clientConnections = () => connections.items.filter(({ isOfProbe }) => !isOfProbe);
   const queued: Script[] = [];
   let script = options.script ?? answerJson(COMPLETION);
-  let answerProbe = listModels(options.list ?? null);
+  let answerProbe = listModels(options.list === undefined ? { models: ['m'] } : options.list);
   const { version } = options;
   let answerVersion = answerJson({ version }, { status: version === undefined ? 404 : 200 });
 
@@ -127,7 +128,8 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
   server.maxHeadersCount = 0;
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     socket.setMaxListeners(0);
-    connections.push({ socket, connection: toConnection(socket, connections.items.length + 1) });
+    const ordinal = () => clientConnections().findIndex((each) => each.socket === socket) + 1;
+    connections.push({ socket, connection: toConnection(socket, ordinal), isOfProbe: false });
     socket.once('close', () => connections.wake());
     socket.on('error', () => undefined);
   });
@@ -135,11 +137,14 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     const opened = connections.items.find(({ socket }) => socket === request.socket);
     if (opened === undefined) throw new Error('a request without a connection');
     const received = receive(request, response, opened.connection);
-    if (received.header('x-request-id').length === 0 && request.url === '/version') {
+    const isProbe = received.header('x-request-id').length === 0;
+    opened.isOfProbe = isProbe;
+    if (isProbe) connections.wake();
+    if (isProbe && request.url === '/version') {
       void answerVersion(toExchange(received, response));
       return;
     }
-    if (received.header('x-request-id').length === 0) {
+    if (isProbe) {
       probes.push(received);
       void answerProbe(toExchange(received, response));
       return;
@@ -176,7 +181,7 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
       answerVersion = next;
     },
     get connections() {
-      return connections.items.map(({ connection }) => connection);
+      return clientConnections().map(({ connection }) => connection);
     },
     answer(next) {
       script = next;
@@ -187,7 +192,7 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     nextRequest: () => requests.next(),
     untilRequests: (count) => requests.count(count),
     untilOpenConnections: (count) =>
-      connections.until(() => connections.items.filter(({ socket }) => !socket.destroyed).length === count),
+      connections.until(() => clientConnections().filter(({ socket }) => !socket.destroyed).length === count),
     resetConnections() {
       for (const { socket } of connections.items) socket.resetAndDestroy();
     },
@@ -226,9 +231,10 @@ function listModels(list: ModelList | null): Script {
 interface OpenedConnection {
   readonly socket: Socket;
   readonly connection: ReplicaConnection;
+  isOfProbe: boolean;
 }
 
-function toConnection(socket: Socket, ordinal: number): ReplicaConnection {
+function toConnection(socket: Socket, ordinal: () => number): ReplicaConnection {
   const closed = new Promise<void>((resolve) => {
     socket.once('end', resolve).once('close', () => resolve());
   });
@@ -237,7 +243,9 @@ function toConnection(socket: Socket, ordinal: number): ReplicaConnection {
     isClosed = true;
   });
   return {
-    ordinal,
+    get ordinal() {
+      return ordinal();
+    },
     get isClosed() {
       return isClosed;
     },

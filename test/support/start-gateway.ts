@@ -66,6 +66,9 @@ export interface ReplicaAnswer {
   readonly health: 'ok' | 'failing' | null;
   readonly health_since: string | null;
   readonly reachability: 'reachable' | 'unreachable' | 'loading' | 'unknown';
+  readonly reachability_since: string | null;
+  readonly reachability_reason: string | null;
+  readonly engine: string;
 }
 
 /** A gateway that runs in this process, on free ports. */
@@ -95,6 +98,8 @@ export interface StartedGateway extends AsyncDisposable {
   reload(): Promise<Response>;
   /** The replicas as GET /admin/replicas shows them. */
   replicas(): Promise<readonly ReplicaAnswer[]>;
+  /** Resolves with a replica as soon as its reachability is this one. Each look is a call of the admin API. */
+  untilReachability(name: string, reachability: ReplicaAnswer['reachability']): Promise<ReplicaAnswer>;
   /** The counters of GET /admin/stats. */
   stats(): Promise<Readonly<Record<string, number>>>;
   /** The whole shutdown. Idempotent. */
@@ -144,6 +149,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   };
   const admin = (path: string, init: RequestInit = {}) =>
     fetch(adminUrl + path, { ...init, headers: { Authorization: `Bearer ${adminToken}` } });
+  const listReplicas = async () =>
+    ((await (await admin('/admin/replicas')).json()) as { replicas: readonly ReplicaAnswer[] }).replicas;
   return {
     url,
     adminUrl,
@@ -172,8 +179,13 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
           : JSON.stringify(toConfigFile({ ...options, ...changes }, stateDir));
     },
     reload: () => admin('/admin/reload', { method: 'POST' }),
-    replicas: async () =>
-      ((await (await admin('/admin/replicas')).json()) as { replicas: ReplicaAnswer[] }).replicas,
+    replicas: listReplicas,
+    untilReachability: async (name, reachability) => {
+      for (;;) {
+        const replica = (await listReplicas()).find((each) => each.name === name);
+        if (replica?.reachability === reachability) return replica;
+      }
+    },
     stats: async () => (await (await admin('/admin/stats')).json()) as Record<string, number>,
     close,
     [Symbol.asyncDispose]: async () => {

@@ -1,13 +1,15 @@
 import { waitAtMost } from '#otel/clock.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { inParallel } from '../../replicas/control/in-parallel.ts';
-import type { Reachability } from '../../replicas/reachability.ts';
+import type { ReachabilityState } from '../../replicas/reachability.ts';
 import { groupByModel, type ModelServer } from '../../replicas/replicas-by-model.ts';
 
 /** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {
   readonly drain: { readonly drained: boolean };
-  readonly reachability: Reachability;
+  readonly reachability: ReachabilityState;
+  /** Whether it has ever answered. */
+  readonly hasAnswered: boolean;
 }
 
 /** The most models that a message names. */
@@ -22,8 +24,8 @@ const PROBING_MS = 8_000;
  * The warning about a drained replica if it was the last one for a model; null if another one serves or may serve it.
  */
 export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: readonly T[]): string | null {
-  const mayServe = ({ drain, reachability }: T) =>
-    !drain.drained && reachability !== 'unreachable' && reachability !== 'loading';
+  const mayServe = ({ drain, reachability: { state } }: T) =>
+    !drain.drained && state !== 'unreachable' && state !== 'loading';
   const left = othersByModel(replica, all).filter(([, others]) => !others.some(mayServe));
   if (left.length === 0) return null;
   const names = toNames(left.map(([model]) => model));
@@ -45,7 +47,7 @@ export async function askForLastReplica<T extends ServingReplica>(
   const sets = othersByModel(replica, all);
   const probed = new Set<T>();
   const isAnswering = (other: T) =>
-    probed.has(other) && !other.drain.drained && other.reachability === 'reachable';
+    probed.has(other) && !other.drain.drained && other.reachability.state === 'reachable';
   const modelsLeft = () => sets.filter(([, others]) => !others.some(isAnswering)).map(([model]) => model);
   const candidates = new Set(sets.flatMap(([, others]) => others));
   const probing = inParallel(candidates, PARALLEL_PROBES, async (other) => {
@@ -63,9 +65,13 @@ export async function askForLastReplica<T extends ServingReplica>(
 /** The models of a replica, each with the other replicas that serve it. */
 function othersByModel<T extends ServingReplica>(replica: T, all: readonly T[]): [string, readonly T[]][] {
   const { byModel, ofUnknown } = groupByModel(all);
+  // Nobody misses a replica that never answered and never said what it serves, if others did.
+  const isMissed = replica.models !== null || replica.hasAnswered || byModel.size === 0;
   const sets: [string, readonly T[]][] = [
     ...byModel,
-    ['any model that no replica is known to serve', ofUnknown],
+    ...(isMissed
+      ? [['any model that no replica is known to serve', ofUnknown] as [string, readonly T[]]]
+      : []),
   ];
   return sets
     .filter(([, candidates]) => candidates.includes(replica))

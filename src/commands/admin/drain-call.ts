@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values.ts';
-import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
+import { type ByteSource, type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
-import { type AdminClient, adminOptions, memberOf, UnreachableError } from './client.ts';
+import { type AdminClient, adminOptions, memberOf, RefusedError, UnreachableError } from './client.ts';
 
 /** The options that `gateway drain` and `gateway undrain` have in common. */
 export const drainOptions = {
@@ -94,4 +95,47 @@ export function printWarnings(stderr: TextSink, name: string, answer: unknown): 
 /** Whether a later opposite call, on another gateway of the fleet, took effect instead. The warning says so. */
 export function isOvertaken(answer: unknown): boolean {
   return memberOf(answer, 'overtaken') === true;
+}
+
+/**
+ * Calls a drain. If it is refused because the replica is the last one that answers, asks whether to call it again by
+ * force; where nobody can be asked, says how. Null: nothing is drained. `signal` ends the question.
+ */
+export async function callOrAsk(
+  invocation: Invocation,
+  { mayAsk, signal }: { readonly mayAsk: boolean; readonly signal?: AbortSignal | undefined },
+  call: (isForced: boolean) => Promise<unknown>,
+): Promise<unknown> {
+  const { stdout, stderr } = invocation;
+  try {
+    return await call(false);
+  } catch (error) {
+    if (!(error instanceof RefusedError) || error.code !== 'last_replica') throw error;
+    stderr.write(`gateway: ${toOneLine(error.message)}\n`);
+  }
+  // Standard input is opened by the first look at it. Only a terminal has a raw mode.
+  const { stdin } = invocation;
+  if (!mayAsk || stdin.setRawMode === undefined || stdout.isTTY !== true) {
+    stderr.write('gateway: to drain it anyway: --force\n');
+    return null;
+  }
+  stdout.write('Drain it anyway? [y/N] ');
+  const line = await Promise.race([readLine(stdin), ...(signal === undefined ? [] : [untilAborted(signal)])]);
+  return line.trim().toLowerCase() === 'y' ? await call(true) : null;
+}
+
+/** Reads what somebody types up to the first Enter, or to the end of the input. */
+async function readLine(keyboard: ByteSource): Promise<string> {
+  let typed = '';
+  for await (const bytes of keyboard) {
+    typed += Buffer.from(bytes).toString('latin1');
+    if (typed.includes('\n')) break;
+  }
+  return typed;
+}
+
+/** Resolves with an empty line when the signal aborts. */
+async function untilAborted(signal: AbortSignal): Promise<string> {
+  if (!signal.aborted) await once(signal, 'abort');
+  return '';
 }

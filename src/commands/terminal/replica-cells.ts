@@ -1,19 +1,56 @@
 import { memberOf } from '../admin/client.ts';
+import { toOneLine } from './table.ts';
 
 /** Formats the first two cells of each table of replicas. `replica` is a replica of the admin API. */
 export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
   const name = String(toCell(memberOf(replica, 'name')));
-  const [state, since] = toState(replica);
-  return [name, typeof since === 'string' ? `${state} ${toAge(nowEpochMs - Date.parse(since))}` : state];
+  const { word, since, why } = toState(replica);
+  const age = typeof since === 'string' ? ` ${toAge(nowEpochMs - Date.parse(since))}` : '';
+  return [name, word + age + (why === null ? '' : ` (${why})`)];
 }
 
-/** `since` is null for the normal state. */
-function toState(replica: unknown): readonly [state: string, since: unknown] {
-  if (memberOf(replica, 'drained') === true) {
-    return [memberOf(replica, 'removing') === true ? 'removed' : 'drained', memberOf(replica, 'since')];
+/** A state in one word, or few. `since`: RFC 3339, or anything else. `why`: a text, or null. */
+interface ShownState {
+  readonly word: string;
+  readonly since: unknown;
+  readonly why: string | null;
+}
+
+/** The state that an operator must know of first. The dashboard uses the same words. */
+function toState(replica: unknown): ShownState {
+  const isDrained = memberOf(replica, 'drained') === true;
+  if (isDrained) {
+    const inflight = memberOf(replica, 'inflight');
+    const isDraining = typeof inflight === 'number' && inflight > 0;
+    const since = memberOf(replica, 'since');
+    if (memberOf(replica, 'removing') === true) return { word: 'removed', since, why: null };
+    return { word: isDraining ? 'draining' : 'drained', since, why: null };
   }
-  if (memberOf(replica, 'health') === 'failing') return ['failing', memberOf(replica, 'health_since')];
-  return ['taking requests', null];
+  const reachability = memberOf(replica, 'reachability');
+  if (reachability === 'unreachable' || reachability === 'loading') {
+    const why =
+      reachability === 'unreachable' ? toReasonText(memberOf(replica, 'reachability_reason')) : null;
+    return { word: reachability, since: memberOf(replica, 'reachability_since'), why };
+  }
+  if (memberOf(replica, 'health') === 'failing') {
+    return { word: 'failing', since: memberOf(replica, 'health_since'), why: null };
+  }
+  return { word: reachability === 'unknown' ? 'not seen yet' : 'serving', since: null, why: null };
+}
+
+/** The reasons of the admin API that have a text of their own. The others are texts with `_` for spaces. */
+const REASON_TEXTS: ReadonlyMap<unknown, string> = new Map([
+  ['name_not_resolved', 'name does not resolve'],
+  ['tls_failed', 'TLS failed'],
+  ['no_answer', 'no answer in time'],
+  ['not_http', 'not HTTP'],
+  ['not_an_engine', 'not an inference server'],
+]);
+
+/** The text for a `reachability_reason`; null if there is none. */
+export function toReasonText(reason: unknown): string | null {
+  if (typeof reason !== 'string') return null;
+  return REASON_TEXTS.get(reason) ?? toOneLine(reason.replaceAll('_', ' '));
 }
 
 /** Formats a value of the admin API as a cell: `-` if it is unknown. */

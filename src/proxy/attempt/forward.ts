@@ -158,11 +158,11 @@ function reportOutcome(outcome: AttemptOutcome, replica: Replica, attempts: Atte
       attempts.fail(replica, outcome.code, outcome.cause);
       break;
     case 'not_connected':
-      replica.noteRefused();
+      replica.noteNotConnected(outcome.cause);
       attempts.fail(replica, outcome.kind, outcome.cause);
       break;
     case 'loading':
-      replica.noteRefused('loading');
+      replica.noteLoading();
       attempts.fail(replica, outcome.kind, null, outcome.statusCode);
       break;
     case 'reset_on_reuse':

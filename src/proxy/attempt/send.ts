@@ -155,7 +155,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (mayRefuseUsage || mayBeLoading) {
       this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
     } else {
-      replica.noteAnswered();
+      replica.noteAnswered(status, this.#request.reading !== null);
       this.#startRelay(head, atMs);
     }
   }
@@ -244,7 +244,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       this.#finish({ kind: 'usage_refused', statusCode: held.head.status });
       return;
     }
-    replica.noteAnswered();
+    replica.noteAnswered(held.head.status, true);
     this.#startRelay(held.head, held.arrivedMs);
     if (body.length > 0) this.#relay?.write(body);
   }

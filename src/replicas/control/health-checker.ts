@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
-import { toReachability } from '../reachability.ts';
+import { isHealthy, toHealthFinding } from '../reachability.ts';
 import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
-import { type ProbeAnswer, probe } from './probe.ts';
+import { type ProbeResult, probe } from './probe.ts';
 import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
 
 export interface HealthCheckerCollaborators {
@@ -42,8 +42,13 @@ export class HealthChecker {
   /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
   async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
     if (replica.drain.drained) return;
-    const answer = await probeHealth(replica, { path: this.#settings.path, timeoutMs });
-    if (!replica.drain.drained) replica.noteReachability(toReachability(answer));
+    const result = await this.probe(replica, timeoutMs);
+    if (!replica.drain.drained) note(replica, result);
+  }
+
+  /** Requests the configured path from a replica, and notes nothing. */
+  probe(replica: RegisteredReplica, timeoutMs: number): Promise<ProbeResult> {
+    return probeHealth(replica, { path: this.#settings.path, timeoutMs });
   }
 
   start(): void {
@@ -85,8 +90,8 @@ export class HealthChecker {
     if (history.isUnderWay) return;
     this.#histories.set(replica, history);
     history.isUnderWay = true;
-    const answer = await probeHealth(replica, this.#settings);
-    const isOk = answer !== null && answer.status >= 200 && answer.status < 300;
+    const result = await probeHealth(replica, this.#settings);
+    const isOk = result.kind === 'answer' && result.status >= 200 && result.status < 300;
     history.isUnderWay = false;
     // The settings have changed since: this answer no longer counts.
     if (this.#histories.get(replica) !== history) return;
@@ -95,7 +100,7 @@ export class HealthChecker {
       this.#histories.delete(replica);
       return;
     }
-    replica.noteReachability(toReachability(answer));
+    note(replica, result);
     this.#decide(replica, history, isOk);
   }
 
@@ -115,10 +120,19 @@ export class HealthChecker {
 function probeHealth(
   replica: RegisteredReplica,
   { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
-): Promise<ProbeAnswer | null> {
+): Promise<ProbeResult> {
   return probe(replica, {
     ...{ path, timeoutMs, accept: '*/*' },
     isWanted: () => true,
     ...{ maxBytes: MAX_TEXT_BYTES, onLongBody: 'truncate' },
   });
+}
+
+/** Notes what a probe has shown. */
+function note(replica: RegisteredReplica, result: ProbeResult): void {
+  const isAnswer = result.kind === 'answer';
+  // Any web server may answer a health probe, so most answers do not show that it is an inference server after all.
+  const mayBeEngine = replica.config.models !== 'auto' && isAnswer && isHealthy(result);
+  if (isAnswer && replica.reachability.reason === 'not_an_engine' && !mayBeEngine) return;
+  replica.noteFinding(isAnswer ? toHealthFinding(result) : result.reason);
 }

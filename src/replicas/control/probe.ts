@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { codeOf, type ReachabilityReason, toConnectionReason } from '../reachability.ts';
 import type { RegisteredReplica } from './registry.ts';
 
 /** What to ask a replica, and which answers are of use. */
@@ -6,38 +7,49 @@ export interface ProbeRequest {
   readonly path: string;
   readonly accept: string;
   readonly timeoutMs: number;
-  /** Whether an answer with this status is read. Any other one fails at once. */
+  /** Whether the body of an answer with this status is read. */
   readonly isWanted: (status: number) => boolean;
   readonly maxBytes: number;
-  /** Whether a body of more than `maxBytes` is read to its end and cut off, or fails. */
-  readonly onLongBody: 'truncate' | 'fail';
+  /** Whether of a body of more than `maxBytes` the beginning is kept, or nothing. */
+  readonly onLongBody: 'truncate' | 'ignore';
 }
 
+/** What came back: an answer, or the reason why there is none. */
+export type ProbeResult = ProbeAnswer | ProbeFailure;
+
 export interface ProbeAnswer {
+  readonly kind: 'answer';
   readonly status: number;
+  /** Empty if the body was not read. */
   readonly text: string;
 }
 
-/**
- * Sends the gateway's own GET request to a replica; it has no X-Request-Id. Resolves with null if no answer that is
- * wanted arrives whole in time. Never rejects.
- */
+interface ProbeFailure {
+  readonly kind: 'failure';
+  readonly reason: ReachabilityReason;
+  /** The code of the error of Node or undici; empty if it has none. */
+  readonly code: string;
+}
+
+/** Sends the gateway's own GET request to a replica; it has no X-Request-Id. Never rejects. */
 export function probe(
   { connections, pathPrefix, config }: RegisteredReplica,
   request: ProbeRequest,
-): Promise<ProbeAnswer | null> {
-  const { apiKey } = config;
+): Promise<ProbeResult> {
+  const { apiKey, url } = config;
   const headers = ['Accept', request.accept, ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])];
   return new Promise((resolve) => {
-    const handler = new ProbeHandler(request, resolve);
-    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers }, handler);
+    const handler = new ProbeHandler(request, url.startsWith('https:'), resolve);
+    // Always on a new connection: it shows that the replica accepts them, and a kept one may turn out dead.
+    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers, reset: true }, handler);
   });
 }
 
-/** Collects one answer. It is read to its end where possible, so that the connection can be used again. */
+/** Collects one answer. */
 class ProbeHandler implements Dispatcher.DispatchHandler {
   readonly #request: ProbeRequest;
-  readonly #resolve: (answer: ProbeAnswer | null) => void;
+  readonly #isTls: boolean;
+  readonly #resolve: (result: ProbeResult) => void;
   readonly #deadline: NodeJS.Timeout;
   #controller: Dispatcher.DispatchController | null = null;
   #status = 0;
@@ -45,10 +57,11 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   #keptBytes = 0;
   #isOver = false;
 
-  constructor(request: ProbeRequest, resolve: (answer: ProbeAnswer | null) => void) {
+  constructor(request: ProbeRequest, isTls: boolean, resolve: (result: ProbeResult) => void) {
     this.#request = request;
+    this.#isTls = isTls;
     this.#resolve = resolve;
-    this.#deadline = setTimeout(() => this.#giveUp('probe timed out'), request.timeoutMs);
+    this.#deadline = setTimeout(() => this.#onDeadline(), request.timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -59,14 +72,14 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
     this.#status = status;
     // A status below 200, such as 103, only announces the answer.
-    if (status >= 200 && !this.#request.isWanted(status)) this.#giveUp('unwanted answer to a probe');
+    if (status >= 200 && !this.#request.isWanted(status)) this.#finishEarly('unwanted answer to a probe');
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { maxBytes, onLongBody } = this.#request;
     const restBytes = maxBytes - this.#keptBytes;
-    if (chunk.length > restBytes && onLongBody === 'fail') {
-      this.#giveUp('too long an answer to a probe');
+    if (chunk.length > restBytes && onLongBody === 'ignore') {
+      this.#finishEarly('too long an answer to a probe');
       return;
     }
     const kept = chunk.subarray(0, restBytes);
@@ -75,22 +88,35 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#finish({ status: this.#status, text: Buffer.concat(this.#chunks).toString('utf8') });
+    const text = Buffer.concat(this.#chunks).toString('utf8');
+    this.#finish({ kind: 'answer', status: this.#status, text });
   }
 
-  onResponseError(): void {
-    this.#finish(null);
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: unknown): void {
+    const reason = toConnectionReason(error, this.#isTls && !this.#isConnected);
+    this.#finish({ kind: 'failure', reason, code: codeOf(error) });
   }
 
-  #giveUp(reason: string): void {
-    this.#finish(null);
+  /** The request is written when there is a connection. */
+  get #isConnected(): boolean {
+    return this.#controller !== null;
+  }
+
+  #onDeadline(): void {
+    this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout', code: '' });
+    this.#controller?.abort(new Error('probe timed out'));
+  }
+
+  /** Does without the body. */
+  #finishEarly(reason: string): void {
+    this.#finish({ kind: 'answer', status: this.#status, text: '' });
     this.#controller?.abort(new Error(reason));
   }
 
-  #finish(answer: ProbeAnswer | null): void {
+  #finish(result: ProbeResult): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#deadline);
-    this.#resolve(answer);
+    this.#resolve(result);
   }
 }

@@ -2,7 +2,7 @@ import type { Pool } from 'undici';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../data/connections.ts';
 import type { PoolSnapshot, ReplicaKnowledge } from '../pool-snapshot.ts';
-import type { Reachability } from '../reachability.ts';
+import { type Finding, NOT_SEEN, type ReachabilityState } from '../reachability.ts';
 import type { Health } from '../shared/health-table.ts';
 import { MAX_REPLICAS, type SharedState } from '../shared/shared-state.ts';
 import { CursorAllocator } from './cursor-allocator.ts';
@@ -87,13 +87,18 @@ export class RegisteredReplica {
   }
 
   /** What requests and probes have shown; unknown while it is drained. */
-  get reachability(): Reachability {
-    return this.drain.drained ? 'unknown' : this.#collaborators.shared.reachabilityOf(this.slot);
+  get reachability(): ReachabilityState {
+    return this.drain.drained ? NOT_SEEN : this.#collaborators.shared.reachability.stateOf(this.slot);
   }
 
-  /** Notes what a probe has shown. */
-  noteReachability(reachability: Reachability): void {
-    this.#collaborators.shared.noteReachability(this.slot, reachability);
+  /** Whether it has ever answered a request or a probe. */
+  get hasAnswered(): boolean {
+    return this.#collaborators.shared.reachability.hasAnswered(this.slot);
+  }
+
+  /** Notes what a probe has shown. `isEngine`: also, that it is an inference server. */
+  noteFinding(finding: Finding, isEngine = false): void {
+    this.#collaborators.shared.reachability.note(this.slot, finding, isEngine);
   }
 
   /** Requests in flight, of all workers. */

@@ -18,12 +18,10 @@ export interface ConnectionTimeouts {
 /** Creates the connections for the gateway's own probes to the origin of a url. Each probe has its own deadline. */
 export function createProbeConnections(
   { url, tlsName }: Pick<ReplicaConfig, 'url' | 'tlsName'>,
-  { connectMs, upstreamKeepAliveMs, nameTtlMs }: ConnectionTimeouts,
+  { connectMs }: Pick<ConnectionTimeouts, 'connectMs'>,
 ): Pool {
   return new Pool(new URL(url).origin, {
-    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, clientTtl: nameTtlMs },
-    keepAliveTimeout: upstreamKeepAliveMs,
-    keepAliveMaxTimeout: upstreamKeepAliveMs,
+    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 },
     connect: { timeout: connectMs, ...(tlsName === undefined ? {} : { servername: tlsName }) },
   });
 }

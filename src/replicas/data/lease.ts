@@ -1,3 +1,4 @@
+import type { decideWhyNone } from '../routing/why-none.ts';
 import type { Replica } from './replica.ts';
 
 /** One unit of `inflight` on a replica, already counted. Released once, however often it is disposed. */
@@ -17,4 +18,4 @@ export class Lease implements Disposable {
 }
 
 /** Why there is no lease. */
-export type NoLease = 'model_not_found' | 'all_replicas_drained' | 'no_replica_reachable';
+export type NoLease = ReturnType<typeof decideWhyNone>;

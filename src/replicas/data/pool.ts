@@ -3,6 +3,7 @@ import type { PoolSnapshot } from '../pool-snapshot.ts';
 import { groupByModel } from '../replicas-by-model.ts';
 import { POLICIES } from '../routing/policies.ts';
 import { PrefixPopularity } from '../routing/prefix-popularity.ts';
+import { decideWhyNone } from '../routing/why-none.ts';
 import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
 import type { ConnectionTimeouts } from './connections.ts';
@@ -30,6 +31,7 @@ export class ReplicaPool {
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
+  #isAnyListKnown = false;
 
   constructor(settings: PoolSettings, collaborators: ReplicaCollaborators) {
     const { shared, worker } = collaborators;
@@ -60,6 +62,7 @@ export class ReplicaPool {
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
+    this.#isAnyListKnown = replicas.some(({ models }) => models !== null);
     const { byModel, ofUnknown } = groupByModel(replicas);
     const present = this.#rotations;
     this.#rotations = new Map(
@@ -129,9 +132,13 @@ export class ReplicaPool {
   }
 
   #whyNone({ candidates }: Rotation, tried: ReadonlySet<Replica>): NoLease {
-    if (candidates.length > 0) return tried.size > 0 ? 'no_replica_reachable' : 'all_replicas_drained';
-    // Replicas behind a name that is not resolved yet may serve the model.
-    return this.#snapshot.isComplete ? 'model_not_found' : 'no_replica_reachable';
+    return decideWhyNone({
+      candidateCount: candidates.length,
+      triedCount: tried.size,
+      isComplete: this.#snapshot.isComplete,
+      isAnyListKnown: this.#isAnyListKnown,
+      mayBeServed: candidates.some(({ models, hasAnswered }) => models !== null || hasAnswered),
+    });
   }
 
   #rotationOf(model: string): Rotation {

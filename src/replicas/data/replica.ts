@@ -5,6 +5,7 @@ import type { SharedReads } from '../../http/shared-reads.ts';
 import type { UpstreamConnection } from '../../http/upstream-connection.ts';
 import type { UpstreamConnections } from '../../http/upstream-connections.ts';
 import type { ReplicaSnapshot } from '../pool-snapshot.ts';
+import { type ReachabilityReason, toConnectionReason } from '../reachability.ts';
 import { type HealthLog, logFailing, logOk } from '../shared/health-table.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
@@ -84,6 +85,11 @@ export class Replica {
     return this.#collaborators.shared.isDrained(this.slot);
   }
 
+  /** Whether it has ever answered a request or a probe. */
+  get hasAnswered(): boolean {
+    return this.#collaborators.shared.reachability.hasAnswered(this.slot);
+  }
+
   /** Whether it fails, and so is tried only when no other candidate can be. */
   get isFailing(): boolean {
     return this.#collaborators.shared.health.isFailing(this.slot);
@@ -94,17 +100,26 @@ export class Replica {
     return this.#collaborators.shared.health.claimRetry(this.slot);
   }
 
-  /** Notes that a request could not connect, or that the engine was still loading its model. */
-  noteRefused(reachability: 'unreachable' | 'loading' = 'unreachable'): void {
+  /** Notes that a request could not connect, because of this error. */
+  noteNotConnected(error: unknown): void {
+    this.#noteRefused(toConnectionReason(error, this.config.url.startsWith('https:')));
+  }
+
+  /** Notes that the engine was still loading its model. */
+  noteLoading(): void {
+    this.#noteRefused('loading_model');
+  }
+
+  #noteRefused(reason: ReachabilityReason): void {
     const { shared, log } = this.#collaborators;
-    shared.noteReachability(this.slot, reachability);
+    shared.reachability.note(this.slot, reason);
     if (shared.health.noteRefused(this.slot)) logFailing(log, this.name, 'connections');
   }
 
-  /** Notes that it began a response. */
-  noteAnswered(): void {
+  /** Notes that it began a response with this status. `isInference`: to more than a request for its models. */
+  noteAnswered(status: number, isInference: boolean): void {
     const { shared, log } = this.#collaborators;
-    shared.noteReachability(this.slot, 'reachable');
+    shared.reachability.noteAnswered(this.slot, status, isInference);
     if (shared.health.noteAnswered(this.slot)) logOk(log, this.name);
   }
 

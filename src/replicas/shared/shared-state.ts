@@ -1,5 +1,5 @@
-import { REACHABILITIES, type Reachability } from '../reachability.ts';
 import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
+import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
 import { openTables, type SharedTable, sizeOfTables, tryIncrement } from './shared-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
@@ -20,8 +20,6 @@ const REPLICA_COLUMNS = {
   flags: 'int32',
   /** Requests in flight of all workers: the sum of `inflightByWorker`, so that one step can check and count. */
   inflight: 'int32',
-  /** An index of REACHABILITIES. */
-  reachability: 'int32',
 } as const;
 
 /** The memory itself, which can be passed to another thread. */
@@ -36,9 +34,9 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 }
 
 /**
- * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, waiting requests
- * and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and written with Atomics;
- * no thread ever blocks.
+ * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, reachability,
+ * waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
+ * written with Atomics; no thread ever blocks.
  *
  * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
  */
@@ -49,6 +47,7 @@ export class SharedState {
   readonly #cursors: Int32Array;
   readonly #eligibilityVersion: Int32Array;
   readonly health: HealthTable;
+  readonly reachability: ReachabilityTable;
   readonly waiting: WaitTable;
 
   constructor(memory: SharedStateMemory) {
@@ -59,6 +58,7 @@ export class SharedState {
     this.#cursors = tables.cursors.index;
     this.#eligibilityVersion = tables.eligibility.version;
     this.health = new HealthTable(tables.health, () => this.#changeEligibility());
+    this.reachability = new ReachabilityTable(tables.reachability);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -74,21 +74,9 @@ export class SharedState {
   setDrained(slot: number, isDrained: boolean): void {
     this.#setFlag(slot, FLAG.drained, isDrained);
     this.health.forget(slot);
-    this.noteReachability(slot, 'unknown');
+    this.reachability.forget(slot);
     this.#changeEligibility();
     this.waiting.wake();
-  }
-
-  /** What requests and probes have shown. */
-  reachabilityOf(slot: number): Reachability {
-    return REACHABILITIES[Atomics.load(this.#replicas.reachability, slot)] ?? 'unknown';
-  }
-
-  /** Notes what a request or a probe has shown. Called for every response, so it writes only what changed. */
-  noteReachability(slot: number, reachability: Reachability): void {
-    const cells = this.#replicas.reachability;
-    const index = REACHABILITIES.indexOf(reachability);
-    if (Atomics.load(cells, slot) !== index) Atomics.store(cells, slot, index);
   }
 
   refusesIncludeUsage(slot: number): boolean {
@@ -143,7 +131,7 @@ export class SharedState {
   clearSlot(slot: number): void {
     Atomics.store(this.#replicas.flags, slot, 0);
     this.health.forget(slot);
-    this.noteReachability(slot, 'unknown');
+    this.reachability.clear(slot);
     Atomics.store(this.#replicas.inflight, slot, 0);
     for (let worker = 0; worker < this.memory.workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, rowOf(worker, slot), 0);
@@ -179,6 +167,7 @@ function toShapes(workerCount: number) {
   return {
     replicas: { rowCount: MAX_REPLICAS, columns: REPLICA_COLUMNS },
     health: { rowCount: MAX_REPLICAS, columns: HEALTH_COLUMNS },
+    reachability: { rowCount: MAX_REPLICAS, columns: REACHABILITY_COLUMNS },
     cursors: { rowCount: MAX_CURSORS, columns: { index: 'int32' } },
     /** One row. */
     eligibility: { rowCount: 1, columns: { version: 'int32' } },

@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine } from '../../../config/config.ts';
 import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
+import { type Finding, isHealthy, toHealthFinding, toListFinding } from '../../reachability.ts';
 import { inParallel } from '../in-parallel.ts';
-import { probe } from '../probe.ts';
+import { type ProbeAnswer, type ProbeResult, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry.ts';
+import type { ReachabilityLog } from './reachability-log.ts';
 
 /** Replicas that are probed at the same time. */
 const PARALLEL_PROBES = 32;
@@ -22,27 +24,42 @@ const ENGINE_OF_OWNER: ReadonlyMap<unknown, Engine> = new Map([
   ['library', 'ollama'],
 ]);
 
-/** Finds out which models and which engine replicas have, where the configuration says `auto`; and a vLLM's release. */
+export interface ModelDiscoveryCollaborators {
+  /** Requests the configured health path from a replica. */
+  readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
+  readonly log: ReachabilityLog;
+  /** Called when a replica's answer was new. */
+  readonly onLearned: () => void;
+}
+
+/**
+ * Finds out whether replicas answer; which models and which engine they have, where the configuration says `auto`; and
+ * a vLLM's release.
+ */
 export class ModelDiscovery {
   readonly #timeoutMs: number;
-  readonly #onLearned: () => void;
+  readonly #collaborators: ModelDiscoveryCollaborators;
   readonly #underWay = new Map<RegisteredReplica, Promise<void>>();
+  #isStopped = false;
 
-  /** @param onLearned called when a replica's answer was new */
-  constructor(timeoutMs: number, onLearned: () => void) {
+  /** @param timeoutMs how long a replica may take to answer */
+  constructor(timeoutMs: number, collaborators: ModelDiscoveryCollaborators) {
     this.#timeoutMs = timeoutMs;
-    this.#onLearned = onLearned;
+    this.#collaborators = collaborators;
   }
 
   /**
-   * Probes those of the replicas whose answer is of use. Resolves when each has answered or failed; what is known of
-   * one that failed does not change.
+   * Probes replicas. Resolves when each has answered or failed; the known models and engine of one that failed do not
+   * change.
    */
   async ask(replicas: readonly RegisteredReplica[]): Promise<void> {
-    const askable = replicas.filter(
-      ({ config: { models, engine } }) => models === 'auto' || engine === 'auto' || engine === 'vllm',
-    );
-    await inParallel(askable, PARALLEL_PROBES, (replica) => this.#ask(replica));
+    await inParallel(replicas, PARALLEL_PROBES, (replica) => this.#ask(replica));
+  }
+
+  /** Notes and logs nothing from now on. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#collaborators.log.stop();
   }
 
   /** Probes a replica, or waits for the probe that is under way. */
@@ -57,11 +74,12 @@ export class ModelDiscovery {
   async #probe(replica: RegisteredReplica): Promise<void> {
     const startedMs = performance.now();
     const { models, engine } = replica.config;
-    if (models === 'auto' || engine === 'auto') {
-      const listing = await probeModels(replica, this.#timeoutMs);
-      if (listing === null) return;
-      this.#learn(replica, listing);
-    }
+    const result = await this.#probeList(replica);
+    const listing = isOk(result) ? parseModelList(result.text) : null;
+    if (listing !== null) this.#learn(replica, listing);
+    await this.#note(replica, result, listing !== null);
+    if (result.kind === 'failure') return;
+    if (listing === null && (models === 'auto' || engine === 'auto')) return;
     if (replica.knowledge.engine !== 'vllm') {
       this.#learn(replica, { engineVersion: null });
       return;
@@ -72,39 +90,85 @@ export class ModelDiscovery {
     if (engineVersion !== null) this.#learn(replica, { engineVersion });
   }
 
+  /** Sends GET /v1/models; once more to a replica that answered before and is silent now: it may only be busy. */
+  async #probeList(replica: RegisteredReplica): Promise<ProbeResult> {
+    const ask = () =>
+      probeJson(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs: this.#timeoutMs });
+    const result = await ask();
+    const isSilent = result.kind === 'failure' && result.reason === 'no_answer';
+    return isSilent && replica.reachability.state === 'reachable' ? await ask() : result;
+  }
+
+  /** Notes and logs what the answer to GET /v1/models has shown of a replica. */
+  async #note(replica: RegisteredReplica, listResult: ProbeResult, hasList: boolean): Promise<void> {
+    // A drained replica may be about to stop.
+    const isOver = () => this.#isStopped || replica.drain.drained;
+    if (isOver()) return;
+    const [finding, result] = await this.#judge(replica, listResult, hasList);
+    if (isOver()) return;
+    replica.noteFinding(finding, hasList);
+    // A server that has served requests is an engine, whatever it says to this probe.
+    this.#collaborators.log.note(replica, replica.reachability.reason ?? 'reachable', result);
+  }
+
+  /** The finding, and the result that shows it: sometimes that of another probe, for the health path. */
+  async #judge(
+    replica: RegisteredReplica,
+    result: ProbeResult,
+    hasList: boolean,
+  ): Promise<readonly [Finding, ProbeResult]> {
+    const finding = result.kind === 'failure' ? result.reason : toListFinding(result, hasList);
+    const isDoubtful = hasList ? mayFailDespiteList(replica) : mayServeWithoutList(replica, finding);
+    if (!isDoubtful) return [finding, result];
+    const health = await this.#collaborators.probeHealth(replica, this.#timeoutMs);
+    if (!hasList) {
+      const isOk = health.kind === 'answer' && isHealthy(health);
+      return isOk ? ['reachable', health] : [finding, result];
+    }
+    return [health.kind === 'failure' ? health.reason : toHealthFinding(health), health];
+  }
+
   #learn(replica: RegisteredReplica, found: Partial<ReplicaKnowledge>): void {
     const before = replica.knowledge;
     replica.learn(found);
-    if (!isDeepStrictEqual(replica.knowledge, before)) this.#onLearned();
+    if (!isDeepStrictEqual(replica.knowledge, before)) this.#collaborators.onLearned();
   }
+}
+
+/** llama.cpp lists its model while it loads it; a server whose engine has died may still list its models. */
+function mayFailDespiteList({ engine, reachability: { state } }: RegisteredReplica): boolean {
+  return engine === 'llamacpp' || state === 'unreachable' || state === 'loading';
+}
+
+/** Some servers of embeddings have no list. They need none if their models are configured. */
+function mayServeWithoutList({ config }: RegisteredReplica, finding: Finding): boolean {
+  return finding === 'not_an_engine' && config.models !== 'auto';
 }
 
 /** What a model list shows. */
 type ModelListing = Pick<ReplicaKnowledge, 'models' | 'engine'>;
 
-/** Sends GET /v1/models. Null without an answer of status 200 that is a model list. */
-async function probeModels(replica: RegisteredReplica, timeoutMs: number): Promise<ModelListing | null> {
-  const text = await probeJson(replica, { path: '/v1/models', maxBytes: MAX_LIST_BYTES, timeoutMs });
-  return text === null ? null : parseModelList(text);
-}
-
 /** Sends GET /version to a vLLM. Null without an answer of status 200 that has a release. */
 async function probeVersion(replica: RegisteredReplica, timeoutMs: number): Promise<string | null> {
-  const text = await probeJson(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
-  return text === null ? null : parseVersion(text);
+  const result = await probeJson(replica, { path: '/version', maxBytes: MAX_VERSION_BYTES, timeoutMs });
+  return isOk(result) ? parseVersion(result.text) : null;
 }
 
-async function probeJson(
+function probeJson(
   replica: RegisteredReplica,
   request: { readonly path: string; readonly maxBytes: number; readonly timeoutMs: number },
-): Promise<string | null> {
-  const answer = await probe(replica, {
+): Promise<ProbeResult> {
+  return probe(replica, {
     ...request,
     accept: 'application/json',
-    isWanted: (status) => status === 200,
-    onLongBody: 'fail',
+    // 503: an engine may say that it is loading its model.
+    isWanted: (status) => status === 200 || status === 503,
+    onLongBody: 'ignore',
   });
-  return answer?.text ?? null;
+}
+
+function isOk(result: ProbeResult): result is ProbeAnswer {
+  return result.kind === 'answer' && result.status === 200;
 }
 
 /** Parses the answer to GET /version: the three numbers of the release, or null. */

@@ -1,9 +1,11 @@
 import { waitAtMost } from '#otel/clock.ts';
 import type { Config } from '../../../config/config.ts';
+import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
 import { ModelDiscovery } from './model-discovery.ts';
+import { ReachabilityLog } from './reachability-log.ts';
 import type { Resolver } from './resolver.ts';
 
 /** The configured replicas and services, and how often names and models are looked up. */
@@ -18,6 +20,8 @@ export interface DiscoveryCollaborators {
   readonly registry: ReplicaRegistry;
   readonly resolver: Resolver;
   readonly log: DiscoveryLog;
+  /** Requests the configured health path from a replica. */
+  readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
   /** Sends what the registry knows to every worker. Resolves once no worker uses anything older. */
   readonly publish: () => Promise<void>;
 }
@@ -25,8 +29,13 @@ export interface DiscoveryCollaborators {
 /** How long a start or a reload waits for name servers, and then for replicas to list their models. */
 const PATIENCE_MS = 2_000;
 
-/** How soon a replica whose models or engine are unknown is probed again. */
+/** How long a replica may take to answer a probe: longer than a busy engine needs. */
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** How soon a replica is probed again that does not answer, or whose models or engine are unknown. */
 const RETRY_MS = 2_000;
+/** How many of them are probed each time: a thousand dead replicas must not take the time of requests. */
+const MAX_RETRIES = 64;
 
 /**
  * Finds the replicas: those of the configuration, and those behind the names in it. It resolves the names and probes
@@ -46,13 +55,18 @@ export class ReplicaDiscovery {
   #leftOut: ReadonlySet<string> = new Set();
   #lastFailure: string | null = null;
   #isStopped = false;
+  #nextRetry = 0;
 
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#settings = settings;
     this.#collaborators = collaborators;
     this.#endpoints = new EndpointDiscovery(collaborators.resolver, collaborators.log);
-    this.#models = new ModelDiscovery(PATIENCE_MS, () => {
-      this.#hasNews = true;
+    this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {
+      probeHealth: collaborators.probeHealth,
+      log: new ReachabilityLog(collaborators.log),
+      onLearned: () => {
+        this.#hasNews = true;
+      },
     });
   }
 
@@ -82,14 +96,19 @@ export class ReplicaDiscovery {
     return changes;
   }
 
-  /** Probes one replica for its models, even a drained one: it is about to be undrained. */
+  /**
+   * Probes one replica for its models if they are not configured, for at most a few seconds, even a drained one: it is
+   * about to be undrained.
+   */
   async refresh(replica: RegisteredReplica): Promise<void> {
-    await this.#models.ask([replica]);
+    if (!isAwaited(replica)) return;
+    await waitAtMost(PATIENCE_MS, this.#models.ask([replica]));
     await this.#inOrder(() => this.#publishNews());
   }
 
   stop(): void {
     this.#isStopped = true;
+    this.#models.stop();
     for (const poll of this.#polls) poll.stop();
   }
 
@@ -99,8 +118,8 @@ export class ReplicaDiscovery {
     const { modelsIntervalMs, dnsIntervalMs } = this.#settings.discovery;
     this.#polls = [
       startPoll(() => this.#pollEndpoints(), dnsIntervalMs),
-      startPoll(() => this.#pollModels(() => true), modelsIntervalMs),
-      startPoll(() => this.#pollModels(({ isFullyKnown }) => !isFullyKnown), RETRY_MS),
+      startPoll(() => this.#pollModels(this.#undrained()), modelsIntervalMs),
+      startPoll(() => this.#pollModels(this.#takeUrgent()), RETRY_MS),
     ];
   }
 
@@ -113,8 +132,8 @@ export class ReplicaDiscovery {
     });
   }
 
-  async #pollModels(isAsked: (replica: RegisteredReplica) => boolean): Promise<void> {
-    await this.#models.ask(this.#undrained().filter(isAsked));
+  async #pollModels(replicas: readonly RegisteredReplica[]): Promise<void> {
+    await this.#models.ask(replicas);
     await this.#orLog(() => this.#inOrder(() => this.#publishNews()));
   }
 
@@ -122,13 +141,23 @@ export class ReplicaDiscovery {
     return this.#collaborators.registry.replicas.filter(({ drain }) => !drain.drained);
   }
 
+  /** Those that are probed again soon, in turn. */
+  #takeUrgent(): readonly RegisteredReplica[] {
+    const urgent = this.#undrained().filter(isUrgent);
+    const start = this.#nextRetry % Math.max(1, urgent.length);
+    this.#nextRetry = start + MAX_RETRIES;
+    return [...urgent.slice(start), ...urgent.slice(0, start)].slice(0, MAX_RETRIES);
+  }
+
   /** Registers the replicas that are configured and resolved, and probes the new ones before it publishes them. */
   async #update(settings: DiscoverySettings): Promise<ReplicaChanges> {
     const changes = this.#register(settings);
     this.#hasNews ||= isChange(changes);
     const names = new Set([...changes.added, ...changes.changed]);
-    const asking = this.#models.ask(this.#undrained().filter(({ name }) => names.has(name)));
-    await waitAtMost(PATIENCE_MS, asking);
+    const fresh = this.#undrained().filter(({ name }) => names.has(name));
+    // Whether the others answer is found out meanwhile.
+    void this.#models.ask(fresh.filter((replica) => !isAwaited(replica)));
+    await waitAtMost(PATIENCE_MS, this.#models.ask(fresh.filter(isAwaited)));
     await this.#publishNews();
     return changes;
   }
@@ -177,6 +206,16 @@ export class ReplicaDiscovery {
       this.#lastFailure = String(error);
     }
   }
+}
+
+/** Whether a probe can tell which requests a replica takes and how they must be made. */
+function isAwaited({ config: { models, engine } }: RegisteredReplica): boolean {
+  return models === 'auto' || engine === 'auto' || engine === 'vllm';
+}
+
+/** Whether a replica is probed again soon. */
+function isUrgent({ isFullyKnown, reachability }: RegisteredReplica): boolean {
+  return !isFullyKnown || reachability.state !== 'reachable';
 }
 
 function isChange({ added, changed, removed }: ReplicaChanges): boolean {

@@ -1,0 +1,143 @@
+import { isIP } from 'node:net';
+import { connect } from 'node:tls';
+import type { ReplicaConfig } from '../../../config/config.ts';
+import type { Finding, ReachabilityReason } from '../../reachability.ts';
+import type { ProbeResult } from '../probe.ts';
+import type { RegisteredReplica } from '../registry.ts';
+
+/** Where it is logged that a replica does not answer, and that it does again. A pino logger fits. */
+export interface ReachabilityLogTarget {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** How long a server may take to show whether it speaks TLS. */
+const HANDSHAKE_TIMEOUT_MS = 2_000;
+
+/** What OpenSSL says of an answer that is not TLS: plain HTTP, nearly always. */
+const NOT_TLS_CODES: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_UNKNOWN_PROTOCOL',
+]);
+
+/**
+ * Logs why a replica does not answer probes, and what to change: one warning for each replica and reason until the
+ * reason changes. Of the url it names only host and port.
+ */
+export class ReachabilityLog {
+  readonly #log: ReachabilityLogTarget;
+  /** The reason of the last line about a replica that does not answer. */
+  readonly #logged = new WeakMap<RegisteredReplica, ReachabilityReason>();
+  #isStopped = false;
+
+  constructor(log: ReachabilityLogTarget) {
+    this.#log = log;
+  }
+
+  /** A probe has ended with this result, from which this was found out. */
+  note(replica: RegisteredReplica, finding: Finding, result: ProbeResult): void {
+    const before = this.#logged.get(replica);
+    if (before === finding) return;
+    if (finding !== 'reachable') {
+      this.#logged.set(replica, finding);
+      void this.#logFailure(replica, finding, result);
+    } else if (this.#logged.delete(replica)) {
+      this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers now`);
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  async #logFailure(
+    replica: RegisteredReplica,
+    reason: ReachabilityReason,
+    result: ProbeResult,
+  ): Promise<void> {
+    const { name, config } = replica;
+    const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config));
+    if (this.#isStopped) return;
+    const { host, port } = addressOf(config);
+    const fields = { replica: name, reason, host, port };
+    const message = `replica ${name}: ${toAdvice(reason, result, { address: `${host}:${port}`, speaksTls })}`;
+    if (reason === 'loading_model') this.#log.info(fields, message);
+    else this.#log.warn(fields, message);
+  }
+}
+
+/** Says in one sentence what was found and what to change. */
+function toAdvice(
+  reason: ReachabilityReason,
+  result: ProbeResult,
+  { address, speaksTls }: { readonly address: string; readonly speaksTls: boolean },
+): string {
+  if (speaksTls) return 'http was answered with TLS: write https:// in its url';
+  const code = result.kind === 'failure' ? result.code : '';
+  switch (reason) {
+    case 'connection_refused':
+      return `nothing accepts connections at ${address}: start the server, or correct its url`;
+    case 'name_not_resolved':
+      return `the host of ${address} does not resolve: correct the host in its url`;
+    case 'connect_timeout':
+      return `no connection to ${address} in time: check the host and the port in its url, and the network`;
+    case 'tls_failed':
+      return NOT_TLS_CODES.has(code)
+        ? 'https was answered with plain HTTP: write http:// in its url'
+        : `TLS failed (${code}): check its certificate, and that NODE_EXTRA_CA_CERTS has its authority`;
+    case 'no_answer':
+      return `${address} accepts connections but does not answer: check the server and the port in its url`;
+    case 'connection_reset':
+      return `${address} closes connections without an answer: check the server and the port in its url`;
+    case 'not_http':
+      return `${address} does not speak HTTP/1.1: correct the port in its url`;
+    case 'not_an_engine':
+      return `GET /v1/models got ${toAnswerText(result)}: correct its url if it is not that of an inference server`;
+    case 'engine_failed':
+      return `a probe got ${toAnswerText(result)}: see the log of the engine`;
+    case 'loading_model':
+      return 'it is loading its model';
+  }
+}
+
+function toAnswerText(result: ProbeResult): string {
+  if (result.kind === 'failure') return 'no answer';
+  return result.status === 200 ? 'an answer that is not a list of models' : `status ${result.status}`;
+}
+
+/** Whether what came back may be what a TLS server says to plain HTTP. */
+function maySpeakTls({ url }: ReplicaConfig, reason: ReachabilityReason, result: ProbeResult): boolean {
+  if (!url.startsWith('http:')) return false;
+  // nginx says 400 in plain HTTP, Go 400 too; others close the connection or send a TLS alert.
+  const isBadRequest = result.kind === 'answer' && result.status === 400;
+  return reason === 'connection_reset' || reason === 'not_http' || isBadRequest;
+}
+
+/** Whether a server completes a TLS handshake. It is sent nothing else, so its certificate need not be trusted. */
+function isTlsServer(config: ReplicaConfig): Promise<boolean> {
+  const { host, port } = addressOf(config);
+  const bareHost = host.replace(/^\[|\]$/g, '');
+  const serverName = config.tlsName ?? bareHost;
+  return new Promise((resolve) => {
+    const socket = connect({
+      ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
+      ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
+    });
+    const finish = (isTls: boolean) => {
+      socket.destroy();
+      resolve(isTls);
+    };
+    socket
+      .once('secureConnect', () => finish(true))
+      .once('timeout', () => finish(false))
+      .on('error', () => finish(false))
+      .once('close', () => resolve(false));
+  });
+}
+
+/** The host, IPv6 in brackets, and the port of a replica's url. */
+function addressOf({ url }: ReplicaConfig): { readonly host: string; readonly port: number } {
+  const { protocol, hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port || (protocol === 'https:' ? '443' : '80')) };
+}
