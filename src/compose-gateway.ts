@@ -143,7 +143,7 @@ export async function composeGateway(
       workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),
       eventLoopDelays: memory.eventLoopDelays,
       exportState: () => telemetry.exportState(),
-      version: await readVersion(),
+      version,
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
@@ -248,7 +248,7 @@ function toReplicaState(replica: RegisteredReplica): ReplicaState {
     ...{ name, inflight, maxInflight: config.maxInflight },
     drained: drain.drained,
     failing: health?.state === 'failing',
-    up: reachability === 'unknown' ? null : reachability === 'reachable',
+    up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
   };
 }
 

@@ -88,7 +88,7 @@ async function sendLoad(gateway: StartedGateway): Promise<void> {
         read(gateway.chat({ messages, stream: true }, init)),
         read(gateway.chat({ model: 'nobody' }, init)),
         read(gateway.chat({ model: 'down' }, init)),
-        disconnect(gateway.chat({ messages, stream: true, max_tokens: 1000 }, init)),
+        disconnect(gateway.chat({ model: 'slow', messages, stream: true }, init)),
       ];
     }),
   );
@@ -116,7 +116,15 @@ describe('a real Prometheus with the shipped configuration', () => {
     await using a = await startSimulatedReplica({ name: 'a', gapMs: 2 });
     await using b = await startSimulatedReplica({ name: 'b', gapMs: 2 });
     const refusing = { name: 'refusing', url: `http://127.0.0.1:${await findFreePort()}`, models: ['down'] };
-    await using gateway = await startGateway({ replicas: [{ ...a, max_inflight: 100 }, b, refusing] });
+    await using slow = await startSimulatedReplica({
+      name: 'slow',
+      models: ['slow'],
+      tokens: 1000,
+      gapMs: 20,
+    });
+    await using gateway = await startGateway({
+      replicas: [{ ...a, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
+    });
     await using counter = await startScrapeCounter(gateway);
     await using prometheus = await startPrometheus(counter.target, ADMIN_TOKEN);
 

@@ -173,7 +173,6 @@ describe('GET /metrics', () => {
         { name: 'a', url: refusedUrlBeside(serving), models: ['n'] },
         { name: 'b', url: serving.url, models: ['m', 'n'], max_inflight: 4 },
         { name: 'c', url: loading.url, models: ['o'], engine: 'llamacpp' },
-        { name: 'never-asked', url: serving.url, models: ['p'] },
       ],
     });
     for (const model of ['m', 'n', 'n', 'o']) await (await gateway.chat({ model })).text();
@@ -182,11 +181,13 @@ describe('GET /metrics', () => {
     const ofModels = (name: string) => sumBy(samples, name, 'gen_ai_request_model');
     expect(ofReplicas('gateway_replica_up')).toEqual({ a: 0, b: 1, c: 0 });
     expect(ofReplicas('gateway_replica_max_inflight')).toEqual({ b: 4 });
-    expect(ofModels('gateway_model_replicas_known')).toEqual({ m: 1, n: 2, o: 1, p: 1 });
-    expect(ofModels('gateway_model_replicas_available')).toEqual({ m: 1, n: 1, o: 0, p: 1 });
+    expect(ofModels('gateway_model_replicas_known')).toEqual({ m: 1, n: 2, o: 1 });
+    expect(ofModels('gateway_model_replicas_available')).toEqual({ m: 1, n: 1, o: 0 });
     await gateway.admin('/admin/replicas/b/drain', { method: 'POST' });
-    expect(sumBy(await read(gateway), 'gateway_model_replicas_available', 'gen_ai_request_model')).toEqual({
-      ...{ m: 0, n: 0, o: 0, p: 1 },
+    const drained = await read(gateway);
+    expect(sumBy(drained, 'gateway_replica_up', 'gateway_replica')).toEqual({ a: 0, c: 0 });
+    expect(sumBy(drained, 'gateway_model_replicas_available', 'gen_ai_request_model')).toEqual({
+      ...{ m: 0, n: 0, o: 0 },
     });
   });
 

@@ -14,7 +14,7 @@ export interface ModelAvailability {
 /** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {
   readonly drain: { readonly drained: boolean };
-  readonly reachability: Reachability;
+  readonly reachability: { readonly state: Reachability };
 }
 
 /** Counts the replicas of each model that a replica is known to serve. */
@@ -27,6 +27,6 @@ export function toModelAvailabilities(replicas: readonly ServingReplica[]): read
   }));
 }
 
-function mayAnswer({ drain, reachability }: ServingReplica): boolean {
-  return !drain.drained && reachability !== 'unreachable' && reachability !== 'loading';
+function mayAnswer({ drain, reachability: { state } }: ServingReplica): boolean {
+  return !drain.drained && state !== 'unreachable' && state !== 'loading';
 }

@@ -5,15 +5,15 @@ const REPLICA = {
   models: ['m'],
   engine: 'vllm',
   drain: { drained: false },
-  reachability: 'reachable',
+  reachability: { state: 'reachable' },
 } as const;
 
 test('a replica counts for its models unless it is drained, unreachable or loading', () => {
   const replicas = [
     REPLICA,
-    { ...REPLICA, reachability: 'unknown' },
-    { ...REPLICA, reachability: 'unreachable' },
-    { ...REPLICA, reachability: 'loading' },
+    { ...REPLICA, reachability: { state: 'unknown' } },
+    { ...REPLICA, reachability: { state: 'unreachable' } },
+    { ...REPLICA, reachability: { state: 'loading' } },
     { ...REPLICA, drain: { drained: true } },
   ] as const;
   expect(toModelAvailabilities(replicas)).toEqual([{ model: 'm', known: 5, available: 2 }]);
@@ -21,7 +21,7 @@ test('a replica counts for its models unless it is drained, unreachable or loadi
 
 test('a replica of unknown models counts for none, one that serves any name for all', () => {
   const replicas = [
-    { ...REPLICA, reachability: 'unreachable' },
+    { ...REPLICA, reachability: { state: 'unreachable' } },
     { ...REPLICA, models: null },
     { ...REPLICA, models: ['*'] },
   ] as const;
