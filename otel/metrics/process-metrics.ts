@@ -56,7 +56,7 @@ export function toGatewayMetrics(
 }
 
 /** How long the event loop of a worker was active and idle since its thread started. */
-export interface EventLoopTime {
+interface WorkerLoopTime {
   /** From 1. */
   readonly worker: number;
   readonly activeMs: number;
@@ -68,7 +68,7 @@ export interface ProcessState {
   /** Of the gateway. */
   readonly version: string;
   /** The workers that have threads of their own. */
-  readonly workers: readonly EventLoopTime[];
+  readonly workers: readonly WorkerLoopTime[];
   readonly delays: readonly EventLoopDelay[];
 }
 
@@ -93,7 +93,7 @@ export function toProcessMetrics(
   ];
 }
 
-function toLoopTimes(workers: readonly EventLoopTime[], interval: Interval): MetricData {
+function toLoopTimes(workers: readonly WorkerLoopTime[], interval: Interval): MetricData {
   const { active, idle } = performance.eventLoopUtilization();
   const threads = [
     { thread: 0, active, idle },

@@ -11,8 +11,8 @@ import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import {
-  type EventLoopTime,
   type GatewayState,
+  type ProcessState,
   toGatewayMetrics,
   toProcessMetrics,
 } from './process-metrics.ts';
@@ -44,7 +44,7 @@ export interface MetricsCollaborators {
   readonly models: () => readonly ModelState[];
   readonly gateway: () => GatewayState;
   /** The workers that have threads of their own. */
-  readonly workers: () => readonly EventLoopTime[];
+  readonly workers: () => ProcessState['workers'];
   /** Of all threads. The delays of this one are published in it. */
   readonly eventLoopDelays: EventLoopDelayMemory;
   /** Of the gateway. */
