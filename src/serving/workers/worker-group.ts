@@ -1,6 +1,7 @@
 import { url as inspectorUrl } from 'node:inspector';
 import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
+import { clearEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { TlsMaterial } from '../../http/tls-acceptor.ts';
@@ -250,6 +251,7 @@ export class WorkerGroup implements Serving {
     this.#shared.clearWorker(worker);
     clearLimit(memory.buffered, worker);
     clearLimit(memory.connections, worker);
+    clearEventLoopDelay(memory.eventLoopDelays, worker + 1);
     if (this.#state === 'closing') {
       this.#lostInClosing += lost;
       return;
