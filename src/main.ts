@@ -72,10 +72,20 @@ try {
       onCrash: crash.cleanUpWith,
     },
   });
+  // A gateway that has stopped does not wait for whoever reads its log.
+  if (!isServing) await Promise.all([process.stdout, process.stderr].map(untilWritten));
   // Open handles must not keep a finished process alive.
   if (!crash.hasBegun()) process.exit(exitCode);
 } catch (error) {
   crash.end(error, 'unexpected error');
+}
+
+/** Resolves when the reader of a pipe has taken everything, or has closed it: exiting earlier would cut the output. */
+function untilWritten(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.once('close', resolve);
+    stream.write('', () => resolve());
+  });
 }
 
 /** SIGHUP. `hold` remembers one that arrives early; `listen` delivers it. */
