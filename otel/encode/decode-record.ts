@@ -1,5 +1,6 @@
 import { RECORD_FIELDS } from './attribute-names.ts';
 import type { RequestRecord } from './request-record.ts';
+import { toSpanJson } from './span-to-json.ts';
 
 type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
 
@@ -14,11 +15,12 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas). Values
- * that were cut stay cut. Returns null for anything else, including invalid JSON.
+ * Decodes the record of an encoded span (one span in OTLP protobuf, then the spans of its attempts). Values that were
+ * cut stay cut. Returns null for anything else.
  */
-export function decodeRecord(encodedSpan: Uint8Array | string): RequestRecord | null {
-  const spans = parseJson(`[${toText(encodedSpan)}]`);
+export function decodeRecord(encodedSpan: Uint8Array): RequestRecord | null {
+  const json = toSpanJson(encodedSpan);
+  const spans = json === null ? null : parseJson(`[${json}]`);
   return Array.isArray(spans) ? toRecord(spans[0]) : null;
 }
 

@@ -69,9 +69,9 @@ export function toRecorderSettings({ trace }: Config): RecorderSettings {
 }
 
 /** The settings of the metrics. */
-export function toMetricsSettings({ metrics, export: { endpoint } }: Config): MetricsSettings {
+export function toMetricsSettings({ metrics, export: { endpoint, protocol } }: Config): MetricsSettings {
   const { otlp, intervalMs, maxNames } = metrics;
-  return { maxNames, urlScheme: 'http', push: otlp ? { endpoint, intervalMs } : undefined };
+  return { maxNames, urlScheme: 'http', push: otlp ? { endpoint, protocol, intervalMs } : undefined };
 }
 
 /** The settings of the telemetry. */
@@ -82,7 +82,7 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
     exporter:
       to.to === 'file'
         ? { to: 'file', files: { directory: stateDir, ...to.file } }
-        : { to: 'otlp', endpoint: to.endpoint },
+        : { to: 'otlp', endpoint: to.endpoint, protocol: to.protocol },
     spoolDirectory: join(stateDir, 'spool'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
     workerCount: workerCount === 1 ? 0 : workerCount,
