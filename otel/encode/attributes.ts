@@ -112,4 +112,3 @@ export function toErrorType(record: Readonly<RequestRecord>): string | undefined
   if (!isServerError && !isMidResponseError && record.truncated !== true) return undefined;
   return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
 }
-

@@ -60,14 +60,19 @@ export class ProtobufWriter {
   /** Writes a safe integer. There must be room. */
   varint(value: number): void {
     if (value < 0) {
-      for (let rest = BigInt.asUintN(64, BigInt(value)); ; rest >>= 7n) {
-        if (rest < 0x80n) return this.byte(Number(rest));
-        this.byte(Number(rest & 0x7fn) | 0x80);
-      }
+      this.#negative(value);
+      return;
     }
     let rest = value;
     for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) this.byte((rest % 0x80) | 0x80);
     this.byte(rest);
+  }
+
+  /** In two's complement of 64 bits. It is rare: a count is never negative. */
+  #negative(value: number): void {
+    let rest = BigInt.asUintN(64, BigInt(value));
+    for (; rest >= 0x80n; rest >>= 7n) this.byte(Number(rest & 0x7fn) | 0x80);
+    this.byte(Number(rest));
   }
 
   /** Writes a double. There must be room. */

@@ -220,12 +220,7 @@ function writeBool(writer: ProtobufWriter, piece: AttributePiece, value: boolean
   writer.byte(value ? 1 : 0);
 }
 
-function writeDouble(
-  writer: ProtobufWriter,
-  piece: AttributePiece,
-  key: Uint8Array,
-  value: number,
-): void {
+function writeDouble(writer: ProtobufWriter, piece: AttributePiece, key: Uint8Array, value: number): void {
   piece.valueBytes = DOUBLE_BYTES;
   writeFrame(writer, key, FRAMES.double, DOUBLE_BYTES);
   writer.double(value);

@@ -14,7 +14,8 @@ export function toSpanJson(encodedSpan: Uint8Array): string | null {
   return read(encodedSpan, (reader, end) => {
     let json = '';
     while (reader.next(end)) {
-      if (reader.tag === SCOPE_SPANS.span) json += `${json === '' ? '' : ','}${readSpan(reader, reader.message())}`;
+      if (reader.tag === SCOPE_SPANS.span)
+        json += `${json === '' ? '' : ','}${readSpan(reader, reader.message())}`;
       else throw new MalformedProtobufError();
     }
     return json === '' ? null : json;
@@ -61,7 +62,10 @@ function decodeValue(value: EncodedValue): AttributeValue | undefined {
 }
 
 /** Null for bytes that are malformed. */
-function read(bytes: Uint8Array, message: (reader: ProtobufReader, end: number) => string | null): string | null {
+function read(
+  bytes: Uint8Array,
+  message: (reader: ProtobufReader, end: number) => string | null,
+): string | null {
   const reader = new ProtobufReader(bytes);
   try {
     return message(reader, reader.end);

@@ -31,7 +31,9 @@ const RPC_STATUS = { message: toTag(2, WIRE_TYPE.bytes) } as const;
  * spans were accepted.
  */
 export function toPartialSuccess(body: AnswerBody): PartialSuccess {
-  const { rejected, message } = isProtobuf(body) ? readPartialSuccess(body.bytes) : parsePartialSuccess(body.bytes);
+  const { rejected, message } = isProtobuf(body)
+    ? readPartialSuccess(body.bytes)
+    : parsePartialSuccess(body.bytes);
   const rejectedCount = Math.trunc(Number(rejected));
   return {
     rejectedCount: Number.isSafeInteger(rejectedCount) ? rejectedCount : 0,

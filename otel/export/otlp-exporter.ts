@@ -74,7 +74,8 @@ async function toBatch(
   resourceSpans: EncodedResourceSpans,
   encodedSpans: readonly Uint8Array[],
 ): Promise<{ readonly bytes: Buffer; readonly malformedCount: number }> {
-  if (protocol === 'http/protobuf') return { bytes: joinBatch(resourceSpans, encodedSpans), malformedCount: 0 };
+  if (protocol === 'http/protobuf')
+    return { bytes: joinBatch(resourceSpans, encodedSpans), malformedCount: 0 };
   const { spans, malformedCount } = await convertSpans(encodedSpans);
   return { bytes: joinJsonBatch(resourceSpans, spans), malformedCount };
 }

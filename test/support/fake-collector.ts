@@ -206,7 +206,8 @@ function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>):
   return {
     ...span,
     resource,
-    parentSpanId: span.parentSpanId,
+    // In protobuf, an absent id is an empty one.
+    parentSpanId: span.parentSpanId || undefined,
     attributes: flatten(span.attributes),
     links: span.links ?? [],
     types: Object.fromEntries(

@@ -55,7 +55,8 @@ function createTracer() {
 function endSpans(records: readonly RequestRecord[]): readonly ReadableSpan[] {
   const { tracer, ended } = createTracer();
   for (const record of records) {
-    const links = record === FULL_RECORD ? [{ context: LINKED }, { context: LINKED, attributes: { a: 1 } }] : [];
+    const links =
+      record === FULL_RECORD ? [{ context: LINKED }, { context: LINKED, attributes: { a: 1 } }] : [];
     const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER, links }, ROOT_CONTEXT);
     span.addEvent('gateway.attempt_failed', { 'gateway.attempt': 1, 'error.type': 'refused "quoted"\u0000' });
     Object.assign(span, { attributes: toRecordAttributes(record, HTTP) });
@@ -91,13 +92,19 @@ function withOurNumbers(json: unknown): unknown {
     if (typeof value?.key !== 'string' || value.value?.intValue === undefined) return value;
     const number = value.value.intValue;
     const isDouble = /_ms$|^gateway\.timings\./.test(value.key);
-    return { key: value.key, value: isDouble ? { doubleValue: Number(number) } : { intValue: String(number) } };
+    return {
+      key: value.key,
+      value: isDouble ? { doubleValue: Number(number) } : { intValue: String(number) },
+    };
   });
 }
 
 describe('the bytes of a batch', () => {
   test('are those of the SDK', () => {
-    const spans = endSpans([{ ...FULL_RECORD, ...FRACTIONS }, { ...LEAST_RECORD, ...FRACTIONS }]);
+    const spans = endSpans([
+      { ...FULL_RECORD, ...FRACTIONS },
+      { ...LEAST_RECORD, ...FRACTIONS },
+    ]);
     expect(encodeBatch(spans)).toEqual(stockBytes(spans));
   });
 
@@ -120,8 +127,15 @@ describe('the bytes of a batch', () => {
   });
 
   test('are those of the SDK for any attributes', () => {
-    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('\ud800', 'a\udc00b', 'ü'.repeat(999)));
-    const number = fc.oneof(fc.maxSafeInteger(), fc.double({ noInteger: true }), fc.constantFrom(-1, 2 ** 31));
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('\ud800', 'a\udc00b', 'ü'.repeat(999)),
+    );
+    const number = fc.oneof(
+      fc.maxSafeInteger(),
+      fc.double({ noInteger: true }),
+      fc.constantFrom(-1, 2 ** 31),
+    );
     const value = fc.oneof(text, number, fc.boolean(), fc.array(text), fc.array(fc.maxSafeInteger()));
     fc.assert(
       fc.property(fc.dictionary(text, value), (attributes) => {
@@ -151,11 +165,23 @@ describe('the bytes of a batch', () => {
     { what: 'another double', change: { e2e_ms: 0.1 } },
     { what: 'a list with more items', change: { finish_reasons: ['stop', 'stop', 'stop'] } },
     { what: 'another flag', change: { stream: false } },
-    { what: 'a record that does not fit into the memory', change: { prefix_hashes: new Array(4096).fill('x'.repeat(16)) } },
-    { what: 'a record for which the memory is given back', change: { prefix_hashes: new Array(4096).fill('ü'.repeat(999)) } },
+    {
+      what: 'a record that does not fit into the memory',
+      change: { prefix_hashes: new Array(4096).fill('x'.repeat(16)) },
+    },
+    {
+      what: 'a record for which the memory is given back',
+      change: { prefix_hashes: new Array(4096).fill('ü'.repeat(999)) },
+    },
   ])('stay right after $what', ({ change }) => {
     const encoder = new SpanEncoder();
-    const spans = endSpans([FULL_RECORD, { ...FULL_RECORD, ...change }, FULL_RECORD, LEAST_RECORD, FULL_RECORD]);
+    const spans = endSpans([
+      FULL_RECORD,
+      { ...FULL_RECORD, ...change },
+      FULL_RECORD,
+      LEAST_RECORD,
+      FULL_RECORD,
+    ]);
     for (const span of spans) {
       expect(Buffer.from(encoder.encode(span)).equals(new SpanEncoder().encode(span))).toBe(true);
     }
@@ -275,7 +301,9 @@ interface SentSpan {
 }
 
 interface SentBatch {
-  readonly resourceSpans: readonly [{ readonly scopeSpans: readonly [{ readonly spans: readonly SentSpan[] }] }];
+  readonly resourceSpans: readonly [
+    { readonly scopeSpans: readonly [{ readonly spans: readonly SentSpan[] }] },
+  ];
 }
 
 function toSpans(body: Uint8Array): readonly SentSpan[] {

@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { encodeAttributes } from '#otel/encode/encode-span.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
+import { encodeName, encodeRecord } from '../encoded-spans.ts';
 import { LEAST_RECORD } from '../records.ts';
 
-/** The encoded span of a record with this status, padded to the length with spaces. */
-function encodedSpanOf(status: number, length = 0): Uint8Array {
-  const attributes = Object.entries({ ...LEAST_RECORD, status }).map(([field, value]) => [
-    RECORD_FIELDS[field as keyof typeof LEAST_RECORD].name,
-    value,
-  ]);
-  return Buffer.from(
-    `{"attributes":${encodeAttributes(Object.fromEntries(attributes))}}`.padEnd(length, ' '),
-  );
-}
+/** The encoded span of a record with this status, with a name that makes it at least so many bytes long. */
+const encodedSpanOf = (status: number, nameLength = 0) =>
+  encodeRecord({ ...LEAST_RECORD, status }, nameLength);
 
 const BOUNDS = { capacity: 3, capacityBytes: 1024 * 1024 };
 
@@ -72,7 +64,7 @@ describe('recent records', () => {
 
   test('an encoded span that is no record is skipped', () => {
     const records = new RecentRecords(BOUNDS);
-    records.add(Buffer.from('{"name":"POST"}'));
+    records.add(encodeName('POST'));
     fill(records, 200);
     expect(statusesOf(10).in(records)).toEqual([200]);
   });

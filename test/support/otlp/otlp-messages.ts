@@ -8,7 +8,7 @@ const { root } = parse(readFileSync(join(import.meta.dirname, 'messages.proto'),
 const IDS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'parentSpanId']);
 
 /** A message of messages.proto. */
-type MessageName = 'TracesData' | 'MetricsData' | 'ExportTraceServiceResponse' | 'RpcStatus';
+type MessageName = 'TracesData' | 'ScopeSpans' | 'MetricsData' | 'ExportTraceServiceResponse' | 'RpcStatus';
 
 /**
  * Decodes a message with protobufjs, to the object that its OTLP JSON is: int64 as strings, ids in hex. Counts that are
@@ -21,9 +21,9 @@ export function decodeMessage(name: MessageName, bytes: Uint8Array): unknown {
 }
 
 /** Encodes a message with protobufjs. */
-export function encodeMessage(name: MessageName, message: Readonly<Record<string, unknown>>): Uint8Array {
+export function encodeMessage(name: MessageName, message: object): Uint8Array {
   const type = root.lookupType(`otlp.${name}`);
-  return type.encode(type.fromObject(message)).finish();
+  return type.encode(type.fromObject({ ...message })).finish();
 }
 
 function withHexIds(message: unknown): unknown {
