@@ -3,10 +3,19 @@ import { WIRE_TYPE } from './protobuf-writer.ts';
 /** The longest varint; only the lowest bit of its last byte counts. */
 const MAX_SHIFT = 63;
 
+/** A varint of so many bytes is below 2^53. */
+const MAX_EXACT_BYTES = 7;
+
 /** The bytes are not the message that they should be. */
 export class MalformedProtobufError extends Error {
   override readonly name = 'MalformedProtobufError';
 }
+
+/** Texts by the number of their bytes, each with what is wanted in its place. */
+export type KnownTexts = ReadonlyMap<
+  number,
+  readonly { readonly bytes: Uint8Array; readonly json: string }[]
+>;
 
 /**
  * Reads protobuf's wire format, field by field: `while (reader.next(end)) switch (reader.tag) …`. Every step is checked
@@ -69,8 +78,16 @@ export class ProtobufReader {
     throw new MalformedProtobufError();
   }
 
-  /** Reads an int64. */
-  int64(): bigint {
+  /** Reads an int64: a number if it is short, as almost all are, otherwise a bigint. */
+  int64(): number | bigint {
+    const start = this.#at;
+    const value = this.varint();
+    if (this.#at - start <= MAX_EXACT_BYTES) return value;
+    this.#at = start;
+    return this.#long();
+  }
+
+  #long(): bigint {
     let value = 0n;
     for (let shift = 0; shift <= MAX_SHIFT; shift += 7) {
       const byte = this.#bytes[this.#at++];
@@ -109,6 +126,26 @@ export class ProtobufReader {
     const text = this.#bytes.toString('utf8', this.#at, end);
     this.#at = end;
     return text;
+  }
+
+  /** The text of the next field if it is one of these; undefined, with nothing read, if it is not. */
+  knownText(texts: KnownTexts): string | undefined {
+    const start = this.#at;
+    const end = this.message();
+    for (const { bytes, json } of texts.get(end - this.#at) ?? []) {
+      if (!this.#startsWith(bytes)) continue;
+      this.#at = end;
+      return json;
+    }
+    this.#at = start;
+    return undefined;
+  }
+
+  #startsWith(bytes: Uint8Array): boolean {
+    for (let index = bytes.length - 1; index >= 0; index--) {
+      if (this.#bytes[this.#at + index] !== bytes[index]) return false;
+    }
+    return true;
   }
 
   /** Reads bytes as lower-case hex. */

@@ -1,6 +1,7 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import { RECORD_ATTRIBUTES } from './attributes.ts';
 import { ANY_VALUE, EVENT, KEY_VALUE, LINK, SCOPE_SPANS, SPAN, STATUS } from './otlp-tags.ts';
-import { MalformedProtobufError, ProtobufReader } from './protobuf-reader.ts';
+import { type KnownTexts, MalformedProtobufError, ProtobufReader } from './protobuf-reader.ts';
 
 /** Lists in lists are read to this depth. The gateway writes none. */
 const MAX_DEPTH = 8;
@@ -151,12 +152,18 @@ function toList(items: string): string {
   return `[${items.slice(1)}]`;
 }
 
+/** The names of a record's attributes. To find one here takes a third of decoding it. */
+const KNOWN_KEYS: KnownTexts = Map.groupBy(
+  RECORD_ATTRIBUTES.map(({ name }) => ({ bytes: Buffer.from(name), json: JSON.stringify(name) })),
+  ({ bytes }) => bytes.length,
+);
+
 /** Returns `,{"key":…,"value":…}`. */
 function readKeyValue(reader: ProtobufReader, end: number): string {
   let key = '""';
   let value = '{}';
   while (reader.next(end)) {
-    if (reader.tag === KEY_VALUE.key) key = quote(reader.text());
+    if (reader.tag === KEY_VALUE.key) key = reader.knownText(KNOWN_KEYS) ?? quote(reader.text());
     else if (reader.tag === KEY_VALUE.value) value = readAnyValue(reader, reader.message());
     else reader.skip();
   }

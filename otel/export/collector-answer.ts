@@ -79,7 +79,7 @@ function readPartialSuccess(bytes: Buffer): RawPartialSuccess {
 }
 
 function readRejected(reader: ProtobufReader, end: number): RawPartialSuccess {
-  let rejected = 0n;
+  let rejected: number | bigint = 0;
   let message: string | undefined;
   while (reader.next(end)) {
     if (reader.tag === PARTIAL_SUCCESS.rejectedSpans) rejected = reader.int64();
