@@ -123,6 +123,7 @@ describe('the bytes of a batch', () => {
         const spans = endSpans([record]);
         expect(encodeBatch(spans, encoder).equals(stockBytes(spans))).toBe(true);
       }),
+      { numRuns: 50 },
     );
   });
 
@@ -153,7 +154,7 @@ describe('the bytes of a batch', () => {
           expect(Buffer.from(reused.encode(span)).equals(new SpanEncoder().encode(span))).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 
