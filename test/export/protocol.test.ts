@@ -24,17 +24,17 @@ afterEach(async () => {
   await rm(stateDir, { recursive: true });
 });
 
-/** A gateway over the same state_dir as the one before it, which pushes its metrics when it is closed. */
-const start = (protocol?: string) =>
+/** A gateway over the same state_dir as the one before it. `flush`: how long its shutdown waits for the collector. */
+const start = (protocol?: string, flush = '5s') =>
   startGateway({
     replicas: [replica],
     collector,
     stateDir,
     config: {
       export: { retry: { initial: '1ms', max: '5ms' }, ...(protocol === undefined ? {} : { protocol }) },
-      metrics: { otlp: true },
+      metrics: { otlp: true, interval: '50ms' },
       trace: { attempt_spans: true },
-      shutdown: { flush: '200ms' },
+      shutdown: { flush },
     },
   });
 
@@ -46,11 +46,11 @@ test.each(PROTOCOLS)(
   async ({ protocol, type }) => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_PROTOCOL', protocol === 'http/json' ? 'http/protobuf' : 'http/json');
     vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', 'grpc');
-    const gateway = await start(protocol);
+    await using gateway = await start(protocol);
     await (await gateway.chat()).arrayBuffer();
     await (await gateway.admin(`/admin/replicas/${replica.name}/drain`, { method: 'POST' })).arrayBuffer();
     const [record] = await gateway.waitForRecords(1);
-    await gateway.close();
+    await collector.waitFor(({ spans }) => spans.length === 3 && typesOf('/v1/metrics').length > 0);
 
     expect(new Set(typesOf('/v1/traces'))).toEqual(new Set([type]));
     expect(new Set(typesOf('/v1/metrics'))).toEqual(new Set([type]));
@@ -93,7 +93,7 @@ test.each([
   ['http/json', 'http/protobuf'],
 ])('records that a gateway with %s has spooled are sent by one with %s', async (before, after) => {
   collector.answerAlways({ status: 503 });
-  const first = await start(before);
+  const first = await start(before, '50ms');
   for (let index = 0; index < 3; index++) await (await first.chat()).arrayBuffer();
   const records = await first.waitForRecords(3);
   expect(await first.close()).toMatchObject({ undeliveredRecords: 0 });

@@ -171,10 +171,17 @@ async function readCall(request: IncomingMessage): Promise<CollectorCall> {
   const { headers, url: path = '' } = request;
   const bytes = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
   const isMetrics = path.endsWith('/metrics');
-  const body = isProtobuf(headers)
-    ? JSON.stringify(decodeMessage(isMetrics ? 'MetricsData' : 'TracesData', bytes))
-    : bytes.toString();
-  return { path, headers, bytes, body, spans: isMetrics ? [] : readSpans(body) };
+  const toJson = () =>
+    isProtobuf(headers)
+      ? JSON.stringify(decodeMessage(isMetrics ? 'MetricsData' : 'TracesData', bytes))
+      : bytes.toString();
+  const spans = isMetrics ? [] : readSpans(toJson());
+  return {
+    ...{ path, headers, bytes, spans },
+    get body() {
+      return toJson();
+    },
+  };
 }
 
 interface WireValue {
