@@ -43,10 +43,20 @@ export class SpanEncoder {
       this.#writer = new ProtobufWriter(MEMORY_BYTES);
       this.#recordAttributes = new RecordAttributesWriter(this.#writer);
     }
-    const writer = this.#writer;
+    try {
+      return this.#encode(this.#writer, span, attempts);
+    } catch (error) {
+      this.#recordAttributes.forget();
+      throw error;
+    }
+  }
+
+  #encode(writer: ProtobufWriter, span: ReadableSpan, attempts: readonly ReadableSpan[]): Uint8Array {
     // The span begins at the same place each time, so that its attributes do, too. Its length is written before it.
     writer.at = HEAD_BYTES;
-    this.#writeSpan(span);
+    writeHead(writer, span);
+    this.#writeAttributes(writer, span);
+    writeTail(writer, span);
     const end = writer.at;
     const length = end - HEAD_BYTES;
     const start = HEAD_BYTES - 1 - sizeOfVarint(length);
@@ -54,28 +64,33 @@ export class SpanEncoder {
     writer.byte(SCOPE_SPANS.span);
     writer.varint(length);
     writer.at = end;
-    for (const attempt of attempts) {
-      const begun = writer.begin(SCOPE_SPANS.span);
-      writeSpan(writer, attempt, () => writeAttributes(writer, SPAN.attributes, attempt.attributes));
-      writer.end(begun);
-    }
+    for (const attempt of attempts) writeSpan(writer, attempt);
     return writer.bytes.subarray(start, writer.at);
   }
 
-  #writeSpan(span: ReadableSpan): void {
-    const facts = recordFactsOf(span.attributes);
+  #writeAttributes(writer: ProtobufWriter, { attributes }: ReadableSpan): void {
+    const facts = recordFactsOf(attributes);
     if (facts !== undefined) {
-      writeSpan(this.#writer, span, () => this.#recordAttributes.write(facts.record, facts.http));
+      this.#recordAttributes.write(facts.record, facts.http);
       return;
     }
     this.#recordAttributes.forget();
-    writeSpan(this.#writer, span, () => writeAttributes(this.#writer, SPAN.attributes, span.attributes));
+    writeAttributes(writer, SPAN.attributes, attributes);
   }
 }
 
-/** Writes the fields of a span in the order of their numbers. */
-function writeSpan(writer: ProtobufWriter, span: ReadableSpan, attributes: () => void): void {
-  const { traceId, spanId, traceFlags } = span.spanContext();
+/** Writes a span with its tag and length. */
+function writeSpan(writer: ProtobufWriter, span: ReadableSpan): void {
+  const begun = writer.begin(SCOPE_SPANS.span);
+  writeHead(writer, span);
+  writeAttributes(writer, SPAN.attributes, span.attributes);
+  writeTail(writer, span);
+  writer.end(begun);
+}
+
+/** Writes the fields of a span before its attributes, in the order of their numbers. */
+function writeHead(writer: ProtobufWriter, span: ReadableSpan): void {
+  const { traceId, spanId } = span.spanContext();
   const parent = span.parentSpanContext;
   writer.reserve(FIXED_BYTES);
   writeId(writer, SPAN.traceId, traceId);
@@ -89,14 +104,17 @@ function writeSpan(writer: ProtobufWriter, span: ReadableSpan, attributes: () =>
   writer.time(span.startTime);
   writer.byte(SPAN.endTime);
   writer.time(span.endTime);
-  attributes();
+}
+
+/** Writes the fields of a span after its attributes. */
+function writeTail(writer: ProtobufWriter, span: ReadableSpan): void {
   writeCount(writer, SPAN.droppedAttributesCount, span.droppedAttributesCount);
   for (const event of span.events) writeEvent(writer, event);
   writeCount(writer, SPAN.droppedEventsCount, span.droppedEventsCount);
   for (const link of span.links) writeLink(writer, link);
   writeCount(writer, SPAN.droppedLinksCount, span.droppedLinksCount);
   writeStatus(writer, span.status);
-  writeFlags(writer, SPAN.flags, toFlags(traceFlags, parent?.isRemote));
+  writeFlags(writer, SPAN.flags, toFlags(span.spanContext().traceFlags, span.parentSpanContext?.isRemote));
 }
 
 /** Writes attributes as a list of KeyValue. Omits empty and nested values, which the gateway never sets. */

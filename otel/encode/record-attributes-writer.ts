@@ -57,12 +57,12 @@ export class RecordAttributesWriter {
   /** Where the attributes of the last record begin; -1 if they are not in memory any more. */
   #startedAt = -1;
 
-  /** Nobody else may change the writer's memory from the first attribute on, unless `forget` is called. */
+  /** Call `forget` when anybody else may have changed the writer's memory from the first attribute on. */
   constructor(writer: ProtobufWriter) {
     this.#writer = writer;
   }
 
-  /** What is in the writer's memory are not the attributes of the last record any more. */
+  /** What is in the writer's memory may not be the attributes of the last record any more. */
   forget(): void {
     this.#startedAt = -1;
   }
@@ -72,8 +72,6 @@ export class RecordAttributesWriter {
     const writer = this.#writer;
     const values = attributeValuesOf(record, http);
     let isInPlace = this.#startedAt === writer.at;
-    // If a value throws, half of the attributes are in memory.
-    this.#startedAt = -1;
     const startedAt = writer.at;
     for (const piece of this.#pieces) {
       const value = values[piece.index];

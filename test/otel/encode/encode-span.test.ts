@@ -188,19 +188,39 @@ describe('the bytes of a batch', () => {
     }
   });
 
-  test('stay right after a record that could not be encoded, and after the span of no record', () => {
+  test.each([
+    { when: 'at its attributes', member: 'attributes', name: 'POST /v1/embeddings' },
+    { when: 'before them', member: 'startTime', name: 'POST '.repeat(20) },
+    { when: 'after them', member: 'status', name: 'POST' },
+  ])('stay right after a span whose encoding failed $when', ({ member, name }) => {
     const encoder = new SpanEncoder();
-    const [full, least] = endSpans([FULL_RECORD, LEAST_RECORD]);
-    if (full === undefined || least === undefined) throw new Error('no spans');
-    const before = Buffer.from(encoder.encode(full));
-    const broken = {
+    const [span] = endSpans([FULL_RECORD]);
+    if (span === undefined) throw new Error('no span');
+    const before = Buffer.from(encoder.encode(span));
+    const broken = Object.create(span, {
+      name: { value: name },
+      [member]: {
+        get() {
+          throw new Error('broken');
+        },
+      },
+    });
+    expect(() => encoder.encode(broken)).toThrow('broken');
+    expect(Buffer.from(encoder.encode(span))).toEqual(before);
+  });
+
+  test('stay right after a record whose encoding failed, and after the span of no record', () => {
+    const encoder = new SpanEncoder();
+    const brokenRecord = {
       ...LEAST_RECORD,
       get model(): never {
         throw new Error('broken');
       },
     };
-    const [brokenSpan] = endSpans([broken]);
-    expect(() => brokenSpan && encoder.encode(brokenSpan)).toThrow('broken');
+    const [full, broken] = endSpans([FULL_RECORD, brokenRecord]);
+    if (full === undefined || broken === undefined) throw new Error('no spans');
+    const before = Buffer.from(encoder.encode(full));
+    expect(() => encoder.encode(broken)).toThrow('broken');
     expect(Buffer.from(encoder.encode(full))).toEqual(before);
     encoder.encode(endSpan({ 'gateway.replica': 'x'.repeat(500) }));
     expect(Buffer.from(encoder.encode(full))).toEqual(before);
