@@ -30,16 +30,16 @@ const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
 
 /** The same facts under the names of the semantic conventions. */
 const CONVENTIONAL: readonly RecordAttribute[] = [
-  lasting('string', SEMCONV.httpRequestMethod),
-  lasting('string', SEMCONV.genAiProviderName),
-  lasting('string', SEMCONV.httpRoute),
-  lasting('string', SEMCONV.urlPath),
-  lasting('string', SEMCONV.urlScheme),
+  always('string', SEMCONV.httpRequestMethod),
+  always('string', SEMCONV.genAiProviderName),
+  always('string', SEMCONV.httpRoute),
+  always('string', SEMCONV.urlPath),
+  always('string', SEMCONV.urlScheme),
   lasting('string', SEMCONV.serverAddress),
   lasting('string', SEMCONV.errorType),
-  lasting('string', SEMCONV.genAiOperationName),
+  always('string', SEMCONV.genAiOperationName),
   lasting('string', SEMCONV.genAiRequestModel),
-  lasting('int', SEMCONV.httpResponseStatusCode),
+  always('int', SEMCONV.httpResponseStatusCode),
   lasting('int', SEMCONV.serverPort),
   lasting('int', SEMCONV.genAiRequestMaxTokens),
   lasting('bool', SEMCONV.genAiRequestStream),
@@ -48,6 +48,10 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   varying('int', SEMCONV.genAiUsageOutputTokens),
   varying('int', SEMCONV.genAiUsageCacheReadInputTokens),
 ];
+
+function always(type: WireType, name: string): RecordAttribute {
+  return { name, type, isRequired: true, varies: false };
+}
 
 function lasting(type: WireType, name: string): RecordAttribute {
   return { name, type, isRequired: false, varies: false };

@@ -101,9 +101,10 @@ function toPieces(): readonly AttributePiece[] {
 
 /** Attributes with a low rank seldom change their length. */
 function toRank({ type, varies, isRequired }: RecordAttribute): number {
-  if (type === 'strings' || type === 'doubles') return 3;
-  if (varies) return isRequired ? 0 : 2;
-  return 1;
+  if (type === 'strings' || type === 'doubles') return 4;
+  if (isRequired) return 0;
+  if (varies) return 3;
+  return type === 'string' ? 2 : 1;
 }
 
 /** Writes a value over the one in memory if it has the same length. If not: false, and the attribute must be written whole. */
