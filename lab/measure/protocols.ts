@@ -115,7 +115,7 @@ for (const [name, traffic] of Object.entries(TRAFFIC)) {
   const spans = endSpans(traffic);
   const encoder = new SpanEncoder();
   const encodedSpans = spans.map((span) => Buffer.from(encoder.encode(span)));
-  const json = encodedSpans.map((encodedSpan) => toSpanJson(encodedSpan) ?? '');
+  const json = encodedSpans.map((encodedSpan) => Buffer.from(toSpanJson(encodedSpan) ?? ''));
   const [protobufBatch, jsonBatch] = [
     joinBatch(resourceSpans, encodedSpans.slice(0, BATCH)),
     joinJsonBatch(resourceSpans, json.slice(0, BATCH)),

@@ -43,18 +43,17 @@ export async function openFileExporter(
 }
 
 /** As few lines as hold the spans. A span that is too long for that gets its own line. */
-function toLines(resourceSpans: EncodedResourceSpans, spans: readonly string[]): Buffer {
+function toLines(resourceSpans: EncodedResourceSpans, spans: readonly Uint8Array[]): Buffer {
   const lines: Buffer[] = [];
   let start = 0;
   let bytes = 0;
   for (const [index, span] of spans.entries()) {
-    const spanBytes = Buffer.byteLength(span);
-    if (bytes + spanBytes > MAX_LINE_BYTES && index > start) {
+    if (bytes + span.length > MAX_LINE_BYTES && index > start) {
       lines.push(joinJsonBatch(resourceSpans, spans.slice(start, index)));
       start = index;
       bytes = 0;
     }
-    bytes += spanBytes + 1;
+    bytes += span.length + 1;
   }
   lines.push(joinJsonBatch(resourceSpans, spans.slice(start)));
   return Buffer.concat(lines.flatMap((line) => [line, LINE_FEED]));

@@ -14,8 +14,10 @@ export interface EncodedResourceSpans {
     readonly schemaUrl: Uint8Array;
   };
   /** The text before and after the spans, in JSON. */
-  readonly json: { readonly before: string; readonly after: string };
+  readonly json: { readonly before: Uint8Array; readonly after: Uint8Array };
 }
+
+const COMMA = Buffer.from(',');
 
 /** The memory of a writer grows. */
 const SOME_BYTES = 1024;
@@ -46,8 +48,10 @@ export function encodeResourceSpans(resource: Resource): EncodedResourceSpans {
       schemaUrl: write((writer) => writer.textField(SCOPE_SPANS.schemaUrl, SCHEMA_URL)),
     },
     json: {
-      before: `{"resourceSpans":[{"resource":${resourceJson},"scopeSpans":[{"scope":${scopeJson},"spans":[`,
-      after: `],"schemaUrl":${JSON.stringify(SCHEMA_URL)}}]}]}`,
+      before: Buffer.from(
+        `{"resourceSpans":[{"resource":${resourceJson},"scopeSpans":[{"scope":${scopeJson},"spans":[`,
+      ),
+      after: Buffer.from(`],"schemaUrl":${JSON.stringify(SCHEMA_URL)}}]}]}`),
     },
   };
 }
@@ -65,12 +69,13 @@ export function joinBatch(
   return Buffer.concat([head, resource, scopeSpansHead, scope, ...encodedSpans, schemaUrl]);
 }
 
-/** Joins spans in JSON to one OTLP/HTTP body, or one line of a file. */
+/** Joins spans in JSON, each a text in UTF-8, to one OTLP/HTTP body, or one line of a file. */
 export function joinJsonBatch(
   { json: { before, after } }: EncodedResourceSpans,
-  spans: readonly string[],
+  spans: readonly Uint8Array[],
 ): Buffer {
-  return Buffer.from(before + spans.join() + after);
+  const parts = spans.flatMap((span, index) => (index === 0 ? [span] : [COMMA, span]));
+  return Buffer.concat([before, ...parts, after]);
 }
 
 /** The tag and the length of a message. */

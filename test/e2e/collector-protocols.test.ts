@@ -54,7 +54,7 @@ test.for(['http/protobuf', 'http/json'] as const)(
   async (protocol, context) => {
     await using collector = await startRealCollector(await requireCollector(context));
     const options = await readOtlpOptions({ endpoint: collector.url, protocol }, createQuietLog());
-    const broken = { before: '{"resourceSpans":7', after: '' };
+    const broken = { before: Buffer.from('{"resourceSpans":7'), after: Buffer.alloc(0) };
     const resourceSpans = { ...encodeResourceSpans(resourceFromAttributes({})), json: broken };
     const exporter = createOtlpExporter(options, resourceSpans);
     const outcome = await exporter.exportBatch([Buffer.from('no span')], new AbortController().signal);

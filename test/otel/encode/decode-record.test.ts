@@ -47,7 +47,7 @@ const encode = (of: RequestRecord) =>
 const exportLine = (encodedSpans: readonly Uint8Array[]) =>
   joinJsonBatch(
     encodeResourceSpans(resourceFromAttributes({ 'service.name': 'spangate' })),
-    encodedSpans.map((encodedSpan) => toSpanJson(encodedSpan) ?? ''),
+    encodedSpans.map((encodedSpan) => Buffer.from(toSpanJson(encodedSpan) ?? '')),
   );
 
 test('what was encoded is decoded as it was, for any record', () => {

@@ -250,7 +250,7 @@ describe('a record with attempts', () => {
 
   test('is as many spans in JSON', () => {
     const json = toSpanJson(new SpanEncoder().encode(request, [first, second]));
-    const ours = joinJsonBatch(RESOURCE_SPANS, [json ?? '']).toString();
+    const ours = joinJsonBatch(RESOURCE_SPANS, [Buffer.from(json ?? '')]).toString();
     const theirs = JsonTraceSerializer.serializeRequest([request, first, second]);
     expect(JSON.parse(ours)).toEqual(withOurNumbers(JSON.parse(Buffer.from(theirs ?? []).toString())));
   });
