@@ -1,8 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse } from 'protobufjs';
+import { Namespace, parse, Type } from 'protobufjs';
 
 const { root } = parse(readFileSync(join(import.meta.dirname, 'messages.proto'), 'utf8'));
+
+compileCodecs(root);
+
+/** protobufjs compiles a message at its first use, which would delay the first answer of a collector. */
+function compileCodecs({ nestedArray }: Pick<Namespace, 'nestedArray'>): void {
+  for (const nested of nestedArray) {
+    if (nested instanceof Type) nested.setup();
+    if (nested instanceof Namespace || nested instanceof Type) compileCodecs(nested);
+  }
+}
 
 /** The ids, which OTLP JSON has in hex and protobuf's own JSON in base64. */
 const IDS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'parentSpanId']);
