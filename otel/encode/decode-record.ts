@@ -1,6 +1,6 @@
 import { RECORD_FIELDS } from './attribute-names.ts';
+import { toSpanJson } from './protobuf/span-to-json.ts';
 import type { RequestRecord } from './request-record.ts';
-import { toSpanJson } from './span-to-json.ts';
 
 type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
 

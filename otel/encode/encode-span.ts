@@ -1,8 +1,8 @@
 import type { Attributes, AttributeValue, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
-import { ANY_VALUE, EVENT, KEY_VALUE, LINK, SCOPE_SPANS, SPAN, STATUS } from './otlp-tags.ts';
-import { MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from './protobuf-writer.ts';
+import { ANY_VALUE, EVENT, KEY_VALUE, LINK, SCOPE_SPANS, SPAN, STATUS } from './protobuf/otlp-tags.ts';
+import { MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from './protobuf/protobuf-writer.ts';
 import { recordFactsOf } from './record-attributes.ts';
 import { RecordAttributesWriter } from './record-attributes-writer.ts';
 

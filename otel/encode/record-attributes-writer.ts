@@ -8,8 +8,13 @@ import {
   RECORD_ATTRIBUTES,
   type RecordAttribute,
 } from './attributes.ts';
-import { ANY_VALUE, KEY_VALUE, SPAN } from './otlp-tags.ts';
-import { MAX_UNIT_BYTES, MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from './protobuf-writer.ts';
+import { ANY_VALUE, KEY_VALUE, SPAN } from './protobuf/otlp-tags.ts';
+import {
+  MAX_UNIT_BYTES,
+  MAX_VARINT_BYTES,
+  ProtobufWriter,
+  sizeOfVarint,
+} from './protobuf/protobuf-writer.ts';
 import { MAX_TIMINGS } from './record-bounds.ts';
 import type { RequestRecord } from './request-record.ts';
 

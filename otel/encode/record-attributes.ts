@@ -1,9 +1,9 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { HttpFacts } from './attributes.ts';
-import { ProtobufWriter } from './protobuf-writer.ts';
+import { decodeAttributes } from './protobuf/attributes-to-json.ts';
+import { ProtobufWriter } from './protobuf/protobuf-writer.ts';
 import { RecordAttributesWriter } from './record-attributes-writer.ts';
 import type { RequestRecord } from './request-record.ts';
-import { decodeAttributes } from './span-to-json.ts';
 
 const FACTS = Symbol('the facts that attributes are made from');
 

@@ -1,9 +1,9 @@
 import type { Resource } from '@opentelemetry/resources';
 import { SCHEMA_URL, SCOPE_NAME } from './attribute-names.ts';
 import { writeAttributes } from './encode-span.ts';
-import { RESOURCE, RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPAN, TRACES_DATA } from './otlp-tags.ts';
-import { MAX_VARINT_BYTES, ProtobufWriter } from './protobuf-writer.ts';
-import { toAttributesJson } from './span-to-json.ts';
+import { toAttributesJson } from './protobuf/attributes-to-json.ts';
+import { RESOURCE, RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPAN, TRACES_DATA } from './protobuf/otlp-tags.ts';
+import { MAX_VARINT_BYTES, ProtobufWriter } from './protobuf/protobuf-writer.ts';
 
 /** The ResourceSpans of every batch without its spans: one resource, one scope. It never changes, so it is encoded once. */
 export interface EncodedResourceSpans {

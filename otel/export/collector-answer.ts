@@ -1,5 +1,5 @@
-import { MalformedProtobufError, ProtobufReader } from '../encode/protobuf-reader.ts';
-import { toTag, WIRE_TYPE } from '../encode/protobuf-writer.ts';
+import { MalformedProtobufError, ProtobufReader } from '../encode/protobuf/protobuf-reader.ts';
+import { toTag, WIRE_TYPE } from '../encode/protobuf/protobuf-writer.ts';
 import { toShownName } from '../encode/shown-name.ts';
 import { CONTENT_TYPES } from './otlp-protocol.ts';
 

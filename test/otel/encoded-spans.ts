@@ -1,7 +1,7 @@
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
 import { isDoubleName } from '#otel/encode/attributes.ts';
+import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { toSpanJson } from '#otel/encode/span-to-json.ts';
 import { encodeMessage } from '../support/otlp/otlp-messages.ts';
 
 /** An encoded span with these fields of OTLP's Span, and no others. */

@@ -3,7 +3,7 @@ import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
 import { SpanEncoder } from '#otel/encode/encode-span.ts';
-import { toSpanJson } from '#otel/encode/span-to-json.ts';
+import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import { ExportMetrics, toReplicaMetrics, toWorkerMetrics } from '#otel/metrics/gateway-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';

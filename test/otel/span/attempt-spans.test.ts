@@ -2,7 +2,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
-import { toSpanJson } from '#otel/encode/span-to-json.ts';
+import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { RecordProcessor } from '#otel/span/record-processor.ts';
 import { createRequestSpans } from '#otel/span/request-span.ts';
