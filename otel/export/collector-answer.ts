@@ -1,4 +1,4 @@
-import { MalformedProtobufError, ProtobufReader } from '../encode/protobuf/protobuf-reader.ts';
+import { type ProtobufReader, readMessage } from '../encode/protobuf/protobuf-reader.ts';
 import { toTag, WIRE_TYPE } from '../encode/protobuf/protobuf-writer.ts';
 import { toShownName } from '../encode/shown-name.ts';
 import { CONTENT_TYPES } from './otlp-protocol.ts';
@@ -43,7 +43,9 @@ export function toPartialSuccess(body: AnswerBody): PartialSuccess {
 
 /** The message of a google.rpc.Status, which is the body of a collector's failure. */
 export function toCollectorMessage(body: AnswerBody): string | undefined {
-  return toMessage(isProtobuf(body) ? readMessage(body.bytes) : member(parseJson(body.bytes), 'message'));
+  return toMessage(
+    isProtobuf(body) ? readStatusMessage(body.bytes) : member(parseJson(body.bytes), 'message'),
+  );
 }
 
 function isProtobuf({ type }: AnswerBody): boolean {
@@ -67,7 +69,7 @@ function parsePartialSuccess(bytes: Buffer): RawPartialSuccess {
 }
 
 function readPartialSuccess(bytes: Buffer): RawPartialSuccess {
-  const found = readFields(bytes, (reader, end) => {
+  const found = readMessage(bytes, (reader, end) => {
     let result = ALL_ACCEPTED;
     while (reader.next(end)) {
       if (reader.tag === RESPONSE.partialSuccess) result = readRejected(reader, reader.message());
@@ -89,8 +91,8 @@ function readRejected(reader: ProtobufReader, end: number): RawPartialSuccess {
   return { rejected, message };
 }
 
-function readMessage(bytes: Buffer): string | undefined {
-  return readFields(bytes, (reader, end) => {
+function readStatusMessage(bytes: Buffer): string | null | undefined {
+  return readMessage(bytes, (reader, end) => {
     let message: string | undefined;
     while (reader.next(end)) {
       if (reader.tag === RPC_STATUS.message) message = reader.text();
@@ -98,20 +100,6 @@ function readMessage(bytes: Buffer): string | undefined {
     }
     return message;
   });
-}
-
-/** Undefined for a message that is malformed. */
-function readFields<Result>(
-  bytes: Buffer,
-  read: (reader: ProtobufReader, end: number) => Result,
-): Result | undefined {
-  const reader = new ProtobufReader(bytes);
-  try {
-    return read(reader, reader.end);
-  } catch (error) {
-    if (error instanceof MalformedProtobufError) return undefined;
-    throw error;
-  }
 }
 
 function toMessage(value: unknown): string | undefined {

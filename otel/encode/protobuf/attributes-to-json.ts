@@ -1,7 +1,12 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { RECORD_ATTRIBUTES } from '../attributes.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from './otlp-tags.ts';
-import { type KnownTexts, MalformedProtobufError, ProtobufReader } from './protobuf-reader.ts';
+import {
+  type KnownTexts,
+  MalformedProtobufError,
+  type ProtobufReader,
+  readMessage,
+} from './protobuf-reader.ts';
 
 /** Lists in lists are read to this depth. The gateway writes none. */
 const MAX_DEPTH = 8;
@@ -43,20 +48,6 @@ function decodeValue(value: EncodedValue): AttributeValue | undefined {
   const { stringValue, boolValue, intValue, doubleValue, arrayValue } = value;
   if (arrayValue !== undefined) return arrayValue.values.map((item) => item.stringValue ?? '');
   return stringValue ?? boolValue ?? doubleValue ?? (intValue === undefined ? undefined : Number(intValue));
-}
-
-/** Reads a message, and returns null if it is malformed. */
-export function readMessage(
-  bytes: Uint8Array,
-  message: (reader: ProtobufReader, end: number) => string | null,
-): string | null {
-  const reader = new ProtobufReader(bytes);
-  try {
-    return message(reader, reader.end);
-  } catch (error) {
-    if (error instanceof MalformedProtobufError) return null;
-    throw error;
-  }
 }
 
 /** The items of a list, each with a comma before it, as a list. */

@@ -164,3 +164,17 @@ export class ProtobufReader {
     return at;
   }
 }
+
+/** Reads a message that is all of the bytes; null if it is malformed. */
+export function readMessage<Result>(
+  bytes: Uint8Array,
+  read: (reader: ProtobufReader, end: number) => Result,
+): Result | null {
+  const reader = new ProtobufReader(bytes);
+  try {
+    return read(reader, reader.end);
+  } catch (error) {
+    if (error instanceof MalformedProtobufError) return null;
+    throw error;
+  }
+}

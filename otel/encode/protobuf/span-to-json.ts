@@ -1,6 +1,6 @@
-import { quote, readKeyValue, readMessage, toList } from './attributes-to-json.ts';
+import { quote, readKeyValue, toList } from './attributes-to-json.ts';
 import { EVENT, LINK, SCOPE_SPANS, SPAN, STATUS } from './otlp-tags.ts';
-import { MalformedProtobufError, type ProtobufReader } from './protobuf-reader.ts';
+import { MalformedProtobufError, type ProtobufReader, readMessage } from './protobuf-reader.ts';
 
 /**
  * Converts an encoded span to OTLP JSON (hex ids; nanoseconds and int64 as strings): the span, and after commas those of
