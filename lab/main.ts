@@ -17,6 +17,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/metrics': 'the time to count one record',
   'measure/metrics-stall': 'the longest turn of the event loop while metrics are read',
   'measure/pieces': 'the CPU time of single steps of a request',
+  'measure/protocols':
+    'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
 };
 

@@ -5,7 +5,7 @@ import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
 import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resource-spans.ts';
 import { createOtlpExporter } from './export/otlp-exporter.ts';
-import { readOtlpOptions } from './export/otlp-options.ts';
+import { type ConfiguredCollector, readOtlpOptions } from './export/otlp-options.ts';
 import type { RecordExporter } from './export/record-exporter.ts';
 import type { ExportState } from './metrics/export-metrics.ts';
 import { DropLog } from './queue/drop-log.ts';
@@ -31,12 +31,9 @@ const SPOOL_MS = 10_000;
 
 /** The settings of the export, which are fixed before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
-  /**
-   * Where records go. `endpoint` is a base URL (`v1/traces` is appended) and takes precedence over the
-   * OTEL_EXPORTER_OTLP_* variables.
-   */
+  /** Where records go. */
   readonly exporter:
-    | { readonly to: 'otlp'; readonly endpoint?: string | undefined }
+    | ({ readonly to: 'otlp' } & ConfiguredCollector)
     | { readonly to: 'file'; readonly files: RecordFileSettings };
   /** Where records are stored between a shutdown and the next start. Created when it is needed. */
   readonly spoolDirectory: string;
@@ -156,5 +153,5 @@ export async function openExporter(
   if (settings.to === 'file') {
     return await openFileExporter(settings.files, resourceSpans, { log, clock: systemClock });
   }
-  return createOtlpExporter(await readOtlpOptions(settings.endpoint, log), resourceSpans);
+  return createOtlpExporter(await readOtlpOptions(settings, log), resourceSpans);
 }

@@ -28,7 +28,7 @@ async function spooledEndings({ configPath }: Serving): Promise<readonly unknown
   );
   const lines = files.flatMap((file) => file.trimEnd().split('\n'));
   return lines
-    .map((line) => decodeRecord(line.slice('12345678 '.length)))
+    .map((line) => decodeRecord(Buffer.from(line.slice('12345678 '.length), 'base64')))
     .map((record) => record?.error_type);
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
-import { type EncodedResourceSpans, joinBatch } from '../encode/resource-spans.ts';
+import { type EncodedResourceSpans, joinJsonBatch } from '../encode/resource-spans.ts';
 import { TelemetryError, toErrorCode } from '../errors.ts';
+import { convertSpans } from '../export/convert-spans.ts';
 import type { RecordExporter } from '../export/record-exporter.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { openRecordFiles, type RecordFileSettings } from './record-files.ts';
@@ -27,10 +28,12 @@ export async function openFileExporter(
     throw new TelemetryError('cannot write the file of the records', error);
   });
   return {
-    async exportBatch(encodedSpans) {
+    async exportBatch(encodedSpans, signal) {
+      const { spans, malformedCount } = await convertSpans(encodedSpans);
+      if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
       try {
-        await files.append(toLines(resourceSpans, encodedSpans));
-        return { kind: 'taken', rejectedCount: 0 };
+        if (spans.length > 0) await files.append(toLines(resourceSpans, spans));
+        return { kind: 'taken', rejectedCount: malformedCount };
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'write_failed') };
       }
@@ -40,18 +43,18 @@ export async function openFileExporter(
 }
 
 /** As few lines as hold the spans. A span that is too long for that gets its own line. */
-function toLines(resourceSpans: EncodedResourceSpans, encodedSpans: readonly Uint8Array[]): Buffer {
+function toLines(resourceSpans: EncodedResourceSpans, spans: readonly Uint8Array[]): Buffer {
   const lines: Buffer[] = [];
   let start = 0;
   let bytes = 0;
-  for (const [index, encodedSpan] of encodedSpans.entries()) {
-    if (bytes + encodedSpan.length > MAX_LINE_BYTES && index > start) {
-      lines.push(joinBatch(resourceSpans, encodedSpans.slice(start, index)));
+  for (const [index, span] of spans.entries()) {
+    if (bytes + span.length > MAX_LINE_BYTES && index > start) {
+      lines.push(joinJsonBatch(resourceSpans, spans.slice(start, index)));
       start = index;
       bytes = 0;
     }
-    bytes += encodedSpan.length + 1;
+    bytes += span.length + 1;
   }
-  lines.push(joinBatch(resourceSpans, encodedSpans.slice(start)));
+  lines.push(joinJsonBatch(resourceSpans, spans.slice(start)));
   return Buffer.concat(lines.flatMap((line) => [line, LINE_FEED]));
 }

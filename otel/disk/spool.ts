@@ -180,22 +180,19 @@ async function rewrite(path: string, encodedSpans: readonly Uint8Array[], log: T
 
 const LINE_FEED = 0x0a;
 const CHECKSUM_CHARS = 8;
-const SPACE = Buffer.from(' ');
-const LINE_END = Buffer.from('\n');
+const SEPARATOR = ' ';
 
 /**
- * The lines of a spool file, one for each encoded span: its CRC-32 in 8 hex digits, a space, its JSON. Without a checksum,
- * a damaged line that is still JSON could make a Collector reject the whole batch that it is sent with.
+ * The lines of a spool file, one for each encoded span: its CRC-32 in 8 hex digits, a space, its bytes in base64. Without a
+ * checksum, a damaged line could make a Collector reject the whole batch that it is sent with.
  */
 function toLines(encodedSpans: readonly Uint8Array[]): Buffer {
-  return Buffer.concat(
-    encodedSpans.flatMap((encodedSpan) => [
-      Buffer.from(toChecksum(encodedSpan)),
-      SPACE,
-      encodedSpan,
-      LINE_END,
-    ]),
-  );
+  const lines = encodedSpans.map((encodedSpan) => {
+    const { buffer, byteOffset, byteLength } = encodedSpan;
+    const base64 = Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+    return `${toChecksum(encodedSpan)}${SEPARATOR}${base64}\n`;
+  });
+  return Buffer.from(lines.join(''), 'latin1');
 }
 
 /** The encoded spans of the lines that are intact, and how many lines are damaged. */
@@ -208,7 +205,8 @@ function parseLines(file: Buffer): {
   for (let start = 0; start < file.length; ) {
     const lineFeed = file.indexOf(LINE_FEED, start);
     const end = lineFeed === -1 ? file.length : lineFeed;
-    const encodedSpan = file.subarray(start + CHECKSUM_CHARS + SPACE.length, end);
+    const base64 = file.toString('latin1', start + CHECKSUM_CHARS + SEPARATOR.length, end);
+    const encodedSpan = Buffer.from(base64, 'base64');
     const checksum = file.toString('latin1', start, start + CHECKSUM_CHARS);
     if (encodedSpan.length > 0 && toChecksum(encodedSpan) === checksum) encodedSpans.push(encodedSpan);
     else damagedCount += 1;

@@ -1,4 +1,5 @@
 import { FAILED_ATTEMPT, RECORD_FIELDS } from './attribute-names.ts';
+import { toSpanJson } from './protobuf/span-to-json.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** An attempt of a request that failed. */
@@ -31,12 +32,12 @@ const FIELDS: ReadonlyMap<string, (typeof WIRE_FIELDS)[number]> = new Map(
 const MAPS = WIRE_FIELDS.filter(({ type }) => type === 'doubles');
 
 /**
- * Decodes the record of an encoded span (one span in OTLP JSON, then the spans of its attempts after commas), with the
- * failed attempts among the span's events. Values that were cut stay cut. Returns null for anything else, including
- * invalid JSON.
+ * Decodes the record of an encoded span (one span in OTLP protobuf, then the spans of its attempts), with the failed
+ * attempts among the span's events. Values that were cut stay cut. Returns null for anything else.
  */
-export function decodeRecord(encodedSpan: Uint8Array | string): ShownRecord | null {
-  const spans = parseJson(`[${toText(encodedSpan)}]`);
+export function decodeRecord(encodedSpan: Uint8Array): ShownRecord | null {
+  const json = toSpanJson(encodedSpan);
+  const spans = json === null ? null : parseJson(`[${json}]`);
   const span: unknown = Array.isArray(spans) ? spans[0] : null;
   const record = toRecord(span);
   if (record === null) return null;

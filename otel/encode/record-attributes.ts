@@ -1,43 +1,36 @@
-import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import type { Attributes } from '@opentelemetry/api';
+import type { HttpFacts } from './attributes.ts';
+import { decodeAttributes } from './protobuf/attributes-to-json.ts';
+import { ProtobufWriter } from './protobuf/protobuf-writer.ts';
+import { RecordAttributesWriter } from './record-attributes-writer.ts';
 import type { RequestRecord } from './request-record.ts';
 
-const JSON_TEXT = Symbol('attributes as OTLP JSON');
-const RECORD = Symbol('the record that attributes are made from');
+const FACTS = Symbol('the facts that attributes are made from');
+
+/** What the attributes of a request's span are made from. */
+export interface RecordFacts {
+  readonly record: Readonly<RequestRecord>;
+  readonly http: HttpFacts;
+}
 
 interface RecordAttributes {
-  readonly [JSON_TEXT]?: string;
-  readonly [RECORD]?: Readonly<RequestRecord>;
+  readonly [FACTS]?: RecordFacts;
 }
 
-/** One of OTLP's KeyValues in JSON, as `createAttributesEncoder` writes it. */
-interface EncodedAttribute {
-  readonly key: string;
-  readonly value: EncodedValue;
-}
+/** Most records fit into this size. */
+const ATTRIBUTES_BYTES = 4 * 1024;
 
-interface EncodedValue {
-  readonly stringValue?: string;
-  readonly boolValue?: boolean;
-  readonly intValue?: string;
-  readonly doubleValue?: number;
-  readonly arrayValue?: { readonly values: readonly EncodedValue[] };
-}
-
-/** Decodes attributes from their JSON when the first of them is read. */
+/** Makes the attributes when the first of them is read. */
 class LazyAttributes implements ProxyHandler<Attributes> {
-  readonly #record: Readonly<RequestRecord>;
-  readonly #json: string;
+  readonly #facts: RecordFacts;
   #attributes: Attributes | null = null;
 
-  constructor(record: Readonly<RequestRecord>, json: string) {
-    this.#record = record;
-    this.#json = json;
+  constructor(facts: RecordFacts) {
+    this.#facts = facts;
   }
 
   get(_target: Attributes, name: string | symbol): unknown {
-    if (name === JSON_TEXT) return this.#json;
-    if (name === RECORD) return this.#record;
-    return Reflect.get(this.#all, name);
+    return name === FACTS ? this.#facts : Reflect.get(this.#all, name);
   }
 
   has(_target: Attributes, name: string | symbol): boolean {
@@ -57,37 +50,25 @@ class LazyAttributes implements ProxyHandler<Attributes> {
     return false;
   }
 
+  /** They are encoded and decoded again, so that everybody sees what is sent. */
   get #all(): Attributes {
-    this.#attributes ??= decodeAttributes(this.#json);
+    if (this.#attributes !== null) return this.#attributes;
+    const writer = new ProtobufWriter(ATTRIBUTES_BYTES);
+    new RecordAttributesWriter(writer).write(this.#facts.record, this.#facts.http);
+    this.#attributes = decodeAttributes(writer.bytes.subarray(0, writer.at));
     return this.#attributes;
   }
 }
 
 /**
- * The attributes of a record's span. `json`: their list of KeyValues in OTLP JSON. They are read from it only when
- * somebody asks: our own processor takes the record and the JSON as they are (docs/decisions/0021).
+ * The attributes of a record's span. They are made only when somebody asks: our own processor takes the record as it is
+ * (docs/decisions/0021).
  */
-export function toRecordAttributes(record: Readonly<RequestRecord>, json: string): Attributes {
-  return new Proxy<Attributes>({}, new LazyAttributes(record, json));
+export function toRecordAttributes(record: Readonly<RequestRecord>, http: HttpFacts): Attributes {
+  return new Proxy<Attributes>({}, new LazyAttributes({ record, http }));
 }
 
-/** The JSON that a record's attributes are read from; undefined for any other attributes. */
-export function encodedJsonOf(attributes: Attributes & RecordAttributes): string | undefined {
-  return attributes[JSON_TEXT];
-}
-
-/** The record of a span with these attributes; undefined for any other span. */
-export function recordOf(attributes: Attributes & RecordAttributes): Readonly<RequestRecord> | undefined {
-  return attributes[RECORD];
-}
-
-function decodeAttributes(json: string): Attributes {
-  const encoded = JSON.parse(json) as readonly EncodedAttribute[];
-  return Object.fromEntries(encoded.map(({ key, value }) => [key, decodeValue(value)]));
-}
-
-function decodeValue(value: EncodedValue): AttributeValue | undefined {
-  const { stringValue, boolValue, intValue, doubleValue, arrayValue } = value;
-  if (arrayValue !== undefined) return arrayValue.values.map((item) => item.stringValue ?? '');
-  return stringValue ?? boolValue ?? doubleValue ?? (intValue === undefined ? undefined : Number(intValue));
+/** What the attributes of a request's span are made from; undefined for any other span. */
+export function recordFactsOf(attributes: Attributes & RecordAttributes): RecordFacts | undefined {
+  return attributes[FACTS];
 }

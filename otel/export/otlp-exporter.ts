@@ -2,10 +2,12 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp 
 import { request as requestHttps } from 'node:https';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { type EncodedResourceSpans, joinBatch } from '../encode/resource-spans.ts';
-import { toShownName } from '../encode/shown-name.ts';
+import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '../encode/resource-spans.ts';
 import { toErrorCode } from '../errors.ts';
+import { toCollectorMessage, toPartialSuccess } from './collector-answer.ts';
+import { convertSpans } from './convert-spans.ts';
 import type { OtlpOptions } from './otlp-options.ts';
+import { CONTENT_TYPES } from './otlp-protocol.ts';
 import type { ExportOutcome, RecordExporter } from './record-exporter.ts';
 import { parseRetryAfterMs } from './retry.ts';
 
@@ -16,9 +18,6 @@ const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 /** A server that sends nothing but informational responses would keep the call open until the deadline. */
 const MAX_INFORMATIONAL = 16;
-
-/** The collector's message is logged, but not all of a long one. */
-const MAX_MESSAGE_CHARS = 256;
 
 interface Answer {
   readonly status: number;
@@ -38,9 +37,9 @@ class UnansweredError extends Error {
 }
 
 /**
- * Sends each batch as one POST (OTLP/HTTP, JSON), and reports exactly what came back. The stock exporter repeats calls
- * on its own, ignores partial success, and its time-out is that of an idle socket. Here the deadline covers the whole
- * call, whatever happens on the connection. Redirects are not followed: they count as an answer like any other.
+ * Sends each batch as one POST (OTLP/HTTP), and reports exactly what came back. The stock exporter repeats calls on its
+ * own, ignores partial success, and its time-out is that of an idle socket. Here the deadline covers the whole call,
+ * whatever happens on the connection. Redirects are not followed: they count as an answer like any other.
  */
 export function createOtlpExporter(
   options: OtlpOptions,
@@ -55,8 +54,9 @@ export function createOtlpExporter(
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
-        const body = await toBody(options.compression, joinBatch(resourceSpans, encodedSpans));
-        return toOutcome(await post(options, body, end.signal));
+        const { bytes, malformedCount } = await toBatch(options.protocol, resourceSpans, encodedSpans);
+        const answer = await post(options, await compressed(options.compression, bytes), end.signal);
+        return toOutcome(answer, CONTENT_TYPES[options.protocol], malformedCount);
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'network') };
       } finally {
@@ -68,9 +68,21 @@ export function createOtlpExporter(
   };
 }
 
+/** The batch as the protocol carries it, without the records that are no spans. */
+async function toBatch(
+  protocol: OtlpOptions['protocol'],
+  resourceSpans: EncodedResourceSpans,
+  encodedSpans: readonly Uint8Array[],
+): Promise<{ readonly bytes: Buffer; readonly malformedCount: number }> {
+  if (protocol === 'http/protobuf')
+    return { bytes: joinBatch(resourceSpans, encodedSpans), malformedCount: 0 };
+  const { spans, malformedCount } = await convertSpans(encodedSpans);
+  return { bytes: joinJsonBatch(resourceSpans, spans), malformedCount };
+}
+
 /** Level 1 takes a quarter of the default's time, for a fifth more bytes. */
-async function toBody(compression: OtlpOptions['compression'], json: Buffer): Promise<Buffer> {
-  return compression === 'gzip' ? compress(json, { level: constants.Z_BEST_SPEED }) : json;
+async function compressed(compression: OtlpOptions['compression'], bytes: Buffer): Promise<Buffer> {
+  return compression === 'gzip' ? compress(bytes, { level: constants.Z_BEST_SPEED }) : bytes;
 }
 
 /**
@@ -138,51 +150,21 @@ async function readBody(response: IncomingMessage): Promise<Buffer | null> {
   return Buffer.concat(chunks);
 }
 
-function toOutcome({ status, headers, body }: Answer): ExportOutcome {
+/** `requestType`: the type that an answer without a Content-Type has (OTLP specification, "OTLP/HTTP Response"). */
+function toOutcome(
+  { status, headers, body }: Answer,
+  requestType: string,
+  malformedCount: number,
+): ExportOutcome {
+  const answerBody = body === null ? null : { type: headers['content-type'] ?? requestType, bytes: body };
   if (!isTaken(status)) {
     const retryAfterMs = parseRetryAfterMs(headers['retry-after'], Date.now());
-    return { kind: 'answered', status, retryAfterMs, message: toCollectorMessage(body) };
+    const message = answerBody === null ? undefined : toCollectorMessage(answerBody);
+    return { kind: 'answered', status, retryAfterMs, message };
   }
-  return body === null ? { kind: 'oversized' } : { kind: 'taken', ...toPartialSuccess(body) };
+  if (answerBody === null) return { kind: 'oversized' };
+  const { rejectedCount, message } = toPartialSuccess(answerBody);
+  return { kind: 'taken', rejectedCount: rejectedCount + malformedCount, message };
 }
 
 const isTaken = (status: number): boolean => status >= 200 && status <= 299;
-
-/**
- * Parses an ExportTraceServiceResponse in JSON (opentelemetry-proto, trace_service.proto): how many spans were rejected,
- * and why. Any other body means that all spans were accepted.
- */
-export function toPartialSuccess(body: Buffer): {
-  readonly rejectedCount: number;
-  readonly message: string | undefined;
-} {
-  const partialSuccess = member(parseJson(body), 'partialSuccess');
-  // An int64 is a string in JSON, but decoders must also accept a number.
-  const rejectedCount = Math.trunc(Number(member(partialSuccess, 'rejectedSpans') ?? 0));
-  return {
-    rejectedCount: Number.isSafeInteger(rejectedCount) ? rejectedCount : 0,
-    message: toMessage(member(partialSuccess, 'errorMessage')),
-  };
-}
-
-/** The message of a google.rpc.Status, which is the body of a collector's failure. */
-export function toCollectorMessage(body: Buffer | null): string | undefined {
-  return body === null ? undefined : toMessage(member(parseJson(body), 'message'));
-}
-
-function toMessage(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? toShownName(value, MAX_MESSAGE_CHARS) : undefined;
-}
-
-function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return undefined;
-  }
-}
-
-function member(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined;
-  return Object.entries(value).find(([key]) => key === name)?.[1];
-}

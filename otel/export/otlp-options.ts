@@ -8,10 +8,13 @@ import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import { TelemetryError } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 
 /** How to reach the collector. */
 export interface OtlpOptions {
   readonly url: URL;
+  readonly protocol: OtlpProtocol;
+  /** With the Content-Type of the protocol. */
   readonly headers: Readonly<Record<string, string>>;
   /** The deadline of a whole call. */
   readonly timeoutMs: number;
@@ -25,28 +28,33 @@ export interface OtlpOptions {
 /** What is sent. Each signal has its own address and variables. */
 export type Signal = 'traces' | 'metrics';
 
-const WIRE_PROTOCOL = 'http/json';
-const REQUIRED_HEADERS = { 'Content-Type': 'application/json', 'User-Agent': 'spangate' };
+/** What the configuration says. It takes precedence over the variables. */
+export interface ConfiguredCollector {
+  /** A base URL: `v1/traces` or `v1/metrics` is appended. */
+  readonly endpoint?: string | undefined;
+  readonly protocol?: OtlpProtocol | undefined;
+}
 
 /**
  * Reads the OTEL_EXPORTER_OTLP_* variables with the OTLP exporter's own reader (OpenTelemetry specification, "OTLP
- * Exporter Configuration"). `endpoint`, a base URL, takes precedence over their address. For a value that it cannot use,
- * the reader logs a warning and uses a default. Where that would send records to the wrong place or without a
- * certificate, this throws a TelemetryError instead.
+ * Exporter Configuration"), except for what is configured. For a value that it cannot use, the reader logs a warning and
+ * uses a default. Where that would send records to the wrong place or without a certificate, this throws a
+ * TelemetryError instead.
  */
 export async function readOtlpOptions(
-  endpoint: string | undefined,
+  configured: ConfiguredCollector,
   log: TelemetryLog,
   signal: Signal = 'traces',
 ): Promise<OtlpOptions> {
-  warnOfProtocol(signal, log);
+  const { endpoint, protocol = readProtocol(signal, log) } = configured;
   if (endpoint === undefined) checkAddresses(signal);
   checkFiles(signal);
   const path = `v1/${signal}`;
   const base = endpoint ?? findCorrectedBase(signal, log);
   const url = base === undefined ? undefined : toSignalUrl(base, path);
+  const required = { 'Content-Type': CONTENT_TYPES[protocol], 'User-Agent': 'spangate' };
   const options = withWarnings(log, () =>
-    convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, REQUIRED_HEADERS),
+    convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, required),
   );
   const headers = await options.headers();
   checkHeaders(headers);
@@ -55,7 +63,8 @@ export async function readOtlpOptions(
   const agent = await createAgent();
   checkCertificates(agent);
   const compression = options.compression === 'gzip' ? 'gzip' : 'none';
-  return { url: signalUrl, headers, timeoutMs: options.timeoutMillis, compression, agent, createAgent };
+  const timeoutMs = options.timeoutMillis;
+  return { url: signalUrl, protocol, headers, timeoutMs, compression, agent, createAgent };
 }
 
 /** The signal's own variable and the general one, in order of precedence. */
@@ -63,15 +72,19 @@ function variables(signal: Signal, suffix: string): readonly string[] {
   return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`];
 }
 
-function warnOfProtocol(signal: Signal, log: TelemetryLog): void {
+/** The protocol of the first variable that is set. Any that the gateway does not have is a warning, and the default. */
+function readProtocol(signal: Signal, log: TelemetryLog): OtlpProtocol {
   for (const variable of variables(signal, 'PROTOCOL')) {
     const protocol = getStringFromEnv(variable)?.trim();
     if (protocol === undefined) continue;
-    if (protocol !== WIRE_PROTOCOL) {
-      log.warn({ variable, protocol }, `${signal} are sent as ${WIRE_PROTOCOL}, whatever the variable says`);
-    }
-    return;
+    if (isOtlpProtocol(protocol)) return protocol;
+    log.warn(
+      { variable, protocol },
+      `the gateway does not have this protocol: ${signal} are sent as ${DEFAULT_PROTOCOL}`,
+    );
+    break;
   }
+  return DEFAULT_PROTOCOL;
 }
 
 function checkAddresses(signal: Signal): void {

@@ -7,8 +7,9 @@ import {
 } from '@opentelemetry/core';
 import {
   AggregationTemporalityPreference,
-  OTLPMetricExporter,
+  OTLPMetricExporter as JsonMetricExporter,
 } from '@opentelemetry/exporter-metrics-otlp-http';
+import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { type Clock, waitAtMost } from '../clock.ts';
@@ -50,10 +51,11 @@ export interface MetricsPush {
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const { collector, intervalMs, clock, log } = options;
   warnOfTemporality(log);
+  const Exporter = collector.protocol === 'http/json' ? JsonMetricExporter : ProtobufMetricExporter;
   const exporter = new DeadlineExporter<ResourceMetrics>(
     collector,
     (httpAgentOptions) =>
-      new OTLPMetricExporter({
+      new Exporter({
         url: collector.url.href,
         temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
         httpAgentOptions,

@@ -4,7 +4,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock } from '../clock.ts';
 import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import { readOtlpOptions } from '../export/otlp-options.ts';
+import { type ConfiguredCollector, readOtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
@@ -28,12 +28,10 @@ const SCOPE = { name: SCOPE_NAME, schemaUrl: SCHEMA_URL };
 /** The settings of metrics, which are fixed before the first request. */
 export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
   /**
-   * Undefined: metrics are not pushed. `endpoint` is a base URL (`v1/metrics` is appended) and takes precedence over the
-   * OTEL_EXPORTER_OTLP_* variables, `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
+   * Undefined: metrics are not pushed. What is set takes precedence over the OTEL_EXPORTER_OTLP_* variables,
+   * `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
    */
-  readonly push:
-    | { readonly endpoint?: string | undefined; readonly intervalMs?: number | undefined }
-    | undefined;
+  readonly push: (ConfiguredCollector & { readonly intervalMs?: number | undefined }) | undefined;
 }
 
 /** The sources of the metrics that are not sums of records, and what metrics share with records. */
@@ -111,7 +109,7 @@ async function startPush(
     getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
   if (push === undefined || isOff) return undefined;
   return startMetricsPush({
-    collector: await readOtlpOptions(push.endpoint, log, 'metrics'),
+    collector: await readOtlpOptions(push, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
     ...{ collect, scope: SCOPE, resource, clock: systemClock, log },
   });

@@ -1,6 +1,7 @@
 /**
  * The most bytes of encoded spans in one export. A Collector accepts bodies of 20 MiB by default (confighttp,
- * `max_request_body_size`), proxies in front of it often less. A batch of 512 typical records is 1 MB.
+ * `max_request_body_size`), proxies in front of it often less. A batch of 512 typical records is 0.7 MB. As JSON, spans
+ * are twice as large.
  */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** A limit that was halved is restored after 45 batches: a limit that still holds is tested rarely. */

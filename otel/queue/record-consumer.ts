@@ -4,7 +4,7 @@ import type { RequestRecord } from '../encode/request-record.ts';
 export interface EndedRecord {
   readonly record: Readonly<RequestRecord>;
   /**
-   * The span in OTLP JSON, followed by those of its attempts. Null if it could not be encoded. The memory is reused:
+   * The span in OTLP protobuf, followed by those of its attempts. Null if it could not be encoded. The memory is reused:
    * a consumer that keeps the bytes copies them.
    */
   readonly encodedSpan: Uint8Array | null;

@@ -1,6 +1,7 @@
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { getBooleanFromEnv } from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as ProtobufTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import type { Resource } from '@opentelemetry/resources';
 import {
   AlwaysOnSampler,
@@ -64,9 +65,10 @@ export function startAdminSpans(
 ): AdminSpans {
   if (collector === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
   const url = collector.url.href;
+  const Exporter = collector.protocol === 'http/json' ? JsonTraceExporter : ProtobufTraceExporter;
   const exporter = new DeadlineExporter<ReadableSpan[]>(
     collector,
-    (httpAgentOptions) => new OTLPTraceExporter({ url, httpAgentOptions }),
+    (httpAgentOptions) => new Exporter({ url, httpAgentOptions }),
   );
   const provider = new TracerProvider({
     resource,

@@ -1,8 +1,8 @@
 import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
-import { RecordEncoder } from '../encode/encode-span.ts';
-import { recordOf } from '../encode/record-attributes.ts';
+import { SpanEncoder } from '../encode/encode-span.ts';
+import { recordFactsOf } from '../encode/record-attributes.ts';
 import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 
@@ -13,7 +13,7 @@ import type { TelemetryLog } from '../telemetry-log.ts';
 export class RecordProcessor implements SpanProcessor {
   readonly #consumer: RecordConsumer;
   readonly #log: TelemetryLog;
-  readonly #encoder = new RecordEncoder();
+  readonly #encoder = new SpanEncoder();
 
   /** The attempts by their request's span, which is the same object when it starts and when it ends. */
   readonly #attempts = new WeakMap<object, ReadableSpan[]>();
@@ -34,7 +34,7 @@ export class RecordProcessor implements SpanProcessor {
 
   onEnd(span: ReadableSpan): void {
     if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
-    const record = recordOf(span.attributes);
+    const record = recordFactsOf(span.attributes)?.record;
     if (record === undefined) return;
     const encodedSpan = this.#encode(span);
     this.#consumer.consume({ record, encodedSpan });

@@ -8,7 +8,7 @@ import {
 } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
 import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
-import { createAttributesEncoder, type HttpFacts, toErrorType } from '../encode/attributes.ts';
+import { type HttpFacts, toErrorType } from '../encode/attributes.ts';
 import { toRecordAttributes } from '../encode/record-attributes.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
@@ -75,7 +75,6 @@ export function createRequestSpans(
 ): (start: RequestSpanStart) => RequestSpan {
   const collaborators = {
     ...source,
-    encodeAttributes: createAttributesEncoder(),
     timestamps: new UtcTimestamps(),
     attemptSpans,
   };
@@ -83,7 +82,6 @@ export function createRequestSpans(
 }
 
 interface RequestSpanCollaborators extends SpanSource {
-  readonly encodeAttributes: ReturnType<typeof createAttributesEncoder>;
   readonly timestamps: UtcTimestamps;
   readonly attemptSpans: boolean;
 }
@@ -143,7 +141,7 @@ class DeferredRequestSpan implements RequestSpan {
   end(record: Readonly<RequestRecord>, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const { tracer, ids, encodeAttributes } = this.#collaborators;
+    const { tracer, ids } = this.#collaborators;
     const { method, route, incomingTraceparent } = this.#start;
     const { startedEpochMs } = this;
     ids.assign(this.#ids);
@@ -154,7 +152,7 @@ class DeferredRequestSpan implements RequestSpan {
     );
     for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#collaborators, span, attempt);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    Object.assign(span, { attributes: toRecordAttributes(record, encodeAttributes(record, http)) });
+    Object.assign(span, { attributes: toRecordAttributes(record, http) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedEpochMs + record.e2e_ms);
   }

@@ -167,10 +167,11 @@ function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {
 }
 
 function toExportConfig(file: ConfigFile['export']) {
-  const { to, endpoint, file: files, queue_size, queue_bytes, batch_size, interval, retry } = file;
+  const { to, endpoint, protocol, file: files, queue_size, queue_bytes, batch_size, interval, retry } = file;
   return {
     to,
     ...(endpoint === undefined ? {} : { endpoint }),
+    ...(protocol === undefined ? {} : { protocol }),
     file: { maxBytes: files.max_size, maxAgeMs: files.max_age, maxTotalBytes: files.max_total },
     queueSize: queue_size,
     queueBytes: queue_bytes,

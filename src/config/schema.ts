@@ -189,6 +189,11 @@ const exporting = z.strictObject({
     .describe(
       'The base URL of the collector; /v1/traces is appended, unless the URL ends in it. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318.',
     ),
+  protocol: oneOf(['http/protobuf', 'http/json'])
+    .optional()
+    .describe(
+      'How the collector gets records and metrics. Default: OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf, which is half as large.',
+    ),
   file: exportFile.prefault({}).describe('With `to: file`: when files are renamed and deleted.'),
   queue_size: wholeNumber(1, 10_000_000)
     .prefault(16_384)
@@ -196,7 +201,7 @@ const exporting = z.strictObject({
   queue_bytes: size({ minBytes: 1024 ** 2 })
     .prefault('256MiB')
     .describe(
-      'The maximum size of these records. New records are dropped beyond either maximum. A record usually takes 2KiB.',
+      'The maximum size of these records. New records are dropped beyond either maximum. A record usually takes 1KiB.',
     ),
   batch_size: wholeNumber(1, 10_000_000)
     .prefault(512)

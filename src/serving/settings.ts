@@ -80,12 +80,16 @@ export function toRecorderSettings({ trace }: Config): RecorderSettings {
 }
 
 /** The settings of the metrics. */
-export function toMetricsSettings({ gateway, metrics, export: { endpoint } }: Config): MetricsSettings {
+export function toMetricsSettings({
+  gateway,
+  metrics,
+  export: { endpoint, protocol },
+}: Config): MetricsSettings {
   const { otlp, intervalMs, maxNames } = metrics;
   return {
     maxNames,
     urlScheme: gateway.tls === null ? 'http' : 'https',
-    push: otlp ? { endpoint, intervalMs } : undefined,
+    push: otlp ? { endpoint, protocol, intervalMs } : undefined,
   };
 }
 
@@ -97,7 +101,7 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
     exporter:
       to.to === 'file'
         ? { to: 'file', files: { directory: stateDir, ...to.file } }
-        : { to: 'otlp', endpoint: to.endpoint },
+        : { to: 'otlp', endpoint: to.endpoint, protocol: to.protocol },
     spoolDirectory: join(stateDir, 'spool'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
     workerCount: workerCount === 1 ? 0 : workerCount,

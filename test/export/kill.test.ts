@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk/spool.ts';
+import { encodeId } from '../otel/encoded-spans.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -26,9 +27,7 @@ afterEach(async () => {
 /** Leaves records in the spool, as a shutdown does. */
 async function fillSpool(count: number): Promise<void> {
   const spool = await openSpool(join(stateDir, 'spool'), createQuietLog());
-  const spans = Array.from({ length: count }, (_, index) =>
-    Buffer.from(JSON.stringify({ spanId: index.toString(16).padStart(16, '0'), attributes: [], events: [] })),
-  );
+  const spans = Array.from({ length: count }, (_, index) => encodeId(index.toString(16).padStart(16, '0')));
   expect(await spool.put(spans)).toBe(count);
 }
 

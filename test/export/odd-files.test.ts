@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk/spool.ts';
+import { encodeId } from '../otel/encoded-spans.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
@@ -33,8 +34,7 @@ beforeEach(async () => {
 test('what is no regular file in the spool stays there, is logged once, and blocks nothing', async () => {
   const directory = join(stateDir, 'spool');
   const spool = await openSpool(directory, createQuietLog());
-  const span = Buffer.from('{"spanId":"0000000000000001","attributes":[],"events":[]}');
-  expect(await spool.put([span])).toBe(1);
+  expect(await spool.put([encodeId('0000000000000001')])).toBe(1);
   const odd = ODD.map(([what, make], index) => ({ what, make, name: `0000000000000${index}-x.spool` }));
   for (const { name, make } of odd) await make(join(directory, name));
   await symlink('nowhere', join(directory, '00000000000009-x.spool.new'));

@@ -1,5 +1,6 @@
-import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { createAttributesEncoder, type HttpFacts } from '#otel/encode/attributes.ts';
+import type { Attributes } from '@opentelemetry/api';
+import type { HttpFacts } from '#otel/encode/attributes.ts';
+import { toRecordAttributes } from '#otel/encode/record-attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
 /** The record of a plain success, with required fields only. */
@@ -44,18 +45,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   timings: { prompt_ms: 20, predicted_per_second: 91.5 },
 };
 
-type AnyValue = { readonly [member: string]: unknown };
-
 /** The attributes that the span of a record has on the wire, as the SDK would hold them. */
 export function toAttributes(record: RequestRecord, http: HttpFacts): Attributes {
-  const encoded: readonly { readonly key: string; readonly value: AnyValue }[] = JSON.parse(
-    createAttributesEncoder()(record, http),
-  );
-  return Object.fromEntries(encoded.map(({ key, value }) => [key, toValue(value)]));
-}
-
-function toValue({ stringValue, boolValue, intValue, doubleValue, arrayValue }: AnyValue): AttributeValue {
-  if (intValue !== undefined) return Number(intValue);
-  if (arrayValue !== undefined) return (arrayValue as { values: AnyValue[] }).values.map(toValue) as string[];
-  return (stringValue ?? boolValue ?? doubleValue) as AttributeValue;
+  return { ...toRecordAttributes(record, http) };
 }

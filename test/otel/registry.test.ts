@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
-import { encodeSpan } from '#otel/encode/encode-span.ts';
+import { SpanEncoder } from '#otel/encode/encode-span.ts';
+import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
 import { toGatewayMetrics, toProcessMetrics } from '#otel/metrics/process-metrics.ts';
@@ -91,7 +92,7 @@ function encodeEverything() {
   span.startAttempt(attempt).end({ status: 429 });
   span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429', status: 429, durationMs: 2 });
   span.end(FULL_RECORD, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
-  return ended.map((each) => JSON.parse(Buffer.from(encodeSpan(each)).toString()));
+  return ended.map((each) => JSON.parse(toSpanJson(new SpanEncoder().encode(each)) ?? ''));
 }
 
 describe('the registry has exactly the attributes on the wire, with their types', () => {

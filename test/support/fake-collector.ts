@@ -2,12 +2,14 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { decodeMessage } from './otlp/otlp-messages.ts';
 
-/** The answer to one call. Default: 200 with an empty JSON object, at once. */
+/** The answer to one call. Default: 200 with an empty message of the request's type, at once. */
 export interface CollectorAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  /** A text is JSON, bytes are protobuf. */
+  readonly body?: string | Uint8Array;
   /** Resolves when the answer may be sent. */
   readonly after?: Promise<unknown>;
   /** Cuts the connection instead of answering. */
@@ -21,7 +23,9 @@ export type CollectorScript = CollectorAnswer | ((response: ServerResponse) => v
 export interface CollectorCall {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** The body, unzipped. */
+  /** The bytes that arrived, unzipped. */
+  readonly bytes: Buffer;
+  /** The message in OTLP JSON, also if it came as protobuf. */
   readonly body: string;
   /** Empty for a call with metrics. */
   readonly spans: readonly CollectedSpan[];
@@ -53,7 +57,7 @@ export interface CollectedSpan {
 /** The value of an attribute; an int64 as a number. */
 export type PlainValue = string | number | boolean | readonly PlainValue[];
 
-/** A real HTTP server that takes OTLP/HTTP JSON, with scripted answers. */
+/** A real HTTP server that takes OTLP/HTTP, protobuf and JSON, with scripted answers. */
 export interface FakeCollector {
   /** The base address, for `export.endpoint`. */
   readonly url: string;
@@ -95,7 +99,7 @@ export async function startFakeCollector(port = 0): Promise<FakeCollector> {
       changed();
     });
     if (typeof answer === 'function') answer(response);
-    else await give(answer, response);
+    else await give(answer, response, call);
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -145,23 +149,39 @@ export function readSpans(otlpJson: string): readonly CollectedSpan[] {
   );
 }
 
-async function give(answer: CollectorAnswer, response: ServerResponse): Promise<void> {
+async function give(answer: CollectorAnswer, response: ServerResponse, call: CollectorCall): Promise<void> {
   await answer.after;
   if (answer.cut) {
     response.destroy();
     return;
   }
-  response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers });
-  response.end(answer.body ?? '{}');
+  const body = answer.body ?? (isProtobuf(call.headers) ? new Uint8Array() : '{}');
+  const type = typeof body === 'string' ? 'application/json' : PROTOBUF;
+  response.writeHead(answer.status ?? 200, { 'content-type': type, ...answer.headers });
+  response.end(body);
 }
+
+const PROTOBUF = 'application/x-protobuf';
+const isProtobuf = (headers: IncomingHttpHeaders) => headers['content-type'] === PROTOBUF;
 
 async function readCall(request: IncomingMessage): Promise<CollectorCall> {
   const chunks: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-  const bytes = Buffer.concat(chunks);
-  const body = (request.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString();
-  const path = request.url ?? '';
-  return { path, headers: request.headers, body, spans: path.endsWith('/metrics') ? [] : readSpans(body) };
+  const sent = Buffer.concat(chunks);
+  const { headers, url: path = '' } = request;
+  const bytes = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+  const isMetrics = path.endsWith('/metrics');
+  const toJson = () =>
+    isProtobuf(headers)
+      ? JSON.stringify(decodeMessage(isMetrics ? 'MetricsData' : 'TracesData', bytes))
+      : bytes.toString();
+  const spans = isMetrics ? [] : readSpans(toJson());
+  return {
+    ...{ path, headers, bytes, spans },
+    get body() {
+      return toJson();
+    },
+  };
 }
 
 interface WireValue {
@@ -193,7 +213,8 @@ function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>):
   return {
     ...span,
     resource,
-    parentSpanId: span.parentSpanId,
+    // In protobuf, an absent id is an empty one.
+    parentSpanId: span.parentSpanId || undefined,
     attributes: flatten(span.attributes),
     links: span.links ?? [],
     types: Object.fromEntries(

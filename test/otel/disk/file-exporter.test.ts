@@ -7,6 +7,7 @@ import { openFileExporter } from '#otel/disk/file-exporter.ts';
 import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
 import { TelemetryError } from '#otel/errors.ts';
 import type { RecordExporter } from '#otel/export/record-exporter.ts';
+import { encodeName } from '../encoded-spans.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { VirtualClock } from '../virtual-clock.ts';
 
@@ -41,7 +42,7 @@ async function open({
 }
 
 const path = (name = 'records.jsonl') => join(directory, name);
-const spans = (...names: string[]) => names.map((name) => Buffer.from(JSON.stringify({ name })));
+const spans = (...names: string[]) => names.map(encodeName);
 const closedFiles = async () => (await readdir(directory)).filter((name) => CLOSED.test(name)).sort();
 
 /** The span names of each line; every line must be whole. */
@@ -108,11 +109,11 @@ test('a directory that is a file is an error at the start', async () => {
 
 describe('a file is closed and renamed', () => {
   test('before a batch would make it too large', async () => {
-    const { write } = await open({ maxBytes: 1500 });
+    const { write } = await open({ maxBytes: 2000 });
     for (const name of ['a', 'b', 'c']) await write(name.repeat(300));
     const [first = '', second] = await closedFiles();
     expect(second).toBeUndefined();
-    expect((await stat(path(first))).size).toBeLessThanOrEqual(1500);
+    expect((await stat(path(first))).size).toBeLessThanOrEqual(2000);
     expect((await readNames(first)).flat().map(([letter]) => letter)).toEqual(['a', 'b']);
     expect((await readNames()).flat().map(([letter]) => letter)).toEqual(['c']);
   });
@@ -182,7 +183,7 @@ describe('the oldest closed files are deleted', () => {
     const { write } = await open({ maxBytes: 1000 });
     for (const name of 'abcd') await write(name.repeat(600));
     await writeFile(path('records-of-mine.jsonl'), 'x'.repeat(5000));
-    await open({ maxBytes: 1000, maxTotalBytes: 2000 });
+    await open({ maxBytes: 1000, maxTotalBytes: 2500 });
     expect(await closedFiles()).toHaveLength(1);
     expect(await readdir(directory)).toContain('records-of-mine.jsonl');
   });

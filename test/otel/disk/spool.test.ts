@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSpool, type Spool } from '#otel/disk/spool.ts';
+import { encodeName, nameOf } from '../encoded-spans.ts';
 import { createQuietLog } from '../quiet-log.ts';
 
 let parent: string;
@@ -14,10 +15,8 @@ beforeEach(async () => {
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
 const open = (log = createQuietLog()) => openSpool(directory, log);
-const spansOf = (count: number) =>
-  Array.from({ length: count }, (_, index) => Buffer.from(`{"name":"${index}"}`));
-const toTexts = (spans: readonly Uint8Array[] = []) => spans.map((span) => Buffer.from(span).toString());
-const namesOf = (spans: readonly Uint8Array[] = []) => toTexts(spans).map((text) => JSON.parse(text).name);
+const spansOf = (count: number) => Array.from({ length: count }, (_, index) => encodeName(String(index)));
+const namesOf = (spans: readonly Uint8Array[] = []) => spans.map(nameOf);
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
 /** The only file in the spool. */
@@ -75,14 +74,22 @@ test('a file is removed when all of its records are settled, and shortened when 
 
 describe('a file that is damaged', () => {
   test.each([
-    { how: 'in the middle of a line', damage: (text: string) => text.replace('"1"', '"7"') },
-    { how: 'by a line that is no record', damage: (text: string) => text.replace(/.*"1".*/, 'x') },
-    { how: 'by an empty line', damage: (text: string) => text.replace(/.*"1".*/, '') },
-    { how: 'in a checksum', damage: (text: string) => text.replace(/\n./, '\nx') },
+    {
+      how: 'in the middle of a line',
+      damage: (line: string) => line.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+    },
+    { how: 'by a line that is no record', damage: () => 'x' },
+    { how: 'by an empty line', damage: () => '' },
+    { how: 'in a checksum', damage: (line: string) => `x${line.slice(1)}` },
+    {
+      how: 'by a character that base64 does not have',
+      damage: (line: string) => `${line.slice(0, 12)}?${line.slice(13)}`,
+    },
   ])('$how loses only that line, and logs it', async ({ damage }) => {
     await (await open()).put(spansOf(3));
     const path = await onlyFile();
-    await writeFile(path, damage(await readFile(path, 'utf8')));
+    const [first, second = '', ...rest] = (await readFile(path, 'utf8')).split('\n');
+    await writeFile(path, [first, damage(second), ...rest].join('\n'));
     const log = createQuietLog();
     const batch = await (await open(log)).next();
     expect(namesOf(batch?.encodedSpans)).toEqual(['0', '2']);
@@ -145,7 +152,7 @@ describe('a spool that cannot be used', () => {
   test('because it is full, stores what there is room for and logs what is lost', async () => {
     await (await openSpool(directory, createQuietLog(), 1500)).put([Buffer.alloc(1000, 'x')]);
     const log = createQuietLog();
-    const spool = await openSpool(directory, log, 10_000);
+    const spool = await openSpool(directory, log, 11_000);
     const spans = Array.from({ length: 600 }, () => Buffer.alloc(5, 'y'));
     expect(await spool.put(spans)).toBe(512);
     expect(log.lines.at(-1)).toMatchObject({

@@ -1,3 +1,4 @@
+import type { Attributes } from '@opentelemetry/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
@@ -118,6 +119,36 @@ describe('the attributes of a record', () => {
         }
       }),
     );
+  });
+
+  test.each<[string, Partial<RequestRecord>, Attributes]>([
+    ['lone surrogates are U+FFFD', { model: 'a\ud800b\udc00' }, { 'gateway.model': 'a\ufffdb\ufffd' }],
+    [
+      'a long text is cut, and half a pair at its end is U+FFFD',
+      { error_type: `${'a'.repeat(1023)}😀` },
+      { 'gateway.error_type': `${'a'.repeat(1023)}\ufffd` },
+    ],
+    ['an empty text is a text', { tenant: '' }, { 'gateway.tenant': '' }],
+    ['an empty list is a list', { prefix_hashes: [] }, { 'gateway.prefix_hashes': [] }],
+    [
+      'integers are exact up to 2^53',
+      { prompt_tokens: Number.MAX_SAFE_INTEGER, cached_tokens: Number.MIN_SAFE_INTEGER },
+      {
+        'gateway.prompt_tokens': Number.MAX_SAFE_INTEGER,
+        'gen_ai.usage.cache_read.input_tokens': Number.MIN_SAFE_INTEGER,
+      },
+    ],
+    [
+      'doubles are exact',
+      { ttft_ms: Number.MIN_VALUE, gap_p50_ms: Number.MAX_VALUE, timings: { __proto: 0.1 } },
+      {
+        'gateway.ttft_ms': Number.MIN_VALUE,
+        'gateway.gap_p50_ms': Number.MAX_VALUE,
+        'gateway.timings.__proto': 0.1,
+      },
+    ],
+  ])('%s', (_what, values, expected) => {
+    expect(toAttributes({ ...LEAST_RECORD, ...values }, HTTP)).toMatchObject(expected);
   });
 
   test('are limited to 4,096 items of a list and 32 timings', () => {

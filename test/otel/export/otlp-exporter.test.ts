@@ -4,13 +4,16 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
-import { createOtlpExporter, toCollectorMessage, toPartialSuccess } from '#otel/export/otlp-exporter.ts';
+import { createOtlpExporter } from '#otel/export/otlp-exporter.ts';
 import type { OtlpOptions } from '#otel/export/otlp-options.ts';
+import { CONTENT_TYPES } from '#otel/export/otlp-protocol.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
+import { encodeMessage } from '../../support/otlp/otlp-messages.ts';
+import { encodeName } from '../encoded-spans.ts';
 
 const RESOURCE_SPANS = encodeResourceSpans(resourceFromAttributes({ 'service.name': 'spangate' }));
 const NEVER = new AbortController().signal;
-const ENCODED_SPANS = [Buffer.from('{"name":"a","attributes":[],"events":[]}')];
+const ENCODED_SPANS = [encodeName('a')];
 
 let collector: FakeCollector;
 const agents: Agent[] = [];
@@ -26,39 +29,77 @@ function createExporter(options: Partial<OtlpOptions> = {}) {
   const agent = options.agent ?? new Agent({ keepAlive: true });
   agents.push(agent);
   const url = new URL('/v1/traces', collector.url);
+  const { protocol = 'http/protobuf' } = options;
+  const headers = { 'x-key': 'k', 'content-type': CONTENT_TYPES[protocol] };
   return createOtlpExporter(
     {
-      ...{ url, headers: { 'x-key': 'k' }, timeoutMs: 10_000, compression: 'none', ...options },
+      ...{ url, protocol, headers, timeoutMs: 10_000, compression: 'none', ...options },
       ...{ agent, createAgent: async () => agent },
     },
     RESOURCE_SPANS,
   );
 }
 
-test('a batch is one POST with a length, the headers and all its spans', async () => {
-  expect(await createExporter().exportBatch([...ENCODED_SPANS, ...ENCODED_SPANS], NEVER)).toMatchObject({
-    kind: 'taken',
-    rejectedCount: 0,
+describe.each(['http/protobuf', 'http/json'] as const)('%s', (protocol) => {
+  test('a batch is one POST with a length, the headers and all its spans', async () => {
+    const exporter = createExporter({ protocol });
+    expect(await exporter.exportBatch([...ENCODED_SPANS, ...ENCODED_SPANS], NEVER)).toMatchObject({
+      kind: 'taken',
+      rejectedCount: 0,
+    });
+    const [call] = collector.calls;
+    expect(call).toMatchObject({
+      path: '/v1/traces',
+      headers: { 'x-key': 'k', 'content-type': CONTENT_TYPES[protocol] },
+    });
+    expect(call?.headers['content-length']).toBe(String(call?.bytes.length));
+    expect(collector.spans.map(({ name }) => name)).toEqual(['a', 'a']);
+    expect(collector.spans[0]?.resource).toEqual({ 'service.name': 'spangate' });
   });
-  const [call] = collector.calls;
-  expect(call).toMatchObject({ path: '/v1/traces', headers: { 'x-key': 'k' } });
-  expect(call?.headers['content-length']).toBe(String(call?.body.length));
-  expect(collector.spans.map(({ name }) => name)).toEqual(['a', 'a']);
+
+  test('with compression, the body is gzip', async () => {
+    await createExporter({ protocol, compression: 'gzip' }).exportBatch(ENCODED_SPANS, NEVER);
+    expect(collector.calls[0]?.headers).toMatchObject({ 'content-encoding': 'gzip' });
+    expect(collector.spans).toHaveLength(1);
+  });
+
+  test.each([
+    ['JSON', '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}'],
+    [
+      'protobuf',
+      encodeMessage('ExportTraceServiceResponse', {
+        partialSuccess: { rejectedSpans: 1, errorMessage: 'too old' },
+      }),
+    ],
+  ])('a partial success in %s says how many spans were rejected, and why', async (_form, body) => {
+    collector.answerNext({ body });
+    expect(await createExporter({ protocol }).exportBatch(ENCODED_SPANS, NEVER)).toEqual({
+      kind: 'taken',
+      rejectedCount: 1,
+      message: 'too old',
+    });
+  });
+
+  test('an answer without a type has that of the request', async () => {
+    const partialSuccess = { rejectedSpans: 3 };
+    const body =
+      protocol === 'http/json'
+        ? JSON.stringify({ partialSuccess })
+        : encodeMessage('ExportTraceServiceResponse', { partialSuccess });
+    collector.answerNext((response) => response.end(body));
+    expect(await createExporter({ protocol }).exportBatch(ENCODED_SPANS, NEVER)).toMatchObject({
+      rejectedCount: 3,
+    });
+  });
 });
 
-test('with compression, the body is gzip', async () => {
-  await createExporter({ compression: 'gzip' }).exportBatch(ENCODED_SPANS, NEVER);
-  expect(collector.calls[0]?.headers).toMatchObject({ 'content-encoding': 'gzip' });
-  expect(collector.spans).toHaveLength(1);
-});
-
-test('a partial success says how many spans were rejected, and why', async () => {
-  collector.answerNext({ body: '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}' });
-  expect(await createExporter().exportBatch(ENCODED_SPANS, NEVER)).toEqual({
+test('in JSON, what is no span is left out and counts as rejected', async () => {
+  const batch = [...ENCODED_SPANS, Buffer.from('no span'), encodeName('b')];
+  expect(await createExporter({ protocol: 'http/json' }).exportBatch(batch, NEVER)).toMatchObject({
     kind: 'taken',
     rejectedCount: 1,
-    message: 'too old',
   });
+  expect(collector.spans.map(({ name }) => name)).toEqual(['a', 'b']);
 });
 
 test.each([400, 413, 429, 500, 503])(
@@ -181,29 +222,4 @@ test('calls share one connection, also after a rejection', async () => {
     await exporter.exportBatch(ENCODED_SPANS, NEVER);
   }
   expect(ports.size).toBe(1);
-});
-
-const NONE = { rejectedCount: 0, message: undefined };
-
-test.each([
-  { body: '', expected: NONE },
-  { body: '{}', expected: NONE },
-  { body: '{"partialSuccess":{}}', expected: NONE },
-  { body: '{"partialSuccess":null}', expected: NONE },
-  { body: '<html>', expected: NONE },
-  { body: '[1]', expected: NONE },
-  { body: '{"partialSuccess":{"rejectedSpans":"3"}}', expected: { rejectedCount: 3, message: undefined } },
-  { body: '{"partialSuccess":{"rejectedSpans":3}}', expected: { rejectedCount: 3, message: undefined } },
-  { body: '{"partialSuccess":{"rejectedSpans":"many"}}', expected: NONE },
-  { body: '{"partialSuccess":{"rejectedSpans":1e999}}', expected: NONE },
-  { body: '{"partialSuccess":{"errorMessage":"old"}}', expected: { rejectedCount: 0, message: 'old' } },
-])('the answer $body rejects $expected.rejectedCount', ({ body, expected }) => {
-  expect(toPartialSuccess(Buffer.from(body))).toEqual(expected);
-});
-
-test('the reason of a rejection is the message of its status, at most 256 characters', () => {
-  expect(toCollectorMessage(Buffer.from('{"code":3,"message":"bad span"}'))).toBe('bad span');
-  expect(toCollectorMessage(Buffer.from(JSON.stringify({ message: 'x'.repeat(9999) })))).toHaveLength(256);
-  expect(toCollectorMessage(Buffer.from('Bad Request'))).toBeUndefined();
-  expect(toCollectorMessage(null)).toBeUndefined();
 });

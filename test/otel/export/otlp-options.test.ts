@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { readOtlpOptions } from '#otel/export/otlp-options.ts';
+import { type ConfiguredCollector, readOtlpOptions } from '#otel/export/otlp-options.ts';
 import { createAuthority, type TestAuthority } from '../../support/certificates.ts';
 import { createQuietLog } from '../quiet-log.ts';
 
@@ -24,10 +24,10 @@ afterEach(() => {
 });
 
 /** Reads the options with these OTEL_EXPORTER_OTLP_ variables set and no others. */
-async function read(variables: Record<string, string>, endpoint?: string) {
+async function read(variables: Record<string, string>, configured: ConfiguredCollector = {}) {
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(`OTEL_EXPORTER_OTLP_${name}`, value);
   const log = createQuietLog();
-  const options = await readOtlpOptions(endpoint, log);
+  const options = await readOtlpOptions(configured, log);
   return { ...options, url: options.url.href, lines: log.lines };
 }
 
@@ -45,7 +45,7 @@ describe('the address', () => {
     { variables: { ENDPOINT: 'no url' }, endpoint: 'http://f:2/base/', url: 'http://f:2/base/v1/traces' },
     { variables: {}, endpoint: 'https://f/base?key=1', url: 'https://f/base/v1/traces?key=1' },
   ])('with $variables and $endpoint in the file is $url', async ({ variables, endpoint, url }) => {
-    expect((await read(variables, endpoint)).url).toBe(url);
+    expect((await read(variables, { endpoint })).url).toBe(url);
   });
 
   test.each(['http://c:4318/v1/traces', 'http://c:4318/v1/traces/', 'http://c:4318/v1/metrics'])(
@@ -71,7 +71,7 @@ describe('the address', () => {
       await expect(read({ ENDPOINT: address })).rejects.toThrow(
         /^OTEL_EXPORTER_OTLP_ENDPOINT is not an http/,
       );
-      await expect(read({}, address)).rejects.toThrow(/^the export endpoint is not an http/);
+      await expect(read({}, { endpoint: address })).rejects.toThrow(/^the export endpoint is not an http/);
     },
   );
 });
@@ -85,7 +85,7 @@ test('headers, time-out and compression come from the variables, the signal’s 
     COMPRESSION: 'gzip',
   });
   expect(options).toMatchObject({
-    headers: { 'x-a': '1', 'x-b': '3', authorization: 'Bearer t', 'Content-Type': 'application/json' },
+    headers: { 'x-a': '1', 'x-b': '3', authorization: 'Bearer t', 'Content-Type': 'application/x-protobuf' },
     timeoutMs: 3000,
     compression: 'gzip',
     lines: [],
@@ -103,14 +103,44 @@ test('an invalid time-out or compression is logged, and the default holds', asyn
 });
 
 describe('the protocol', () => {
-  test.each([
-    { variables: {}, warnings: 0 },
-    { variables: { PROTOCOL: 'http/json' }, warnings: 0 },
-    { variables: { PROTOCOL: 'grpc' }, warnings: 1 },
-    { variables: { PROTOCOL: 'http/protobuf', TRACES_PROTOCOL: 'http/protobuf' }, warnings: 1 },
-    { variables: { PROTOCOL: 'grpc', TRACES_PROTOCOL: 'http/json' }, warnings: 0 },
-  ])('with $variables makes $warnings warnings', async ({ variables, warnings }) => {
-    expect((await read(variables)).lines).toHaveLength(warnings);
+  test.each<{ variables: Record<string, string>; protocol: string; warnings: number }>([
+    { variables: {}, protocol: 'http/protobuf', warnings: 0 },
+    { variables: { PROTOCOL: '' }, protocol: 'http/protobuf', warnings: 0 },
+    { variables: { PROTOCOL: 'http/json' }, protocol: 'http/json', warnings: 0 },
+    { variables: { PROTOCOL: ' http/protobuf ' }, protocol: 'http/protobuf', warnings: 0 },
+    { variables: { PROTOCOL: 'grpc' }, protocol: 'http/protobuf', warnings: 1 },
+    { variables: { PROTOCOL: 'constructor' }, protocol: 'http/protobuf', warnings: 1 },
+    {
+      variables: { PROTOCOL: 'http/json', TRACES_PROTOCOL: 'http/protobuf' },
+      protocol: 'http/protobuf',
+      warnings: 0,
+    },
+    { variables: { PROTOCOL: 'grpc', TRACES_PROTOCOL: 'http/json' }, protocol: 'http/json', warnings: 0 },
+    { variables: { PROTOCOL: 'http/json', TRACES_PROTOCOL: 'grpc' }, protocol: 'http/protobuf', warnings: 1 },
+  ])('with $variables is $protocol, with $warnings warnings', async ({ variables, protocol, warnings }) => {
+    const options = await read(variables);
+    expect(options.protocol).toBe(protocol);
+    expect(options.lines).toHaveLength(warnings);
+  });
+
+  test('that is configured comes before the variables, and makes no warning of them', async () => {
+    const options = await read({ PROTOCOL: 'grpc' }, { protocol: 'http/json' });
+    expect(options).toMatchObject({
+      protocol: 'http/json',
+      headers: { 'Content-Type': 'application/json' },
+      lines: [],
+    });
+  });
+
+  test('that the gateway does not have is a warning that names the variable and what is used', async () => {
+    const { lines } = await read({ TRACES_PROTOCOL: 'grpc' });
+    expect(lines).toEqual([
+      {
+        level: 'warn',
+        fields: { variable: 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', protocol: 'grpc' },
+        message: 'the gateway does not have this protocol: traces are sent as http/protobuf',
+      },
+    ]);
   });
 });
 

@@ -123,7 +123,7 @@ describe('the push', () => {
     await collector.waitFor(({ calls }) => calls.length >= 2);
     const [first] = collector.calls;
     expect(first?.path).toBe('/base/v1/metrics');
-    expect(first?.headers).toMatchObject({ 'content-type': 'application/json', 'x-key': 'secret' });
+    expect(first?.headers).toMatchObject({ 'content-type': 'application/x-protobuf', 'x-key': 'secret' });
     expect(numbersOf(first)).toMatchObject({
       'http.server.request.duration': 1,
       'gateway.requests': 1,

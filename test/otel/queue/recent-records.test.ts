@@ -1,19 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { encodeAttributes } from '#otel/encode/encode-span.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
+import { encodeName, encodeRecord } from '../encoded-spans.ts';
 import { LEAST_RECORD } from '../records.ts';
 
-/** The record of a request that ended with this status; its encoded span is padded to the length with spaces. */
-function ended(status: number, length = 0): EndedRecord {
+/** The record of a request that ended with this status, with a name that makes its encoded span this much longer. */
+function ended(status: number, nameLength = 0): EndedRecord {
   const record = { ...LEAST_RECORD, status };
-  const attributes = Object.entries(record).map(([field, value]) => [
-    RECORD_FIELDS[field as keyof typeof LEAST_RECORD].name,
-    value,
-  ]);
-  const json = `{"attributes":${encodeAttributes(Object.fromEntries(attributes))}}`;
-  return { record, encodedSpan: Buffer.from(json.padEnd(length, ' ')) };
+  return { record, encodedSpan: encodeRecord(record, { name: 'x'.repeat(nameLength) }) };
 }
 
 const LATEST = { capacity: 3, capacityBytes: 1024 * 1024 };
@@ -74,7 +68,7 @@ describe('recent records', () => {
 
   test('an encoded span that is no record is skipped', () => {
     const records = new RecentRecords(BOUNDS);
-    records.add({ record: LEAST_RECORD, encodedSpan: Buffer.from('{"name":"POST"}') });
+    records.add({ record: LEAST_RECORD, encodedSpan: encodeName('POST') });
     fill(records, 200);
     expect(statusesOf(10).in(records)).toEqual([200]);
   });

@@ -2,6 +2,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { RecordProcessor } from '#otel/span/record-processor.ts';
 import { createRequestSpans } from '#otel/span/request-span.ts';
@@ -268,7 +269,7 @@ function startSpan() {
   const start = createRequestSpans(makers, { attemptSpans: true });
   return {
     request: start({ method: 'POST', route: '/v1/completions' }),
-    spans: () => JSON.parse(`[${Buffer.concat(encodedSpans).toString()}]`),
+    spans: () => JSON.parse(`[${encodedSpans.map((each) => toSpanJson(each)).join()}]`),
   };
 }
 

@@ -1,0 +1,120 @@
+import { type ProtobufReader, readMessage } from '../encode/protobuf/protobuf-reader.ts';
+import { toTag, WIRE_TYPE } from '../encode/protobuf/protobuf-writer.ts';
+import { toShownName } from '../encode/shown-name.ts';
+import { CONTENT_TYPES } from './otlp-protocol.ts';
+
+/** The collector's message is logged, but not all of a long one. */
+const MAX_MESSAGE_CHARS = 256;
+
+/** The body of a collector's answer, and its Content-Type. */
+export interface AnswerBody {
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** How many spans were rejected, and why. */
+export interface PartialSuccess {
+  readonly rejectedCount: number;
+  readonly message: string | undefined;
+}
+
+// The tags of trace_service.proto (ExportTraceServiceResponse, ExportTracePartialSuccess) and google/rpc/status.proto.
+const RESPONSE = { partialSuccess: toTag(1, WIRE_TYPE.bytes) } as const;
+const PARTIAL_SUCCESS = {
+  rejectedSpans: toTag(1, WIRE_TYPE.varint),
+  errorMessage: toTag(2, WIRE_TYPE.bytes),
+} as const;
+const RPC_STATUS = { message: toTag(2, WIRE_TYPE.bytes) } as const;
+
+/**
+ * Parses an ExportTraceServiceResponse, in protobuf if its type says so, otherwise in JSON. Any other body means that all
+ * spans were accepted.
+ */
+export function toPartialSuccess(body: AnswerBody): PartialSuccess {
+  const { rejected, message } = isProtobuf(body)
+    ? readPartialSuccess(body.bytes)
+    : parsePartialSuccess(body.bytes);
+  const rejectedCount = Math.trunc(Number(rejected));
+  return {
+    rejectedCount: Number.isSafeInteger(rejectedCount) ? rejectedCount : 0,
+    message: toMessage(message),
+  };
+}
+
+/** The message of a google.rpc.Status, which is the body of a collector's failure. */
+export function toCollectorMessage(body: AnswerBody): string | undefined {
+  return toMessage(
+    isProtobuf(body) ? readStatusMessage(body.bytes) : member(parseJson(body.bytes), 'message'),
+  );
+}
+
+function isProtobuf({ type }: AnswerBody): boolean {
+  return type.split(';', 1)[0]?.trim().toLowerCase() === CONTENT_TYPES['http/protobuf'];
+}
+
+interface RawPartialSuccess {
+  readonly rejected: unknown;
+  readonly message: unknown;
+}
+
+const ALL_ACCEPTED: RawPartialSuccess = { rejected: 0, message: undefined };
+
+function parsePartialSuccess(bytes: Buffer): RawPartialSuccess {
+  const partialSuccess = member(parseJson(bytes), 'partialSuccess');
+  // An int64 is a string in JSON, but decoders must also accept a number.
+  return {
+    rejected: member(partialSuccess, 'rejectedSpans') ?? 0,
+    message: member(partialSuccess, 'errorMessage'),
+  };
+}
+
+function readPartialSuccess(bytes: Buffer): RawPartialSuccess {
+  const found = readMessage(bytes, (reader, end) => {
+    let result = ALL_ACCEPTED;
+    while (reader.next(end)) {
+      if (reader.tag === RESPONSE.partialSuccess) result = readRejected(reader, reader.message());
+      else reader.skip();
+    }
+    return result;
+  });
+  return found ?? ALL_ACCEPTED;
+}
+
+function readRejected(reader: ProtobufReader, end: number): RawPartialSuccess {
+  let rejected: number | bigint = 0;
+  let message: string | undefined;
+  while (reader.next(end)) {
+    if (reader.tag === PARTIAL_SUCCESS.rejectedSpans) rejected = reader.int64();
+    else if (reader.tag === PARTIAL_SUCCESS.errorMessage) message = reader.text();
+    else reader.skip();
+  }
+  return { rejected, message };
+}
+
+function readStatusMessage(bytes: Buffer): string | null | undefined {
+  return readMessage(bytes, (reader, end) => {
+    let message: string | undefined;
+    while (reader.next(end)) {
+      if (reader.tag === RPC_STATUS.message) message = reader.text();
+      else reader.skip();
+    }
+    return message;
+  });
+}
+
+function toMessage(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? toShownName(value, MAX_MESSAGE_CHARS) : undefined;
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  return Object.entries(value).find(([key]) => key === name)?.[1];
+}
