@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { EventLog } from './event-log.ts';
 import type { FakeReplica } from './fake-replica.ts';
 
@@ -24,14 +25,14 @@ export interface SpawnOptions {
   readonly cwd?: string;
 }
 
-/** Starts the real command in a process of its own. `env` is its whole environment. */
+/** Starts the real command in a process of its own. `env` is its whole environment, but for the compile cache. */
 export function spawnMain(
   args: readonly string[],
   { env = {}, preload = '', nodeArgs = [], cwd }: SpawnOptions = {},
 ) {
   const imports = preload === '' ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`];
   const child = spawn(process.execPath, [...nodeArgs, ...imports, MAIN, ...args], {
-    ...{ env, cwd },
+    ...{ env: { ...COMPILE_CACHE, ...env }, cwd },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));
