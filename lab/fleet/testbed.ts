@@ -19,7 +19,7 @@ export const REQUESTS_PER_SECOND = 100;
 export const LINK_MS = 472;
 
 /** How much load there is. */
-export interface TestbedSize extends Pick<RolloutSize, 'requestsPerPhase'> {
+export interface TestbedSize {
   /** To each gateway. Default: 100. */
   readonly requestsPerSecond?: number;
 }
@@ -42,7 +42,7 @@ export interface Testbed extends AsyncDisposable {
 
 /** Resolves when every part serves under load. `onRestart` is called at each restart of a replica. */
 export async function startTestbed(
-  { requestsPerSecond = REQUESTS_PER_SECOND, ...size }: TestbedSize = {},
+  { requestsPerSecond = REQUESTS_PER_SECOND }: TestbedSize = {},
   onRestart: (name: string, redis: RedisServer) => void = () => undefined,
 ): Promise<Testbed> {
   await using cleanUp = new AsyncDisposableStack();
@@ -52,10 +52,7 @@ export async function startTestbed(
   const untilEnded = async (more: number) =>
     void (await Promise.all(loads.map((load) => load.untilEnded(more))));
   const replicaSet = cleanUp.use(
-    await startReplicaSet(() => ({ untilEnded }), {
-      ...size,
-      onRestart: (name) => onRestart(name, redis),
-    }),
+    await startReplicaSet(() => ({ untilEnded }), { onRestart: (name) => onRestart(name, redis) }),
   );
   const start = async (name: string, linkMs: number) => {
     const link = await redis.openLink();

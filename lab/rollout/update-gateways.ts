@@ -21,8 +21,6 @@ export interface UpdateReport extends LoadResult, RecordComparison {
 
 /** How much an update does. The program uses the defaults; the tests take less. */
 interface UpdateSize {
-  /** Of the gateways, as the configuration file has it. Default: `5s`. */
-  readonly shutdownDelay?: string;
   /** Requests sent after each replacement. Default: 200. */
   readonly requestsAfter?: number;
 }
@@ -32,7 +30,6 @@ interface UpdateSize {
  * mixed requests per second to HAProxy.
  */
 export async function updateGateways({
-  shutdownDelay = '5s',
   requestsAfter = REQUESTS_PER_SECOND,
 }: UpdateSize = {}): Promise<UpdateReport> {
   await using cleanUp = new AsyncDisposableStack();
@@ -47,7 +44,7 @@ export async function updateGateways({
         listen: `127.0.0.1:${await findFreePort()}`,
         replicas: replicaSet.replicas,
         collectorUrl: collector.url,
-        shutdownDelay,
+        shutdownDelay: '5s',
         connectTimeout: CONNECT_TIMEOUT,
       }),
     ),

@@ -8,7 +8,6 @@ test('replicas are restarted behind two gateways during a Redis outage, and no g
   const { requests, saidSafe, ...report } = await rollThroughOutage({
     rolled: ROLLED,
     requestsPerSecond: 50,
-    requestsPerPhase: 20,
     outageMs: 8_000,
   });
   expect(report).toEqual({

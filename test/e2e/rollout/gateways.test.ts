@@ -14,10 +14,7 @@ test('under 200 mixed requests a second, two gateways behind HAProxy are replace
   if (!hasBalancer && process.env.CI === 'true') throw new Error(reason);
   if (!hasBalancer) context.skip(reason);
 
-  const { requests, records, ...report } = await updateGateways({
-    shutdownDelay: '4s',
-    requestsAfter: 50,
-  });
+  const { requests, records, ...report } = await updateGateways({ requestsAfter: 50 });
   expect(report).toMatchObject({ exitCodes: [0, 0], failures: [], missing: 0, unknown: 0 });
   expect(records).toBe(requests);
 });
