@@ -4,12 +4,7 @@ import { join } from 'node:path';
 import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load } from '../support/load.ts';
-import {
-  CONNECT_TIMEOUT,
-  type ReplicaSet,
-  type RolloutSize,
-  startReplicaSet,
-} from '../support/replica-set.ts';
+import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
 import { type SafetyReport, watchSafety } from './watch-safety.ts';
 
 /** Requests per second to each gateway, by default. */
