@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk/spool.ts';
 import { encodeId } from '../otel/encoded-spans.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
@@ -41,7 +42,7 @@ async function spawnGateway() {
     export: { endpoint: collector.url },
   };
   await writeFile(config, JSON.stringify(settings));
-  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: {} });
+  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: COMPILE_CACHE });
 }
 
 test('a kill while restored records are sent repeats at most one batch, and loses nothing', {
