@@ -1,19 +1,13 @@
 import { expect, type TestContext, test } from 'vitest';
 import { findBarriers, useBrowser } from '../../support/browser.ts';
 import { makeOverview, makeReplica, type OverviewReplica } from '../../support/dashboard/made-overview.ts';
-import { dialogOf, drainButton, openSignedIn, rowOf } from '../../support/dashboard/page.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
+import { dialogOf, drainButton, rowOf } from '../../support/dashboard/page.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(context: TestContext, ...replicas: readonly OverviewReplica[]) {
-  const dashboard = await startScriptedDashboard(makeOverview({ replicas }));
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url, TOKEN);
-  return { dashboard, page: tab.page };
-}
+const openDashboard = (context: TestContext, ...replicas: readonly OverviewReplica[]) =>
+  openScripted(openTab, context, makeOverview({ replicas }));
 
 const a = makeReplica({ name: 'a' });
 const b = makeReplica({ name: 'b' });

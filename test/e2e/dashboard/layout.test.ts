@@ -1,25 +1,14 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
+import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
-import type { makeOverview } from '../../support/dashboard/made-overview.ts';
-import { openSignedIn } from '../../support/dashboard/page.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(
-  context: TestContext,
-  overview: ReturnType<typeof makeOverview>,
-  options: Parameters<OpenTab>[1] = {},
-) {
-  const dashboard = await startScriptedDashboard(overview);
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context, options);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url, TOKEN);
-  return { dashboard, page: tab.page, complaints: tab.complaints };
-}
+const openDashboard = (context: TestContext, overview: Overview, options: Parameters<OpenTab>[1] = {}) =>
+  openScripted(openTab, context, overview, options);
 
 /** The cells of replicas that an operator needs and that are not wholly inside a window of this width. */
 const findCellsOutOfView = (page: Page, width: number) =>

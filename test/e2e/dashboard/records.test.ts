@@ -3,19 +3,13 @@ import { describe, expect, type TestContext, test } from 'vitest';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, useBrowser } from '../../support/browser.ts';
 import { makeOverview, makeRecord } from '../../support/dashboard/made-overview.ts';
-import { dialogOf, openSignedIn, recordRows } from '../../support/dashboard/page.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
+import { dialogOf, recordRows } from '../../support/dashboard/page.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(context: TestContext, overview: Overview, fragment = '') {
-  const dashboard = await startScriptedDashboard(overview);
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url + fragment, TOKEN);
-  return { dashboard, page: tab.page, complaints: tab.complaints };
-}
+const openDashboard = (context: TestContext, overview: Overview, fragment = '') =>
+  openScripted(openTab, context, overview, { fragment });
 
 const failed = makeRecord(2, {
   ...{ replica: 'b', model: 'n', status: 502, error_type: 'upstream_failed', attempts: 2 },

@@ -8,20 +8,14 @@ import {
   NO_TRAFFIC,
   secondsAgo,
 } from '../../support/dashboard/made-overview.ts';
-import { drainButton, openSignedIn, replicaNames, rowOf } from '../../support/dashboard/page.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
+import { drainButton, replicaNames, rowOf } from '../../support/dashboard/page.ts';
 import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(context: TestContext, overview: Overview, fragment = '') {
-  const dashboard = await startScriptedDashboard(overview);
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url + fragment, TOKEN);
-  return { dashboard, page: tab.page, complaints: tab.complaints };
-}
+const openDashboard = (context: TestContext, overview: Overview, fragment = '') =>
+  openScripted(openTab, context, overview, { fragment });
 
 const busy = (name: string, requests: number) =>
   makeReplica({ name, last_minute: makeTraffic({ requests }) });

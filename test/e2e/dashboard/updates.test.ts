@@ -1,24 +1,14 @@
 import { describe, expect, type TestContext, test } from 'vitest';
+import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
 import { makeOverview } from '../../support/dashboard/made-overview.ts';
-import { openSignedIn } from '../../support/dashboard/page.ts';
+import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
-async function openDashboard(
-  context: TestContext,
-  overview: ReturnType<typeof makeOverview>,
-  options: Parameters<OpenTab>[1] = {},
-) {
-  const dashboard = await startScriptedDashboard(overview);
-  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
-  const tab = await openTab(context, options);
-  context.onTestFinished(() => tab[Symbol.asyncDispose]());
-  await openSignedIn(tab.page, dashboard.url, TOKEN);
-  return { dashboard, page: tab.page, complaints: tab.complaints };
-}
+const openDashboard = (context: TestContext, overview: Overview, options: Parameters<OpenTab>[1] = {}) =>
+  openScripted(openTab, context, overview, options);
 
 describe('updates', () => {
   test('move nothing when only values change', async (context) => {
