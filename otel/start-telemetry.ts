@@ -7,7 +7,7 @@ import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resourc
 import { createOtlpExporter } from './export/otlp-exporter.ts';
 import { readOtlpOptions } from './export/otlp-options.ts';
 import type { RecordExporter } from './export/record-exporter.ts';
-import type { ExportState } from './metrics/gateway-metrics.ts';
+import type { ExportState } from './metrics/export-metrics.ts';
 import { DropLog } from './queue/drop-log.ts';
 import { ExportLoop } from './queue/export-loop.ts';
 import { ExportCounters, type ExportStats } from './queue/export-stats.ts';

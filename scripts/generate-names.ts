@@ -14,6 +14,9 @@ import {
  * docs/metrics.md. A test fails when they are out of date.
  */
 
+/** The line width of biome.json. */
+const MAX_LINE_CHARS = 110;
+
 const RECORD_PREFIX = 'gateway.';
 const RECORD_GROUP = 'registry.gateway.beyond';
 const REQUEST_SPAN = 'span.gateway.request';
@@ -225,10 +228,17 @@ function renderMetric(metric: ReturnType<typeof metricsOf>[number]): string {
     `name: '${name}'`,
     `instrument: '${instrument}'`,
     `unit: '${unit}'`,
-    `description: ${toLiteral(brief.replaceAll('`', ''))}`,
+    renderDescription(brief),
     ...(buckets === undefined ? [] : [`buckets: [${buckets.join(', ')}]`]),
   ];
   return `  ${toConstant(name)}: {\n${members.map((member) => `    ${member},\n`).join('')}  },\n`;
+}
+
+/** The member as the formatter writes it: a value that does not fit has a line of its own. */
+function renderDescription(brief: string): string {
+  const literal = toLiteral(brief.replaceAll('`', ''));
+  const member = `description: ${literal}`;
+  return member.length + 5 > MAX_LINE_CHARS ? `description:\n      ${literal}` : member;
 }
 
 /** The text as the formatter writes it. */

@@ -32,7 +32,7 @@ export interface RegistryAttribute {
 }
 
 /** The instrument of a metric. */
-export type Instrument = 'counter' | 'updowncounter' | 'histogram';
+export type Instrument = 'counter' | 'updowncounter' | 'gauge' | 'histogram';
 
 /** The name of a metric on the wire, its unit (UCUM), and for a histogram the upper bounds of its buckets. */
 export interface RegistryMetric {
@@ -130,7 +130,7 @@ function toGroup(group: YamlGroup, definitions: ReadonlyMap<string, YamlAttribut
   };
 }
 
-const INSTRUMENTS: readonly Instrument[] = ['counter', 'updowncounter', 'histogram'];
+const INSTRUMENTS: readonly Instrument[] = ['counter', 'updowncounter', 'gauge', 'histogram'];
 
 function toMetric({ id, metric_name, instrument: name, unit, annotations }: YamlGroup): RegistryMetric {
   const instrument = INSTRUMENTS.find((known) => known === name);

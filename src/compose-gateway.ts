@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { toShownAddress } from '#otel/export/collector-advice.ts';
-import type { ReplicaState } from '#otel/metrics/gateway-metrics.ts';
+import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
@@ -31,6 +31,7 @@ import { createResolver, type Resolver } from './replicas/control/discovery/reso
 import { createDrainFile } from './replicas/control/drain-file.ts';
 import { Drains } from './replicas/control/drains.ts';
 import { HealthChecker } from './replicas/control/health-checker.ts';
+import { type ModelAvailability, toModelAvailabilities } from './replicas/control/model-availability.ts';
 import { type RegisteredReplica, ReplicaRegistry } from './replicas/control/registry.ts';
 import type { PoolSnapshot } from './replicas/pool-snapshot.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
@@ -141,9 +142,18 @@ export async function composeGateway(
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (model) => knownModels.has(model),
       replicas: () => registry.replicas.map(toReplicaState),
-      waiting: () => registry.waiting,
-      workerEnds: () => workerEnds,
+      models: () => toModelAvailabilities(registry.replicas).map(toModelState),
+      gateway: () => ({
+        waiting: { now: registry.waiting, limit: configInEffect.limits.queue },
+        connections: readLimit(memory.connections),
+        bufferedBytes: readLimit(memory.buffered),
+        workerEnds,
+      }),
+      // A single worker is this thread.
+      workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),
+      eventLoopDelays: memory.eventLoopDelays,
       exportState: () => telemetry.exportState(),
+      version,
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
@@ -194,7 +204,7 @@ export async function composeGateway(
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
-      metricsText: () => metrics.toPrometheusText(),
+      metricsText: (format) => metrics.toExposition(format),
       stats: () => telemetry.stats(),
       settleRecords: () => serving.settleRecords(),
       dashboard: {
@@ -247,8 +257,19 @@ async function openConfiguredFleet(
   });
 }
 
-function toReplicaState({ name, inflight, drain, health }: RegisteredReplica): ReplicaState {
-  return { name, inflight, drained: drain.drained, failing: health?.state === 'failing' };
+function toReplicaState(replica: RegisteredReplica): ReplicaState {
+  const { name, inflight, config, drain, health, reachability } = replica;
+  return {
+    ...{ name, inflight, maxInflight: config.maxInflight },
+    drained: drain.drained,
+    failing: health?.state === 'failing',
+    up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
+  };
+}
+
+/** In the form that records have. */
+function toModelState({ model, ...counts }: ModelAvailability): ModelState {
+  return { name: toShownName(model), ...counts };
 }
 
 /**

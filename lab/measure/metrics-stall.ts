@@ -1,5 +1,6 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
+import { allocateEventLoopDelays } from '../../otel/metrics/event-loop-delay.ts';
 import { type Metrics, startMetrics } from '../../otel/metrics/start-metrics.ts';
 import { ExportCounters } from '../../otel/queue/export-stats.ts';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
@@ -10,6 +11,7 @@ const USAGE = `npm run lab -- measure/metrics-stall
   GET /metrics and during a push, five times each.`;
 
 const ROUNDS = 5;
+const UNUSED = { now: 0, limit: 1 };
 const REPLICAS = Array.from({ length: 40 }, (_, index) => `vllm-${index}`);
 
 /** Records that create as many series as a large fleet. */
@@ -63,9 +65,19 @@ async function start(endpoint?: string): Promise<Metrics> {
     },
     {
       isKnownModel: () => true,
-      replicas: () => REPLICAS.map((name) => ({ name, inflight: 0, drained: false, failing: false })),
-      waiting: () => 0,
-      workerEnds: () => ({ ended: 0, hung: 0 }),
+      replicas: () =>
+        REPLICAS.map((name) => ({
+          ...{ name, inflight: 0, maxInflight: null },
+          ...{ drained: false, failing: false, up: true },
+        })),
+      models: () => [],
+      gateway: () => ({
+        ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
+        workerEnds: { ended: 0, hung: 0 },
+      }),
+      workers: () => [],
+      eventLoopDelays: allocateEventLoopDelays(0),
+      version: '0.0.0',
       exportState: () => ({
         stats: { ...new ExportCounters().values, queued: 0 },
         queueCapacity: 1,
@@ -85,7 +97,7 @@ for (let round = 0; round < ROUNDS; round += 1) {
   const metrics = await start();
   let chars = 0;
   const longest = await longestTurn(async () => {
-    for await (const piece of metrics.toPrometheusText()) chars += piece.length;
+    for await (const piece of metrics.toExposition('openmetrics')) chars += piece.length;
   });
   console.log(`GET /metrics: longest turn ${longest}, ${(chars / 1e6).toFixed(1)} MB`);
 }

@@ -258,6 +258,11 @@ export const SEMCONV = {
   httpRequestResendCount: 'http.request.resend_count',
   urlFull: 'url.full',
   peerService: 'peer.service',
+  serviceVersion: 'service.version',
+  processRuntimeVersion: 'process.runtime.version',
+  cpuMode: 'cpu.mode',
+  threadName: 'thread.name',
+  nodejsEventloopState: 'nodejs.eventloop.state',
   otelComponentType: 'otel.component.type',
   otelComponentName: 'otel.component.name',
 } as const;

@@ -9,11 +9,25 @@ export interface MetricDefinition<Instrument extends string> {
   readonly description: string;
 }
 
+/** The trace of a recorded request. */
+export interface RequestTrace {
+  readonly traceId: string;
+  readonly recordedEpochMs: number;
+}
+
+/** One of the values in a bucket, in the unit of the metric, with the trace of its request. */
+export interface Exemplar {
+  readonly trace: RequestTrace;
+  readonly value: number;
+}
+
 /** A distribution like the SDK's HistogramMetricData, but without extremes, which would be those of all time. */
 export interface Distribution {
   readonly buckets: { readonly boundaries: number[]; readonly counts: number[] };
   readonly sum: number;
   readonly count: number;
+  /** The last value of each bucket. Absent if the histogram keeps none. The SDK's data has no place for them. */
+  readonly exemplars?: readonly (Exemplar | undefined)[];
 }
 
 /** The attributes of one series, and its value. */
@@ -28,16 +42,32 @@ export interface Interval {
   readonly endTime: HrTime;
 }
 
-/** A sum of integers in the SDK's form. The sum of a counter only grows; that of an up-down counter may shrink. */
+/**
+ * A sum in the SDK's form. The sum of a counter only grows; that of an up-down counter may shrink. Sums of seconds are
+ * doubles, all others integers.
+ */
 export function toSumData(
   definition: MetricDefinition<'counter' | 'updowncounter'>,
   series: readonly Series<number>[],
   interval: Interval,
 ): MetricData {
   return {
-    ...toBase(definition, ValueType.INT),
+    ...toBase(definition, definition.unit === 's' ? ValueType.DOUBLE : ValueType.INT),
     dataPointType: DataPointType.SUM,
     isMonotonic: definition.instrument === 'counter',
+    dataPoints: series.map((one) => ({ ...one, ...interval })),
+  };
+}
+
+/** Values that cannot be added up, in the SDK's form. */
+export function toGaugeData(
+  definition: MetricDefinition<'gauge'>,
+  series: readonly Series<number>[],
+  interval: Interval,
+): MetricData {
+  return {
+    ...toBase(definition, ValueType.DOUBLE),
+    dataPointType: DataPointType.GAUGE,
     dataPoints: series.map((one) => ({ ...one, ...interval })),
   };
 }

@@ -6,103 +6,128 @@ export const METRICS = {
     name: 'http.server.request.duration',
     instrument: 'histogram',
     unit: 's',
-    description: 'Time from the arrival of a request to the end of its response.',
+    description:
+      'Time from the arrival of a request to the end of its response. Failures are often fast: look at 2xx without error.type for the latency that clients see.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerRequestDuration: {
     name: 'gen_ai.server.request.duration',
     instrument: 'histogram',
     unit: 's',
-    description: 'Time from the arrival of a request to the end of its response, in wider buckets.',
+    description:
+      'Time from the arrival of a request to the end of its response, by model and replica. Only successes have no error.type.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   genAiServerTimeToFirstToken: {
     name: 'gen_ai.server.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description: 'ttft_ms of each successful stream.',
+    description:
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams. It grows first when a replica has too much to do.',
+    buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+  },
+  tenantRequestDuration: {
+    name: 'gateway.tenant.request.duration',
+    instrument: 'histogram',
+    unit: 's',
+    description:
+      'Time from the arrival of a request to the end of its response, by tenant. Only successes have no error.type.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  tenantTimeToFirstToken: {
+    name: 'gateway.tenant.time_to_first_token',
+    instrument: 'histogram',
+    unit: 's',
+    description:
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, by tenant.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerTimePerOutputToken: {
     name: 'gen_ai.server.time_per_output_token',
     instrument: 'histogram',
     unit: 's',
-    description: '(e2e_ms − ttft_ms) / (completion_tokens − 1) of each successful stream.',
+    description:
+      'Time for each token after the first, of successful streams: (e2e_ms − ttft_ms) / (completion_tokens − 1).',
     buckets: [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5],
   },
   gapP50: {
     name: 'gateway.gap.p50',
     instrument: 'histogram',
     unit: 's',
-    description: 'gap_p50_ms of each stream.',
+    description: 'Median gap between successive tokens of one stream (gap_p50_ms).',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   gapP95: {
     name: 'gateway.gap.p95',
     instrument: 'histogram',
     unit: 's',
-    description: 'gap_p95_ms of each stream.',
+    description:
+      '95th percentile of the gaps between successive tokens of one stream (gap_p95_ms). Large values are seen as stuttering.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   requests: {
     name: 'gateway.requests',
     instrument: 'counter',
     unit: '{request}',
-    description: 'Recorded requests.',
+    description: 'Recorded requests, whatever became of them.',
   },
   failures: {
     name: 'gateway.failures',
     instrument: 'counter',
     unit: '{request}',
-    description: 'Requests with an error_type, including those whose client disconnected.',
+    description:
+      'Requests without success, by reason, replica and model: the code of the gateway, or the status that the replica answered. Includes clients that disconnected (client_closed).',
   },
   attempts: {
     name: 'gateway.attempts',
     instrument: 'counter',
     unit: '{attempt}',
-    description: 'The sum of attempts: attempts at replicas, including refused connections and retries.',
+    description:
+      'Attempts at replicas, including refused connections and retries: the sum of attempts. More than one per request means that replicas fail.',
   },
   tokensPrompt: {
     name: 'gateway.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of prompt_tokens.',
+    description: 'Prompt tokens by the count of the engines: the sum of prompt_tokens.',
   },
   tokensCached: {
     name: 'gateway.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of cached_tokens, which are part of the prompt tokens.',
+    description:
+      'Prompt tokens from the prefix caches of the engines: the sum of cached_tokens, which are part of the prompt tokens.',
   },
   tokensCompletion: {
     name: 'gateway.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of completion_tokens.',
+    description: 'Generated tokens by the count of the engines: the sum of completion_tokens.',
   },
   tokensReasoning: {
     name: 'gateway.tokens.reasoning',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of reasoning_tokens, which are part of the completion tokens.',
+    description:
+      'Generated tokens of reasoning: the sum of reasoning_tokens, which are part of the completion tokens.',
   },
   tenantTokensPrompt: {
     name: 'gateway.tenant.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of prompt_tokens, by tenant.',
+    description: 'Prompt tokens by tenant: the sum of prompt_tokens.',
   },
   tenantTokensCached: {
     name: 'gateway.tenant.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of cached_tokens, by tenant.',
+    description: 'Prompt tokens from the prefix caches of the engines, by tenant: the sum of cached_tokens.',
   },
   tenantTokensCompletion: {
     name: 'gateway.tenant.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'The sum of completion_tokens, by tenant.',
+    description: 'Generated tokens by tenant: the sum of completion_tokens.',
   },
   replicaInflight: {
     name: 'gateway.replica.inflight',
@@ -110,11 +135,25 @@ export const METRICS = {
     unit: '{request}',
     description: 'Requests in flight on the replica.',
   },
+  replicaMaxInflight: {
+    name: 'gateway.replica.max_inflight',
+    instrument: 'updowncounter',
+    unit: '{request}',
+    description: 'max_inflight of the replica in the configuration. Absent if it has no limit.',
+  },
+  replicaUp: {
+    name: 'gateway.replica.up',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description:
+      "1 if the replica answered the last request or probe, 0 if it is unreachable or still loading its model. Absent while that is unknown: nothing was sent to it yet, or it is drained. Worry if it stays 0: clients' requests go to the other replicas, if there are any.",
+  },
   replicaDrained: {
     name: 'gateway.replica.drained',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description: '1 while the replica is drained, otherwise 0.',
+    description:
+      '1 while the replica is drained, otherwise 0. A drain of many hours may have been forgotten.',
   },
   replicaFailing: {
     name: 'gateway.replica.failing',
@@ -122,41 +161,145 @@ export const METRICS = {
     unit: '{replica}',
     description: '1 while the replica is tried last because it fails (health), otherwise 0.',
   },
+  modelReplicasKnown: {
+    name: 'gateway.model.replicas.known',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description: 'Replicas that are known to serve the model, by configuration or by their /v1/models.',
+  },
+  modelReplicasAvailable: {
+    name: 'gateway.model.replicas.available',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description:
+      'Replicas that serve the model and are not drained, unreachable or loading. At 0, every request for the model fails; at 1, there is no spare replica.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',
     unit: '{request}',
-    description: 'Requests that wait because all replicas of their model have reached their max_inflight.',
+    description:
+      'Requests that wait because all replicas of their model have reached their max_inflight. If it stays above 0, the replicas are full.',
+  },
+  waitingLimit: {
+    name: 'gateway.waiting.limit',
+    instrument: 'updowncounter',
+    unit: '{request}',
+    description:
+      'limits.queue of the configuration. When so many requests wait, further ones get 503 overloaded.',
+  },
+  connectionsOpen: {
+    name: 'gateway.connections.open',
+    instrument: 'updowncounter',
+    unit: '{connection}',
+    description: 'Open connections of clients, those without a request included.',
+  },
+  connectionsLimit: {
+    name: 'gateway.connections.limit',
+    instrument: 'updowncounter',
+    unit: '{connection}',
+    description:
+      'limits.connections of the configuration. When so many are open, new connections are closed at once.',
+  },
+  bufferedUsage: {
+    name: 'gateway.buffered.usage',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description: 'Bytes of request bodies that the gateway holds in memory.',
+  },
+  bufferedLimit: {
+    name: 'gateway.buffered.limit',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description:
+      'limits.buffered of the configuration. When so many bytes are held, further requests get 503 overloaded.',
+  },
+  buildInfo: {
+    name: 'gateway.build.info',
+    instrument: 'updowncounter',
+    unit: '{gateway}',
+    description:
+      'Always 1. The attributes say which version of the gateway runs, and on which version of Node.',
+  },
+  processUptime: {
+    name: 'process.uptime',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      'Time since the process of the gateway started. A value that keeps falling back means that it crashes.',
+  },
+  processCpuTime: {
+    name: 'process.cpu.time',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'CPU time that all threads of the process have used. One thread uses at most one second per second.',
+  },
+  processMemoryUsage: {
+    name: 'process.memory.usage',
+    instrument: 'updowncounter',
+    unit: 'By',
+    description: 'Physical memory of the process. Worry if it grows towards the limit of the container.',
+  },
+  nodejsEventloopTime: {
+    name: 'nodejs.eventloop.time',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'Time that the event loop of each thread was active or idle. The thread main serves clients only if there is one worker. Worry above 0.9 seconds active per second: add workers (gateway.workers) or gateways.',
+  },
+  nodejsEventloopDelayP50: {
+    name: 'nodejs.eventloop.delay.p50',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      "Delay of the thread's event loop, median of the last half minute or of the one before, whichever is greater.",
+  },
+  nodejsEventloopDelayP99: {
+    name: 'nodejs.eventloop.delay.p99',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      "Delay of the thread's event loop, 99th percentile of the last half minute or of the one before, whichever is greater. Every byte that the thread relays can be so late: worry above 0.1.",
+  },
+  nodejsEventloopDelayMax: {
+    name: 'nodejs.eventloop.delay.max',
+    instrument: 'gauge',
+    unit: 's',
+    description: "Delay of the thread's event loop, longest of the last half minute and of the one before.",
   },
   workerEnded: {
     name: 'gateway.worker.ended',
     instrument: 'counter',
     unit: '{worker}',
-    description: 'Workers that crashed or hung and were replaced (gateway.workers).',
+    description:
+      'Workers that crashed or hung and were replaced (gateway.workers). Each end costs the requests of that worker.',
   },
   workerHung: {
     name: 'gateway.worker.hung',
     instrument: 'counter',
     unit: '{worker}',
-    description: 'Workers that hung and were terminated and replaced.',
+    description: 'Workers that hung and were terminated and replaced. They are part of those that ended.',
   },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',
     unit: '{span}',
-    description: 'queued of GET /admin/stats, including the batch that is being exported.',
+    description:
+      'Records that wait for the collector, including the batch that is being exported. If it grows, the collector is down or too slow.',
   },
   otelSdkProcessorSpanQueueCapacity: {
     name: 'otel.sdk.processor.span.queue.capacity',
     instrument: 'updowncounter',
     unit: '{span}',
-    description: 'export.queue_size of the configuration.',
+    description: 'export.queue_size of the configuration. Records are dropped when the queue reaches it.',
   },
   otelSdkProcessorSpanProcessed: {
     name: 'otel.sdk.processor.span.processed',
     instrument: 'counter',
     unit: '{span}',
-    description: 'Records that were passed to the exporter or dropped.',
+    description:
+      'Records that were passed to the exporter, or dropped because the queue was full (queue_full).',
   },
   otelSdkExporterSpanInflight: {
     name: 'otel.sdk.exporter.span.inflight',
@@ -168,30 +311,53 @@ export const METRICS = {
     name: 'otel.sdk.exporter.span.exported',
     instrument: 'counter',
     unit: '{span}',
-    description: 'exported and rejected of GET /admin/stats.',
+    description: 'Records that the collector accepted, or rejected for good (rejected).',
   },
   exportRecorded: {
     name: 'gateway.export.recorded',
     instrument: 'counter',
     unit: '{record}',
-    description: 'recorded of GET /admin/stats.',
+    description: 'Records of requests that ended in this process: recorded of GET /admin/stats.',
   },
   exportRestored: {
     name: 'gateway.export.restored',
     instrument: 'counter',
     unit: '{record}',
-    description: 'restored of GET /admin/stats.',
+    description:
+      'Records of an earlier run that were read back into the queue: restored of GET /admin/stats.',
+  },
+  exportExported: {
+    name: 'gateway.export.exported',
+    instrument: 'counter',
+    unit: '{record}',
+    description: 'Records that the collector, or the file, has accepted: exported of GET /admin/stats.',
+  },
+  exportDropped: {
+    name: 'gateway.export.dropped',
+    instrument: 'counter',
+    unit: '{record}',
+    description:
+      'Records that are missing because the queue was full: dropped of GET /admin/stats. Worry if it grows.',
+  },
+  exportRejected: {
+    name: 'gateway.export.rejected',
+    instrument: 'counter',
+    unit: '{record}',
+    description:
+      'Records that are missing because the collector refused them for good: rejected of GET /admin/stats. Worry if it grows.',
   },
   exportLost: {
     name: 'gateway.export.lost',
     instrument: 'counter',
     unit: '{record}',
-    description: 'lost of GET /admin/stats.',
+    description:
+      'Records that are missing because a worker died with them: lost of GET /admin/stats. Worry if it grows.',
   },
   exportFailedCalls: {
     name: 'gateway.export.failed_calls',
     instrument: 'counter',
     unit: '{call}',
-    description: 'failed_calls of GET /admin/stats. The semantic conventions have no metric for calls.',
+    description:
+      'Export calls that failed, retries included: failed_calls of GET /admin/stats. If it keeps growing, the collector is down.',
   },
 } as const;

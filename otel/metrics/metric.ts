@@ -2,8 +2,10 @@ import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import {
   type Distribution,
+  type Exemplar,
   type Interval,
   type MetricDefinition,
+  type RequestTrace,
   type Series,
   toHistogramData,
   toSumData,
@@ -15,8 +17,8 @@ const OVERFLOW: Attributes = { 'otel.metric.overflow': true };
 
 /** Adds up the recorded values of one series. */
 interface Aggregation<Value> {
-  /** Adds a finite value, not negative, in the metric's unit. */
-  record(value: number): void;
+  /** Adds a finite value, not negative, in the metric's unit. `trace`: of the request, an exemplar. */
+  record(value: number, trace?: RequestTrace): void;
   /** The value now. It is a copy, so that a slow exporter sends consistent data. */
   toValue(): Value;
 }
@@ -34,12 +36,14 @@ class SumAggregation implements Aggregation<number> {
   }
 }
 
-/** The values counted in buckets, with their sum. */
+/** The values counted in buckets, with their sum, and the last value of each bucket that has a trace. */
 class HistogramAggregation implements Aggregation<Distribution> {
   readonly #boundaries: readonly number[];
   readonly #counts: number[];
   #count = 0;
   #sum = 0;
+  /** Null until a value has a trace. */
+  #exemplars: BucketExemplars | null = null;
 
   /** `boundaries`: the inclusive upper bounds of all buckets except the last, ascending. */
   constructor(boundaries: readonly number[]) {
@@ -47,17 +51,43 @@ class HistogramAggregation implements Aggregation<Distribution> {
     this.#counts = new Array<number>(boundaries.length + 1).fill(0);
   }
 
-  record(value: number): void {
+  record(value: number, trace?: RequestTrace): void {
     const found = this.#boundaries.findIndex((boundary) => value <= boundary);
     const bucket = found === -1 ? this.#boundaries.length : found;
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
     this.#count += 1;
     this.#sum += value;
+    if (trace === undefined) return;
+    this.#exemplars ??= new BucketExemplars(this.#counts.length);
+    this.#exemplars.set(bucket, trace, value);
   }
 
   toValue(): Distribution {
     const buckets = { boundaries: [...this.#boundaries], counts: [...this.#counts] };
-    return { buckets, sum: this.#sum, count: this.#count };
+    const value = { buckets, sum: this.#sum, count: this.#count };
+    return this.#exemplars === null ? value : { ...value, exemplars: this.#exemplars.toList() };
+  }
+}
+
+/** The last value of each bucket. It is written for every request, so it allocates nothing then. */
+class BucketExemplars {
+  readonly #traces: (RequestTrace | undefined)[];
+  readonly #values: Float64Array;
+
+  constructor(bucketCount: number) {
+    this.#traces = new Array<RequestTrace | undefined>(bucketCount).fill(undefined);
+    this.#values = new Float64Array(bucketCount);
+  }
+
+  set(bucket: number, trace: RequestTrace, value: number): void {
+    this.#traces[bucket] = trace;
+    this.#values[bucket] = value;
+  }
+
+  toList(): readonly (Exemplar | undefined)[] {
+    return this.#traces.map((trace, bucket) =>
+      trace === undefined ? undefined : { trace, value: this.#values[bucket] ?? 0 },
+    );
   }
 }
 
@@ -139,10 +169,13 @@ export class BoundMetric {
     this.#findAggregation = findAggregation;
   }
 
-  /** Adds a value. Ignores an unknown or impossible one, for example a negative token count of an engine. */
-  record(value: number | undefined): void {
+  /**
+   * Adds a value. Ignores an unknown or impossible one, for example a negative token count of an engine. `trace`:
+   * of the request, which a histogram keeps as an exemplar.
+   */
+  record(value: number | undefined, trace?: RequestTrace): void {
     if (value === undefined || !(value >= 0 && Number.isFinite(value))) return;
     this.#aggregation ??= this.#findAggregation();
-    this.#aggregation.record(value);
+    this.#aggregation.record(value, trace);
   }
 }

@@ -1,12 +1,8 @@
-import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
-import { PROVIDER_NAME, toErrorType } from '../encode/attributes.ts';
-import { OPERATIONS } from '../encode/operations.ts';
+import { toErrorType } from '../encode/attributes.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import { createCounter, createHistogram } from './metric.ts';
 import type { Interval } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';
 
 /** The bounds of the series, and what all requests have in common. */
 export interface RecordMetricsSettings {
@@ -16,17 +12,6 @@ export interface RecordMetricsSettings {
   readonly urlScheme: 'http' | 'https';
   /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
-}
-
-/** The source of the attributes of a request's series. */
-interface Labels {
-  readonly endpoint: string;
-  readonly status: number;
-  readonly errorType: string | undefined;
-  readonly failureCode: string | undefined;
-  readonly replica: string | undefined;
-  readonly tenant: string | undefined;
-  readonly model: string | undefined;
 }
 
 /** How many series of one metric are copied at a time, which takes a fraction of a millisecond. */
@@ -58,11 +43,12 @@ export class RecordMetrics {
   /** Counts one record. Called for every request: it is cheap and never throws. */
   record(record: Readonly<RequestRecord>): void {
     const hasSucceeded = record.status >= 200 && record.status <= 299;
+    const errorType = toErrorType(record);
     const series = this.#seriesOf({
       endpoint: record.endpoint,
       status: record.status,
-      errorType: toErrorType(record),
-      failureCode: record.error_type,
+      errorType,
+      failure: errorType ?? toFailure(record),
       replica: record.replica,
       tenant: this.#tenants.toLabel(record.tenant, hasSucceeded),
       model: this.#models.toLabel(record.model, hasSucceeded),
@@ -75,10 +61,10 @@ export class RecordMetrics {
     for (const metric of Object.values(this.#metrics)) yield* metric.collect(interval, SERIES_PER_PIECE);
   }
 
-  #seriesOf(labels: Labels): RequestSeries {
-    const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
+  #seriesOf(labels: RequestLabels): RequestSeries {
+    const { endpoint, status, errorType, failure, replica, tenant, model } = labels;
     // The model comes last: only a model can contain the separator.
-    const key = `${endpoint}\n${status}\n${errorType}\n${failureCode}\n${replica}\n${tenant}\n${model}`;
+    const key = `${endpoint}\n${status}\n${errorType}\n${failure}\n${replica}\n${tenant}\n${model}`;
     const known = this.#seriesByLabels.get(key);
     if (known !== undefined) return known;
     // This empties only the cache. The series stay.
@@ -89,115 +75,9 @@ export class RecordMetrics {
   }
 }
 
-function createMetrics() {
-  return {
-    httpDuration: createHistogram(METRICS.httpServerRequestDuration),
-    duration: createHistogram(METRICS.genAiServerRequestDuration),
-    timeToFirstToken: createHistogram(METRICS.genAiServerTimeToFirstToken),
-    timePerOutputToken: createHistogram(METRICS.genAiServerTimePerOutputToken),
-    gapP50: createHistogram(METRICS.gapP50),
-    gapP95: createHistogram(METRICS.gapP95),
-    requests: createCounter(METRICS.requests),
-    failures: createCounter(METRICS.failures),
-    attempts: createCounter(METRICS.attempts),
-    promptTokens: createCounter(METRICS.tokensPrompt),
-    cachedTokens: createCounter(METRICS.tokensCached),
-    completionTokens: createCounter(METRICS.tokensCompletion),
-    reasoningTokens: createCounter(METRICS.tokensReasoning),
-    tenantPromptTokens: createCounter(METRICS.tenantTokensPrompt),
-    tenantCachedTokens: createCounter(METRICS.tenantTokensCached),
-    tenantCompletionTokens: createCounter(METRICS.tenantTokensCompletion),
-  };
-}
-
-type RequestSeries = ReturnType<typeof bindAll>;
-
-/** The series of all requests with these labels. */
-function bindAll(metrics: ReturnType<typeof createMetrics>, labels: Labels, urlScheme: string) {
-  const { endpoint, status, errorType, failureCode, replica, tenant, model } = labels;
-  const served = withoutUnknown({
-    [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
-    [SEMCONV.genAiProviderName]: PROVIDER_NAME,
-    [SEMCONV.genAiRequestModel]: model,
-    [RECORD_FIELDS.replica.name]: replica,
-  });
-  const usage = withoutUnknown({
-    [SEMCONV.genAiRequestModel]: model,
-    [RECORD_FIELDS.replica.name]: replica,
-  });
-  // Not by replica: tenants times replicas would be too many series.
-  const tenantUsage = withoutUnknown({
-    [RECORD_FIELDS.tenant.name]: tenant,
-    [SEMCONV.genAiRequestModel]: model,
-  });
-  const http = withoutUnknown({
-    [SEMCONV.httpRequestMethod]: 'POST',
-    [SEMCONV.urlScheme]: urlScheme,
-    [SEMCONV.httpRoute]: endpoint,
-    [SEMCONV.httpResponseStatusCode]: status,
-    [SEMCONV.errorType]: errorType,
-  });
-  const request = withoutUnknown({
-    [RECORD_FIELDS.tenant.name]: tenant,
-    [SEMCONV.httpResponseStatusCode]: status,
-  });
-  const failure = withoutUnknown({
-    [RECORD_FIELDS.error_type.name]: failureCode,
-    [SEMCONV.httpResponseStatusCode]: status,
-    [RECORD_FIELDS.replica.name]: replica,
-  });
-  return {
-    isSuccess: errorType === undefined,
-    httpDuration: metrics.httpDuration.bind(http),
-    duration: metrics.duration.bind(withoutUnknown({ ...served, [SEMCONV.errorType]: errorType })),
-    timeToFirstToken: metrics.timeToFirstToken.bind(served),
-    timePerOutputToken: metrics.timePerOutputToken.bind(served),
-    gapP50: metrics.gapP50.bind(served),
-    gapP95: metrics.gapP95.bind(served),
-    requests: metrics.requests.bind(request),
-    failures: metrics.failures.bind(failure),
-    attempts: metrics.attempts.bind(withoutUnknown({ [SEMCONV.genAiRequestModel]: model })),
-    promptTokens: metrics.promptTokens.bind(usage),
-    cachedTokens: metrics.cachedTokens.bind(usage),
-    completionTokens: metrics.completionTokens.bind(usage),
-    reasoningTokens: metrics.reasoningTokens.bind(usage),
-    tenantPromptTokens: metrics.tenantPromptTokens.bind(tenantUsage),
-    tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
-    tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
-  };
-}
-
-function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
-  const { ttft_ms, e2e_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
-  series.requests.record(1);
-  series.httpDuration.record(toSeconds(e2e_ms));
-  series.duration.record(toSeconds(e2e_ms));
-  if (record.error_type !== undefined) series.failures.record(1);
-  series.attempts.record(record.attempts);
-  series.gapP50.record(toSeconds(record.gap_p50_ms));
-  series.gapP95.record(toSeconds(record.gap_p95_ms));
-  series.promptTokens.record(prompt_tokens);
-  series.cachedTokens.record(cached_tokens);
-  series.completionTokens.record(completion_tokens);
-  series.reasoningTokens.record(record.reasoning_tokens);
-  series.tenantPromptTokens.record(prompt_tokens);
-  series.tenantCachedTokens.record(cached_tokens);
-  series.tenantCompletionTokens.record(completion_tokens);
-  // The conventions define these two for successful responses only.
-  if (!series.isSuccess || ttft_ms === undefined) return;
-  series.timeToFirstToken.record(toSeconds(ttft_ms));
-  if (completion_tokens === undefined || completion_tokens < 2) return;
-  series.timePerOutputToken.record(toSeconds((e2e_ms - ttft_ms) / (completion_tokens - 1)));
-}
-
-function toSeconds(ms: number): number;
-function toSeconds(ms: number | undefined): number | undefined;
-function toSeconds(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms / 1000;
-}
-
-function withoutUnknown(attributes: Readonly<Record<string, AttributeValue | undefined>>): Attributes {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+/** Why a request that is no error on its span had no success: a 4xx, or a client that disconnected. */
+function toFailure(record: Readonly<RequestRecord>): string | undefined {
+  return record.error_type ?? (record.status >= 400 ? String(record.status) : undefined);
 }
 
 /**

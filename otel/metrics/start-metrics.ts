@@ -6,17 +6,18 @@ import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { readOtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import {
-  ExportMetrics,
-  type ExportState,
-  type ReplicaState,
-  toReplicaMetrics,
-  toWorkerMetrics,
-  type WorkerEnds,
-} from './gateway-metrics.ts';
+import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
+import { ExportMetrics, type ExportState } from './export-metrics.ts';
+import { type ExpositionFormat, toExposition } from './exposition.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
-import { toPrometheusText } from './prometheus-text.ts';
+import {
+  type GatewayState,
+  type ProcessState,
+  toGatewayMetrics,
+  toProcessMetrics,
+} from './process-metrics.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
+import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
 
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
@@ -40,9 +41,14 @@ export interface MetricsCollaborators {
   /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
   readonly replicas: () => readonly ReplicaState[];
-  /** How many requests wait for a replica. */
-  readonly waiting: () => number;
-  readonly workerEnds: () => WorkerEnds;
+  readonly models: () => readonly ModelState[];
+  readonly gateway: () => GatewayState;
+  /** The workers that have threads of their own. */
+  readonly workers: () => ProcessState['workers'];
+  /** Of all threads. The delays of this one are published in it. */
+  readonly eventLoopDelays: EventLoopDelayMemory;
+  /** Of the gateway. */
+  readonly version: string;
   readonly exportState: () => ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
@@ -55,8 +61,8 @@ export interface MetricsCollaborators {
 export interface Metrics {
   /** Counts a record. It is cheap and never throws. */
   record(record: Readonly<RequestRecord>): void;
-  /** All metrics now, in Prometheus' text format, in pieces. */
-  toPrometheusText(): AsyncIterable<string>;
+  /** All metrics now, in a format of Prometheus, in pieces. */
+  toExposition(format: ExpositionFormat): AsyncIterable<string>;
   /** Pushes once more if metrics are pushed, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }
@@ -66,7 +72,7 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, replicas, waiting, workerEnds, exportState, collector, resource } = collaborators;
+  const { isKnownModel, eventLoopDelays, exportState, collector, resource } = collaborators;
   const records = new RecordMetrics({ ...settings, isKnownModel });
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
@@ -75,15 +81,23 @@ export async function startMetrics(
   function* collect(): Generator<MetricData> {
     const interval = { startTime, endTime: hrTime() };
     yield* records.collect(interval);
-    yield* toReplicaMetrics(replicas(), waiting(), interval);
-    yield* toWorkerMetrics(workerEnds(), interval);
+    yield* toReplicaMetrics(collaborators.replicas(), interval);
+    yield* toModelMetrics(collaborators.models(), interval);
+    yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
+    const { version, workers } = collaborators;
+    const delays = readEventLoopDelays(eventLoopDelays);
+    yield* toProcessMetrics({ version, workers: workers(), delays }, interval);
   }
   const push = await startPush(settings.push, collect, collaborators);
+  const stopPublishing = publishEventLoopDelay(eventLoopDelays, 0);
   return {
     record: (record) => records.record(record),
-    toPrometheusText: () => toPrometheusText({ resource, scope: SCOPE, pieces: collect() }),
-    shutdown: async (deadlineMs) => push?.shutdown(deadlineMs),
+    toExposition: (format) => toExposition({ resource, pieces: collect() }, format),
+    async shutdown(deadlineMs) {
+      stopPublishing();
+      await push?.shutdown(deadlineMs);
+    },
   };
 }
 

@@ -19,8 +19,8 @@ export interface AdminCollaborators {
   readonly settleRecords: () => Promise<void>;
   readonly recentRecords: RecentRecords;
   readonly dashboard: DashboardCollaborators;
-  /** All current metrics in the Prometheus text format, in pieces. */
-  readonly metricsText: () => AsyncIterable<string>;
+  /** All current metrics in a format of Prometheus, in pieces. */
+  readonly metricsText: (format: 'text' | 'openmetrics') => AsyncIterable<string>;
   /** Asks a replica for its models if they are not configured. Call it before the replica is used again. */
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
   /** Probes a replica and notes whether it answers. Does not probe a drained one. */

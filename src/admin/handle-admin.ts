@@ -25,7 +25,9 @@ export function createAdminHandler(
     if (found === null) return new AdminError('not_found');
     const canChange = access === 'change';
     if (!canChange && found.route.method !== 'GET') return new AdminError('read_only_token');
-    const call = { params: found.params, search: new URLSearchParams(query), canChange, signal };
+    const { accept = '' } = request.headers;
+    const search = new URLSearchParams(query);
+    const call = { params: found.params, search, accept, canChange, signal };
     return await found.route.respond(call, collaborators);
   }
 

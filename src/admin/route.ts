@@ -43,6 +43,8 @@ export interface Call<P extends string, Q extends z.ZodRawShape> {
   readonly query: Readonly<z.output<z.ZodObject<Q>>>;
   /** Whether the token of the call also allows changes. */
   readonly canChange: boolean;
+  /** The header `Accept` of the request; empty if it has none. */
+  readonly accept: string;
   /** Aborts when the client disconnects before it has the whole response, and when the gateway stops. */
   readonly signal: AbortSignal;
 }
@@ -85,6 +87,7 @@ export interface MatchedCall {
   readonly params: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly canChange: boolean;
+  readonly accept: string;
   readonly signal: AbortSignal;
 }
 
@@ -137,10 +140,10 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     ...{ method, path, operationId, summary, description, isPage, params, query },
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
-    async respond({ params, search, canChange, signal }, collaborators) {
+    async respond({ params, search, accept, canChange, signal }, collaborators) {
       const parsed = parseQuery(query, search);
       if (parsed instanceof AdminError) return parsed;
-      const call = { params: params as Call<P, Q>['params'], query: parsed, canChange, signal };
+      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, canChange, signal };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;
       const headers = { 'Content-Type': content.mediaType, ...result.headers };

@@ -1,4 +1,5 @@
 import { waitAtMost } from '#otel/clock.ts';
+import { allocateEventLoopDelays, type EventLoopDelayMemory } from '#otel/metrics/event-loop-delay.ts';
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
@@ -29,6 +30,8 @@ export interface ServingMemory {
   readonly buffered: LimitMemory;
   /** Client connections. */
   readonly connections: LimitMemory;
+  /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
+  readonly eventLoopDelays: EventLoopDelayMemory;
 }
 
 /** Reserves the memory that `workerCount` workers share. */
@@ -40,6 +43,7 @@ export function allocateServingMemory(
     replicas: allocateSharedState(workerCount),
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
+    eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
 

@@ -4,7 +4,7 @@ import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
-const NAMES = /^(http|gen_ai|gateway|otel)_/;
+const NAMES = /^(http|gen_ai|gateway|otel|process|nodejs_eventloop_time)_/;
 
 test(
   'metrics pushed to a real collector come out of it as GET /metrics has them',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
@@ -5,7 +6,25 @@ import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-
 import { findFreePort } from '../support/free-port.ts';
 import { parseSamples, sumBy } from '../support/prometheus-text.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+
+/** What Prometheus 2.42 sends. */
+const PROMETHEUS_ACCEPT =
+  'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,' +
+  'text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+
+const PROMETHEUS_3_ACCEPT =
+  'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,' +
+  'application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,' +
+  'text/plain;version=0.0.4;q=0.2,*/*;q=0.1';
+
+/** As llama.cpp answers while it loads its model. */
+const LOADING = '{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}';
+
+/** A version that Prometheus only reads. */
+const OLD_OPENMETRICS = 'application/openmetrics-text; version=0.0.1';
 
 const read = async (gateway: StartedGateway) => parseSamples(await (await gateway.admin('/metrics')).text());
 
@@ -64,9 +83,17 @@ describe('GET /metrics', () => {
     );
     expect(durations('gateway_gap_p95', '')).toEqual({ '': streams.length });
     const failures = records.filter(({ error_type }) => error_type !== undefined);
-    expect(sumBy(samples, 'gateway_failures_total', 'gateway_error_type')).toEqual(
-      countBy(failures, ({ error_type }) => error_type),
-    );
+    for (const [label, toKey] of [
+      ['error_type', ({ error_type }: RequestRecord) => error_type],
+      ['gateway_replica', ({ replica }: RequestRecord) => replica],
+    ] as const) {
+      expect(sumBy(samples, 'gateway_failures_total', label)).toEqual(countBy(failures, toKey));
+    }
+    expect(sumBy(samples, 'gateway_failures_total', 'gen_ai_request_model')).toEqual({
+      ...{ '': 1, _OTHER: 1, down: 1 },
+    });
+    const byTenant = durations('gateway_tenant_request_duration', 'gateway_tenant');
+    expect(byTenant).toEqual(countBy(records, ({ tenant }) => tenant));
     expect(sumBy(samples, 'gateway_attempts_total')).toEqual({ '': total(records, (r) => r.attempts) });
     expect(sumBy(samples, 'gateway_tokens_prompt_total')).toEqual({
       '': total(records, ({ prompt_tokens }) => prompt_tokens),
@@ -137,11 +164,106 @@ describe('GET /metrics', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('asks for the admin token, and is Prometheus text', async () => {
+  test('shows which replicas answer, and how many of each model do', async () => {
+    await using loading = await startFakeReplica();
+    loading.answer(answerJson(LOADING, { status: 503, fields: ['Server', 'llama.cpp'] }));
+    await using serving = await startFakeReplica();
+    await using gateway = await startGateway({
+      replicas: [
+        { name: 'a', url: refusedUrlBeside(serving), models: ['n'] },
+        { name: 'b', url: serving.url, models: ['m', 'n'], max_inflight: 4 },
+        { name: 'c', url: loading.url, models: ['o'], engine: 'llamacpp' },
+      ],
+    });
+    for (const model of ['m', 'n', 'n', 'o']) await (await gateway.chat({ model })).text();
+    const samples = await read(gateway);
+    const ofReplicas = (name: string) => sumBy(samples, name, 'gateway_replica');
+    const ofModels = (name: string) => sumBy(samples, name, 'gen_ai_request_model');
+    expect(ofReplicas('gateway_replica_up')).toEqual({ a: 0, b: 1, c: 0 });
+    expect(ofReplicas('gateway_replica_max_inflight')).toEqual({ b: 4 });
+    expect(ofModels('gateway_model_replicas_known')).toEqual({ m: 1, n: 2, o: 1 });
+    expect(ofModels('gateway_model_replicas_available')).toEqual({ m: 1, n: 1, o: 0 });
+    await gateway.admin('/admin/replicas/b/drain', { method: 'POST' });
+    const drained = await read(gateway);
+    expect(sumBy(drained, 'gateway_replica_up', 'gateway_replica')).toEqual({ a: 0, c: 0 });
+    expect(sumBy(drained, 'gateway_model_replicas_available', 'gen_ai_request_model')).toEqual({
+      ...{ m: 0, n: 0, o: 0 },
+    });
+  });
+
+  test('shows the version, the process, its threads and what it uses of its limits', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url: replica.url }],
+      config: {
+        gateway: { workers: 2 },
+        limits: { connections: 500, buffered: '64MiB', queue: 20 },
+      },
+    });
+    const held = Promise.withResolvers<void>();
+    replica.answerOnce(async (exchange) => {
+      await held.promise;
+      await answerJson({ choices: [] })(exchange);
+    });
+    const answer = gateway.chat();
+    await replica.nextRequest();
+    const samples = await read(gateway);
+    const total = (name: string) => sumBy(samples, name)[''];
+    expect(samples.find(({ name }) => name === 'gateway_build_info')).toMatchObject({
+      labels: { service_version: manifest.version, process_runtime_version: process.versions.node },
+      value: 1,
+    });
+    expect([total('gateway_connections_open'), total('gateway_connections_limit')]).toEqual([1, 500]);
+    expect(total('gateway_buffered_usage_bytes')).toBeGreaterThan(0);
+    expect(total('gateway_buffered_limit_bytes')).toBe(64 * 1024 ** 2);
+    expect(total('gateway_waiting_limit')).toBe(20);
+    expect(total('process_cpu_time_seconds_total')).toBeGreaterThan(0);
+    expect(total('process_memory_usage_bytes')).toBeGreaterThan(1024 ** 2);
+    expect(total('process_uptime_seconds')).toBeGreaterThan(0);
+    const loops = sumBy(samples, 'nodejs_eventloop_time_seconds_total', 'thread_name');
+    expect(Object.keys(loops)).toEqual(['main', 'worker 1', 'worker 2']);
+    held.resolve();
+    await (await answer).text();
+    const delays = async () =>
+      sumBy(await read(gateway), 'nodejs_eventloop_delay_max_seconds', 'thread_name');
+    while (Object.keys(await delays()).length < 3);
+  });
+
+  test('asks for the admin token', async () => {
     await using gateway = await startGateway({ replicas: [{ name: 'a', url: 'http://127.0.0.1:1' }] });
     expect((await fetch(`${gateway.adminUrl}/metrics`)).status).toBe(401);
-    const answer = await gateway.admin('/metrics');
-    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  test('is OpenMetrics with exemplars if the client prefers it, otherwise Prometheus text without', async () => {
+    await using replica = await startSimulatedReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await (await gateway.chat({ stream: true })).text();
+    const [record] = await gateway.waitForRecords(1);
+    const scrape = async (accept: string) => {
+      const headers = { Accept: accept, Authorization: `Bearer ${ADMIN_TOKEN}` };
+      const answer = await fetch(`${gateway.adminUrl}/metrics`, { headers });
+      expect(answer.headers.get('vary')).toBe('Accept');
+      return { type: answer.headers.get('content-type'), text: await answer.text() };
+    };
+    const openMetrics = await scrape(PROMETHEUS_ACCEPT);
+    expect(openMetrics.type).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(openMetrics.text).toMatch(/\n# EOF\n$/);
+    const exemplar = ` # {trace_id="${record?.trace_id}"}`;
+    for (const name of ['gen_ai_server_request_duration', 'gen_ai_server_time_to_first_token']) {
+      const line = openMetrics.text.split('\n').find((each) => each.startsWith(name) && each.includes('#'));
+      expect(line).toContain(exemplar);
+    }
+    expect((await scrape(PROMETHEUS_3_ACCEPT)).type).toBe(openMetrics.type);
+    for (const accept of [
+      '*/*',
+      'text/plain',
+      'application/openmetrics-text;q=0.2, text/plain',
+      OLD_OPENMETRICS,
+    ]) {
+      const { type, text } = await scrape(accept);
+      expect(type).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(text).not.toContain('trace_id');
+    }
   });
 });
 

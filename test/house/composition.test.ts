@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { METRICS } from '#otel/metrics/metric-names.ts';
+import { metricsIn, PROMETHEUS_NAMES } from '../support/prometheus-names.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -18,7 +18,18 @@ interface Panel {
   readonly title: string;
   readonly type: string;
   readonly gridPos: { readonly h: number; readonly w: number; readonly x: number; readonly y: number };
-  readonly targets?: readonly { readonly refId: string; readonly expr: string }[];
+  readonly datasource?: { readonly uid: string };
+  readonly targets?: readonly {
+    readonly refId: string;
+    readonly expr: string;
+    readonly datasource: { readonly uid: string };
+  }[];
+}
+
+/** A query of the dashboard that is not a panel's. */
+interface Variable {
+  readonly name: string;
+  readonly definition?: string;
 }
 
 describe('the composition', () => {
@@ -51,10 +62,17 @@ describe('the composition', () => {
 });
 
 describe("Grafana's dashboard", () => {
-  const { panels, uid } = JSON.parse(read('deploy/grafana/dashboards/spangate.json')) as {
+  const { panels, uid, annotations, templating } = JSON.parse(
+    read('deploy/grafana/dashboards/spangate.json'),
+  ) as {
     readonly panels: readonly Panel[];
     readonly uid: string;
+    readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
+    readonly templating: { readonly list: readonly Variable[] };
   };
+  const queries = [...panels.flatMap(({ targets = [] }) => targets), ...annotations.list].map(
+    ({ expr }) => expr,
+  );
 
   test('has panels of their own ids, that lie beside each other and not upon each other', () => {
     expect(uid).toBe('spangate');
@@ -67,17 +85,29 @@ describe("Grafana's dashboard", () => {
   });
 
   test('asks for metrics that the gateway has; test/e2e/prometheus.test.ts puts the questions', () => {
-    const known = Object.values(METRICS).map(({ name, unit }) => {
-      const prometheusName = name.replaceAll('.', '_');
-      return unit === 's' ? `${prometheusName}_seconds` : prometheusName;
-    });
-    const isKnown = (metric: string) =>
-      known.includes(metric.replace(/_(?:total|bucket|count|sum)$/, '')) || known.includes(metric);
-    const asked = panels.flatMap(({ targets = [] }) =>
-      targets.flatMap(({ expr }) => expr.match(/\b(?:http|gen_ai|gateway|otel)_\w+(?=[{[])/g) ?? []),
-    );
+    const asked = queries.flatMap((expr) => [...metricsIn(expr)]);
     expect(asked.length).toBeGreaterThan(20);
-    expect(asked.filter((metric) => !isKnown(metric))).toEqual([]);
+    expect(asked.filter((metric) => !PROMETHEUS_NAMES.has(metric))).toEqual([]);
+  });
+
+  test('uses its variables in every query, and names no job of its own', () => {
+    const [, ...labels] = ['datasource', 'job', 'instance', 'replica', 'model', 'tenant'];
+    expect(templating.list.map(({ name }) => name)).toEqual(['datasource', ...labels]);
+    for (const expr of queries) {
+      const selectors = expr.match(/(?<=[a-z])\{.*?\}/g) ?? [];
+      expect(selectors, expr).toHaveLength(metricsIn(expr).length);
+      for (const selector of selectors) expect(selector).toMatch(/^\{job=~"\$job",instance=~"\$instance"/);
+    }
+    const bySelector = (label: string, variable: string) =>
+      queries.filter((expr) => expr.includes(`by (${label})`) && !expr.includes(`${label}=~"$${variable}"`));
+    expect(bySelector('gateway_replica', 'replica')).toEqual([]);
+    expect(bySelector('gen_ai_request_model', 'model')).toEqual([]);
+    expect(bySelector('gateway_tenant', 'tenant')).toEqual([]);
+    const sources = panels.flatMap(({ datasource, targets = [] }) => [
+      ...(datasource === undefined ? [] : [datasource.uid]),
+      ...targets.map((target) => target.datasource.uid),
+    ]);
+    expect(new Set(sources)).toEqual(new Set([`$\{datasource}`]));
   });
 
   test('leaves no panel without a question', () => {

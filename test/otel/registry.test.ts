@@ -3,9 +3,11 @@ import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
 import { encodeSpan } from '#otel/encode/encode-span.ts';
-import { ExportMetrics, toReplicaMetrics, toWorkerMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
+import { toGatewayMetrics, toProcessMetrics } from '#otel/metrics/process-metrics.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
+import { toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { createRequestSpans } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
@@ -20,6 +22,7 @@ import {
 } from '../../scripts/generate-names.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/registry.ts';
 import { INTERVAL } from './metrics/collected.ts';
+import { GATEWAY_SOURCES } from './metrics/gateway-sources.ts';
 import { FULL_RECORD } from './records.ts';
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -152,10 +155,18 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
   const stats = { ...new ExportCounters().values, queued: 0 };
   const metrics = [
     ...records.collect(INTERVAL),
-    ...toReplicaMetrics([{ name: 'vllm-a', inflight: 0, drained: false, failing: false }], 0, INTERVAL),
-    ...toWorkerMetrics({ ended: 1, hung: 1 }, INTERVAL),
+    ...toReplicaMetrics(GATEWAY_SOURCES.replicas(), INTERVAL),
+    ...toModelMetrics(GATEWAY_SOURCES.models(), INTERVAL),
+    ...toGatewayMetrics(GATEWAY_SOURCES.gateway(), INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },
+      INTERVAL,
+    ),
+    ...toProcessMetrics(
+      {
+        ...{ version: '1.2.3', workers: GATEWAY_SOURCES.workers() },
+        delays: [{ thread: 0, p50Ms: 1, p99Ms: 2, maxMs: 3 }],
+      },
       INTERVAL,
     ),
   ];

@@ -15,6 +15,9 @@ const run = promisify(execFile);
 /** The configuration that users get: what is tested is this, with other addresses and a faster clock. */
 export const SHIPPED_PROMETHEUS_CONFIG = join(import.meta.dirname, '../../deploy/prometheus/prometheus.yml');
 
+/** The rules that users get. */
+const SHIPPED_ALERTS = join(import.meta.dirname, '../../deploy/alerts.yaml');
+
 /** Skips the test if Prometheus is not installed, with the reason; in CI that is a failure. */
 export async function requirePrometheus(context: TestContext): Promise<void> {
   const isThere = await run('prometheus', ['--version']).then(
@@ -46,6 +49,17 @@ export interface Sample {
 export interface RealPrometheus extends AsyncDisposable {
   /** The result of an instant query that gives a vector. Rejects with Prometheus' own words if it is no query. */
   query(promql: string): Promise<readonly Sample[]>;
+  /** The exemplars of the last hour. */
+  queryExemplars(promql: string): Promise<readonly StoredExemplar[]>;
+}
+
+/** An exemplar with the labels of its series. */
+export interface StoredExemplar {
+  readonly seriesLabels: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: string;
+  /** Seconds since 1970. */
+  readonly timestamp: number;
 }
 
 /** Starts it on a free port. `target` is host and port of what it scrapes, ten times a second. */
@@ -62,6 +76,7 @@ export async function startPrometheus(target: string, adminToken: string): Promi
       `--config.file=${config}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
+      '--enable-feature=exemplar-storage',
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
@@ -75,12 +90,21 @@ export async function startPrometheus(target: string, adminToken: string): Promi
   createInterface({ input: child.stderr }).on('line', (line) => lines.push(line));
   await lines.until(() => hasExited || lines.items.some((line) => line.includes('Server is ready')));
   if (hasExited) throw new Error(`Prometheus did not start:\n${lines.items.join('\n')}`);
+  async function ask<Data>(path: string, parameters: Readonly<Record<string, string>>): Promise<Data> {
+    const address = `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`;
+    const answer = (await (await fetch(address)).json()) as QueryAnswer<Data>;
+    if (answer.status !== 'success') throw new Error(`${answer.error}: ${parameters.query}`);
+    return answer.data;
+  }
   return {
-    async query(promql) {
-      const address = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(promql)}`;
-      const answer = (await (await fetch(address)).json()) as QueryAnswer;
-      if (answer.status !== 'success') throw new Error(`${answer.error}: ${promql}`);
-      return answer.data.result;
+    query: async (promql) => (await ask<{ result: readonly Sample[] }>('query', { query: promql })).result,
+    async queryExemplars(promql) {
+      const nowSeconds = Date.now() / 1000;
+      const [start, end] = [String(nowSeconds - 3600), String(nowSeconds + 60)];
+      const series = await ask<readonly SeriesExemplars[]>('query_exemplars', { query: promql, start, end });
+      return series.flatMap(({ seriesLabels, exemplars }) =>
+        exemplars.map((exemplar) => ({ seriesLabels, ...exemplar })),
+      );
     },
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGTERM');
@@ -90,9 +114,14 @@ export async function startPrometheus(target: string, adminToken: string): Promi
   };
 }
 
-type QueryAnswer =
-  | { readonly status: 'success'; readonly data: { readonly result: readonly Sample[] } }
+type QueryAnswer<Data> =
+  | { readonly status: 'success'; readonly data: Data }
   | { readonly status: 'error'; readonly error: string };
+
+interface SeriesExemplars {
+  readonly seriesLabels: StoredExemplar['seriesLabels'];
+  readonly exemplars: readonly Omit<StoredExemplar, 'seriesLabels'>[];
+}
 
 interface ShippedConfig {
   readonly global: object;
@@ -104,6 +133,7 @@ async function toTestConfig(target: string, tokenFile: string): Promise<object> 
   const job = shipped.scrape_configs.find(({ job_name }) => job_name === 'spangate');
   return {
     ...shipped,
+    rule_files: [SHIPPED_ALERTS],
     global: { ...shipped.global, scrape_interval: '100ms', scrape_timeout: '100ms' },
     scrape_configs: [
       {

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { publishEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
 import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
 import { CUT_NOTICE_MS, createServing, type Serving, type ServingLog } from '../serving.ts';
@@ -32,6 +33,7 @@ const serving = createServing(settings, { consumer: recordSender, log });
 process.once('uncaughtException', (error) => void endThread(error));
 if (topology !== null) await serving.apply(topology);
 
+publishEventLoopDelay(settings.memory.eventLoopDelays, settings.worker + 1);
 const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
 // The first one at once: it shows that the code is loaded.
 countHeartbeat();

@@ -1,6 +1,7 @@
 import { url as inspectorUrl } from 'node:inspector';
 import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
+import { clearEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
@@ -244,6 +245,7 @@ export class WorkerGroup implements Serving {
     this.#shared.clearWorker(worker);
     clearLimit(memory.buffered, worker);
     clearLimit(memory.connections, worker);
+    clearEventLoopDelay(memory.eventLoopDelays, worker + 1);
     if (this.#state === 'closing') {
       this.#lostInClosing += lost;
       return;

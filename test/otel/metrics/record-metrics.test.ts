@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { toErrorType } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { Distribution } from '#otel/metrics/metric-data.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
 import { countOf, INTERVAL, pointsOf, totalOf } from './collected.ts';
@@ -70,7 +70,8 @@ describe('records become metrics', () => {
     fc.assert(
       fc.property(fc.array(arbitraryRecord, { maxLength: 60 }), (records) => {
         const metrics = collect(records);
-        const isSuccess = (record: RequestRecord) => toErrorType(record) === undefined;
+        const hasSucceeded = ({ status, error_type }: RequestRecord) =>
+          status < 400 && error_type === undefined;
         expect({
           requests: totalOf(metrics, 'gateway.requests'),
           http: totalOf(metrics, 'http.server.request.duration'),
@@ -80,27 +81,33 @@ describe('records become metrics', () => {
           prompt: totalOf(metrics, 'gateway.tokens.prompt'),
           cached: totalOf(metrics, 'gateway.tokens.cached'),
           tenants: totalOf(metrics, 'gateway.tenant.tokens.prompt'),
+          tenantDurations: totalOf(metrics, 'gateway.tenant.request.duration'),
+          tenantTtft: totalOf(metrics, 'gateway.tenant.time_to_first_token'),
           completion: totalOf(metrics, 'gateway.tokens.completion'),
           reasoning: totalOf(metrics, 'gateway.tokens.reasoning'),
           p50: totalOf(metrics, 'gateway.gap.p50'),
           p95: totalOf(metrics, 'gateway.gap.p95'),
           ttft: totalOf(metrics, 'gen_ai.server.time_to_first_token'),
-          drained: totalOf(metrics, 'gateway.failures', { 'gateway.error_type': 'all_replicas_drained' }),
+          drained: totalOf(metrics, 'gateway.failures', { 'error.type': 'all_replicas_drained' }),
+          successes: totalOf(metrics, 'gen_ai.server.request.duration', { 'error.type': undefined }),
         }).toEqual({
           requests: records.length,
           http: records.length,
           genAi: records.length,
-          failures: totalIn(records, ({ error_type }) => one(error_type !== undefined)),
+          failures: totalIn(records, (record) => one(!hasSucceeded(record))),
           attempts: totalIn(records, ({ attempts }) => attempts),
           prompt: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
           cached: totalIn(records, ({ cached_tokens }) => cached_tokens),
           tenants: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
+          tenantDurations: records.length,
+          tenantTtft: totalIn(records, (record) => one(record.ttft_ms !== undefined && hasSucceeded(record))),
           completion: totalIn(records, ({ completion_tokens }) => completion_tokens),
           reasoning: totalIn(records, ({ reasoning_tokens }) => reasoning_tokens),
           p50: totalIn(records, ({ gap_p50_ms }) => one(gap_p50_ms !== undefined)),
           p95: totalIn(records, ({ gap_p95_ms }) => one(gap_p95_ms !== undefined)),
-          ttft: totalIn(records, (record) => one(record.ttft_ms !== undefined && isSuccess(record))),
+          ttft: totalIn(records, (record) => one(record.ttft_ms !== undefined && hasSucceeded(record))),
           drained: totalIn(records, ({ error_type }) => one(error_type === 'all_replicas_drained')),
+          successes: totalIn(records, (record) => one(hasSucceeded(record))),
         });
       }),
     );
@@ -133,9 +140,57 @@ describe('records become metrics', () => {
     });
   });
 
+  test('that tell successes from failures of every kind, with the reason', () => {
+    const failures: readonly [reason: string, record: RequestRecord][] = [
+      ['404', { ...STREAM, status: 404 }],
+      ['500', { ...STREAM, status: 500 }],
+      ['model_not_found', { ...STREAM, status: 404, error_type: 'model_not_found' }],
+      ['client_closed', { ...STREAM, status: 499, error_type: 'client_closed' }],
+      ['upstream_error', { ...STREAM, error_type: 'upstream_error' }],
+      ['_OTHER', { ...STREAM, truncated: true }],
+    ];
+    const metrics = collect([STREAM, ...failures.map(([, record]) => record)]);
+    const labels = { 'gateway.replica': 'vllm-a', 'gen_ai.request.model': KNOWN_MODEL };
+    for (const [reason, { status }] of failures) {
+      const failure = { ...labels, 'error.type': reason, 'http.response.status_code': status };
+      expect(totalOf(metrics, 'gateway.failures', failure)).toBe(1);
+      const tenant = { 'gateway.tenant': 'acme', 'error.type': reason };
+      expect(totalOf(metrics, 'gateway.tenant.request.duration', tenant)).toBe(1);
+      expect(totalOf(metrics, 'gen_ai.server.request.duration', { ...labels, 'error.type': reason })).toBe(1);
+    }
+    for (const name of ['gateway.tenant.request.duration', 'gen_ai.server.request.duration']) {
+      expect(totalOf(metrics, name, { 'error.type': undefined })).toBe(1);
+    }
+    expect(totalOf(metrics, 'gateway.failures')).toBe(failures.length);
+  });
+
+  test('with the trace of the last request in each bucket of latency and first token', () => {
+    const trace = (digit: string) => digit.repeat(32);
+    const metrics = collect([
+      { ...STREAM, trace_id: trace('a'), e2e_ms: 2000 },
+      { ...STREAM, trace_id: trace('b'), e2e_ms: 2100 },
+      { ...STREAM, trace_id: trace('c'), e2e_ms: 900_000 },
+    ]);
+    const exemplarsOf = (name: string) =>
+      pointsOf(metrics, name).flatMap(({ value }) =>
+        ((value as Distribution).exemplars ?? []).flatMap((exemplar) =>
+          exemplar === undefined ? [] : [[exemplar.trace.traceId, exemplar.value]],
+        ),
+      );
+    const durations = [
+      [trace('b'), 2.1],
+      [trace('c'), 900],
+    ];
+    expect(exemplarsOf('http.server.request.duration')).toEqual(durations);
+    expect(exemplarsOf('gen_ai.server.request.duration')).toEqual(durations);
+    expect(exemplarsOf('gateway.tenant.request.duration')).toEqual(durations);
+    expect(exemplarsOf('gen_ai.server.time_to_first_token')).toEqual([[trace('c'), 0.5]]);
+    expect(exemplarsOf('gateway.gap.p50')).toEqual([]);
+  });
+
   test('with times in seconds, and a value that is an upper bound in its bucket', () => {
     const [point] = pointsOf(collect([{ ...STREAM, e2e_ms: 2500 }]), 'http.server.request.duration');
-    expect(point?.value).toEqual({
+    expect(point?.value).toMatchObject({
       buckets: {
         boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
         counts: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
@@ -162,6 +217,7 @@ describe('records become metrics', () => {
     expect(names).toEqual([
       'http.server.request.duration',
       'gen_ai.server.request.duration',
+      'gateway.tenant.request.duration',
       'gateway.requests',
     ]);
   });

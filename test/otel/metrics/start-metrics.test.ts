@@ -5,6 +5,7 @@ import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
 import { LEAST_RECORD } from '../records.ts';
+import { GATEWAY_SOURCES } from './gateway-sources.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -14,9 +15,7 @@ async function start(push: MetricsSettings['push']) {
     { maxNames: 10, urlScheme: 'https', push },
     {
       isKnownModel: () => false,
-      replicas: () => [{ name: 'vllm-a', inflight: 2, drained: true, failing: false }],
-      waiting: () => 0,
-      workerEnds: () => ({ ended: 0, hung: 0 }),
+      ...GATEWAY_SOURCES,
       exportState: () => ({
         stats: { ...new ExportCounters().values, recorded: 3, queued: 1 },
         queueCapacity: 16_384,
@@ -30,7 +29,7 @@ async function start(push: MetricsSettings['push']) {
   return { metrics, log };
 }
 
-const textOf = async (metrics: Metrics) => (await Array.fromAsync(metrics.toPrometheusText())).join('');
+const textOf = async (metrics: Metrics) => (await Array.fromAsync(metrics.toExposition('text'))).join('');
 
 interface WirePoint {
   readonly asInt?: string | number;
@@ -78,7 +77,7 @@ test('the text of many series comes in pieces, each metric with its type once', 
       metrics.record({ ...LEAST_RECORD, tenant: `tenant-${tenant}`, status });
     }
   }
-  const pieces = await Array.fromAsync(metrics.toPrometheusText());
+  const pieces = await Array.fromAsync(metrics.toExposition('text'));
   const text = pieces.join('');
   expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(64 * 1024);
   expect(text.match(/^gateway_requests_total\{/gm)).toHaveLength(400);
@@ -91,7 +90,7 @@ test('each metric is collected when it is written, not all of them before the fi
   const { metrics } = await start(undefined);
   metrics.record({ ...LEAST_RECORD, tenant: 'before' });
   let text = '';
-  for await (const piece of metrics.toPrometheusText()) {
+  for await (const piece of metrics.toExposition('text')) {
     if (text === '') metrics.record({ ...LEAST_RECORD, tenant: 'meanwhile' });
     text += piece;
   }

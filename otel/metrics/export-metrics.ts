@@ -1,26 +1,9 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { SEMCONV } from '../encode/attribute-names.ts';
 import type { ExportStats } from '../queue/export-stats.ts';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
-
-/** What the metrics show of one replica. */
-export interface ReplicaState {
-  readonly name: string;
-  readonly inflight: number;
-  readonly drained: boolean;
-  /** Also false while health is not checked. */
-  readonly failing: boolean;
-}
-
-/** How many workers ended unexpectedly. */
-export interface WorkerEnds {
-  /** All of them. */
-  readonly ended: number;
-  /** Those that were ended because they hung. */
-  readonly hung: number;
-}
 
 /** What the metrics show of the export. */
 export interface ExportState {
@@ -32,45 +15,6 @@ export interface ExportState {
 }
 
 const DEFAULT_PORTS = { http: 80, https: 443 };
-
-/** The replicas, and how many requests wait for one, as metrics. A replica that was removed has no series. */
-export function toReplicaMetrics(
-  replicas: readonly ReplicaState[],
-  waiting: number,
-  interval: Interval,
-): readonly MetricData[] {
-  const series = (toNumber: (replica: ReplicaState) => number): readonly Series<number>[] =>
-    replicas.map((replica) => ({
-      attributes: { [RECORD_FIELDS.replica.name]: replica.name },
-      value: toNumber(replica),
-    }));
-  return [
-    toSumData(
-      METRICS.replicaInflight,
-      series(({ inflight }) => inflight),
-      interval,
-    ),
-    toSumData(
-      METRICS.replicaDrained,
-      series(({ drained }) => (drained ? 1 : 0)),
-      interval,
-    ),
-    toSumData(
-      METRICS.replicaFailing,
-      series(({ failing }) => (failing ? 1 : 0)),
-      interval,
-    ),
-    toSumData(METRICS.waiting, [{ attributes: {}, value: waiting }], interval),
-  ];
-}
-
-/** The ends of workers as metrics. */
-export function toWorkerMetrics({ ended, hung }: WorkerEnds, interval: Interval): readonly MetricData[] {
-  return [
-    toSumData(METRICS.workerEnded, [{ attributes: {}, value: ended }], interval),
-    toSumData(METRICS.workerHung, [{ attributes: {}, value: hung }], interval),
-  ];
-}
 
 /**
  * The queue and the export as metrics, by the semantic conventions for span processors and exporters (SDK metrics, 1.41
@@ -111,6 +55,9 @@ export class ExportMetrics {
       ),
       toSumData(METRICS.exportRecorded, [one(stats.recorded)], interval),
       toSumData(METRICS.exportRestored, [one(stats.restored)], interval),
+      toSumData(METRICS.exportExported, [one(stats.exported)], interval),
+      toSumData(METRICS.exportDropped, [one(stats.dropped)], interval),
+      toSumData(METRICS.exportRejected, [one(stats.rejected)], interval),
       toSumData(METRICS.exportLost, [one(stats.lost)], interval),
       toSumData(METRICS.exportFailedCalls, [one(stats.failedCalls)], interval),
     ];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ExportMetrics, toReplicaMetrics } from '#otel/metrics/gateway-metrics.ts';
+import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
@@ -47,6 +47,15 @@ describe('the metrics of the export, by the conventions of SDK metrics', () => {
     ]);
   });
 
+  test('say plainly how many records were exported, dropped, rejected and lost', () => {
+    const state = toState({ recorded: 100, restored: 2, exported: 60, rejected: 5, dropped: 3, lost: 1 });
+    const metrics = new ExportMetrics(COLLECTOR).collect(state, INTERVAL);
+    const total = (name: string) => totalOf(metrics, `gateway.export.${name}`);
+    expect(['recorded', 'restored', 'exported', 'dropped', 'rejected', 'lost'].map(total)).toEqual([
+      100, 2, 60, 3, 5, 1,
+    ]);
+  });
+
   test('have the default port of an address without one', () => {
     const ports = ['http://collector', 'https://collector', 'https://collector:8443'].map((url) => {
       const metrics = new ExportMetrics(new URL(url)).collect(toState({}), INTERVAL);
@@ -70,21 +79,4 @@ describe('the metrics of the export, by the conventions of SDK metrics', () => {
     );
     expect(processed).toEqual([512, 512, 512]);
   });
-});
-
-test('a replica has its requests in flight, its drain and its health until it is removed', () => {
-  const replicas = [
-    { name: 'vllm-a', inflight: 3, drained: false, failing: true },
-    { name: 'vllm-b', inflight: 0, drained: true, failing: false },
-  ];
-  const metrics = toReplicaMetrics(replicas, 7, INTERVAL);
-  const isDrained = (name: string) =>
-    totalOf(metrics, 'gateway.replica.drained', { 'gateway.replica': name });
-  const isFailing = (name: string) =>
-    totalOf(metrics, 'gateway.replica.failing', { 'gateway.replica': name });
-  expect(totalOf(metrics, 'gateway.replica.inflight', { 'gateway.replica': 'vllm-a' })).toBe(3);
-  expect([isDrained('vllm-a'), isDrained('vllm-b')]).toEqual([0, 1]);
-  expect([isFailing('vllm-a'), isFailing('vllm-b')]).toEqual([1, 0]);
-  expect(totalOf(metrics, 'gateway.waiting')).toBe(7);
-  expect(pointsOf(toReplicaMetrics([], 0, INTERVAL), 'gateway.replica.inflight')).toEqual([]);
 });

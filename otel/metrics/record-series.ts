@@ -1,0 +1,151 @@
+import type { Attributes, AttributeValue } from '@opentelemetry/api';
+import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { PROVIDER_NAME } from '../encode/attributes.ts';
+import { OPERATIONS } from '../encode/operations.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
+import { createCounter, createHistogram } from './metric.ts';
+import { METRICS } from './metric-names.ts';
+
+/** The source of the attributes of a request's series. */
+export interface RequestLabels {
+  readonly endpoint: string;
+  readonly status: number;
+  /** `error.type` as on the span. */
+  readonly errorType: string | undefined;
+  /** Undefined for a success: a complete response below 400. */
+  readonly failure: string | undefined;
+  readonly replica: string | undefined;
+  readonly tenant: string | undefined;
+  readonly model: string | undefined;
+}
+
+/** The metrics that are sums of records. */
+export function createMetrics() {
+  return {
+    httpDuration: createHistogram(METRICS.httpServerRequestDuration),
+    duration: createHistogram(METRICS.genAiServerRequestDuration),
+    timeToFirstToken: createHistogram(METRICS.genAiServerTimeToFirstToken),
+    tenantDuration: createHistogram(METRICS.tenantRequestDuration),
+    tenantTimeToFirstToken: createHistogram(METRICS.tenantTimeToFirstToken),
+    timePerOutputToken: createHistogram(METRICS.genAiServerTimePerOutputToken),
+    gapP50: createHistogram(METRICS.gapP50),
+    gapP95: createHistogram(METRICS.gapP95),
+    requests: createCounter(METRICS.requests),
+    failures: createCounter(METRICS.failures),
+    attempts: createCounter(METRICS.attempts),
+    promptTokens: createCounter(METRICS.tokensPrompt),
+    cachedTokens: createCounter(METRICS.tokensCached),
+    completionTokens: createCounter(METRICS.tokensCompletion),
+    reasoningTokens: createCounter(METRICS.tokensReasoning),
+    tenantPromptTokens: createCounter(METRICS.tenantTokensPrompt),
+    tenantCachedTokens: createCounter(METRICS.tenantTokensCached),
+    tenantCompletionTokens: createCounter(METRICS.tenantTokensCompletion),
+  };
+}
+
+/** The series of one combination of labels. */
+export type RequestSeries = ReturnType<typeof bindAll>;
+
+/** The series of all requests with these labels. */
+export function bindAll(
+  metrics: ReturnType<typeof createMetrics>,
+  labels: RequestLabels,
+  urlScheme: 'http' | 'https',
+) {
+  const { endpoint, status, errorType, failure, replica, tenant, model } = labels;
+  const served = withoutUnknown({
+    [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
+    [SEMCONV.genAiProviderName]: PROVIDER_NAME,
+    [SEMCONV.genAiRequestModel]: model,
+    [RECORD_FIELDS.replica.name]: replica,
+  });
+  const usage = withoutUnknown({
+    [SEMCONV.genAiRequestModel]: model,
+    [RECORD_FIELDS.replica.name]: replica,
+  });
+  // Not by replica: tenants times replicas would be too many series.
+  const tenantUsage = withoutUnknown({
+    [RECORD_FIELDS.tenant.name]: tenant,
+    [SEMCONV.genAiRequestModel]: model,
+  });
+  const http = withoutUnknown({
+    [SEMCONV.httpRequestMethod]: 'POST',
+    [SEMCONV.urlScheme]: urlScheme,
+    [SEMCONV.httpRoute]: endpoint,
+    [SEMCONV.httpResponseStatusCode]: status,
+    [SEMCONV.errorType]: errorType,
+  });
+  const request = withoutUnknown({
+    [RECORD_FIELDS.tenant.name]: tenant,
+    [SEMCONV.httpResponseStatusCode]: status,
+  });
+  const failureReason = withoutUnknown({
+    [SEMCONV.errorType]: failure,
+    [SEMCONV.httpResponseStatusCode]: status,
+    [RECORD_FIELDS.replica.name]: replica,
+    [SEMCONV.genAiRequestModel]: model,
+  });
+  const ofTenant = withoutUnknown({ [RECORD_FIELDS.tenant.name]: tenant });
+  return {
+    hasSucceeded: failure === undefined,
+    httpDuration: metrics.httpDuration.bind(http),
+    duration: metrics.duration.bind(withoutUnknown({ ...served, [SEMCONV.errorType]: failure })),
+    tenantDuration: metrics.tenantDuration.bind(
+      withoutUnknown({ ...ofTenant, [SEMCONV.errorType]: failure }),
+    ),
+    tenantTimeToFirstToken: metrics.tenantTimeToFirstToken.bind(ofTenant),
+    timeToFirstToken: metrics.timeToFirstToken.bind(served),
+    timePerOutputToken: metrics.timePerOutputToken.bind(served),
+    gapP50: metrics.gapP50.bind(served),
+    gapP95: metrics.gapP95.bind(served),
+    requests: metrics.requests.bind(request),
+    failures: metrics.failures.bind(failureReason),
+    attempts: metrics.attempts.bind(withoutUnknown({ [SEMCONV.genAiRequestModel]: model })),
+    promptTokens: metrics.promptTokens.bind(usage),
+    cachedTokens: metrics.cachedTokens.bind(usage),
+    completionTokens: metrics.completionTokens.bind(usage),
+    reasoningTokens: metrics.reasoningTokens.bind(usage),
+    tenantPromptTokens: metrics.tenantPromptTokens.bind(tenantUsage),
+    tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
+    tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
+  };
+}
+
+/** Adds a record to the series of its labels. */
+export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
+  const { ttft_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
+  const trace = { traceId: record.trace_id, recordedEpochMs: Date.now() };
+  const durationSeconds = toSeconds(record.e2e_ms);
+  series.requests.record(1);
+  series.httpDuration.record(durationSeconds, trace);
+  series.duration.record(durationSeconds, trace);
+  series.tenantDuration.record(durationSeconds, trace);
+  if (!series.hasSucceeded) series.failures.record(1);
+  series.attempts.record(record.attempts);
+  series.gapP50.record(toSeconds(record.gap_p50_ms));
+  series.gapP95.record(toSeconds(record.gap_p95_ms));
+  series.promptTokens.record(prompt_tokens);
+  series.cachedTokens.record(cached_tokens);
+  series.completionTokens.record(completion_tokens);
+  series.reasoningTokens.record(record.reasoning_tokens);
+  series.tenantPromptTokens.record(prompt_tokens);
+  series.tenantCachedTokens.record(cached_tokens);
+  series.tenantCompletionTokens.record(completion_tokens);
+  // The conventions define these for successful responses only.
+  if (!series.hasSucceeded || ttft_ms === undefined) return;
+  const ttftSeconds = toSeconds(ttft_ms);
+  series.timeToFirstToken.record(ttftSeconds, trace);
+  series.tenantTimeToFirstToken.record(ttftSeconds, trace);
+  if (completion_tokens === undefined || completion_tokens < 2) return;
+  series.timePerOutputToken.record((durationSeconds - ttftSeconds) / (completion_tokens - 1));
+}
+
+function toSeconds(ms: number): number;
+function toSeconds(ms: number | undefined): number | undefined;
+function toSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}
+
+function withoutUnknown(attributes: Readonly<Record<string, AttributeValue | undefined>>): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,77 @@
+import type { MetricData } from '@opentelemetry/sdk-metrics';
+import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { type Interval, type MetricDefinition, type Series, toSumData } from './metric-data.ts';
+import { METRICS } from './metric-names.ts';
+
+/** What the metrics show of one replica. */
+export interface ReplicaState {
+  readonly name: string;
+  readonly inflight: number;
+  /** Null: no limit. */
+  readonly maxInflight: number | null;
+  readonly drained: boolean;
+  /** Also false while health is not checked. */
+  readonly failing: boolean;
+  /** Whether it answers; null while that is unknown. */
+  readonly up: boolean | null;
+}
+
+/** How many replicas serve a model. */
+export interface ModelState {
+  readonly name: string;
+  /** All that are known to serve it. */
+  readonly known: number;
+  /** Those of them that take requests and may answer. */
+  readonly available: number;
+}
+
+/** Replicas report which models they serve: no more of them are shown than a metric of the SDK has series. */
+const MAX_MODELS = 2000;
+
+/** The replicas as metrics. A replica that was removed has no series. */
+export function toReplicaMetrics(
+  replicas: readonly ReplicaState[],
+  interval: Interval,
+): readonly MetricData[] {
+  const toData = (
+    definition: MetricDefinition<'updowncounter'>,
+    toValue: (replica: ReplicaState) => number | boolean | null,
+  ) => {
+    const series = replicas.flatMap((replica): readonly Series<number>[] => {
+      const value = toValue(replica);
+      if (value === null) return [];
+      return [{ attributes: { [RECORD_FIELDS.replica.name]: replica.name }, value: Number(value) }];
+    });
+    return toSumData(definition, series, interval);
+  };
+  return [
+    toData(METRICS.replicaInflight, ({ inflight }) => inflight),
+    toData(METRICS.replicaMaxInflight, ({ maxInflight }) => maxInflight),
+    toData(METRICS.replicaUp, ({ up }) => up),
+    toData(METRICS.replicaDrained, ({ drained }) => drained),
+    toData(METRICS.replicaFailing, ({ failing }) => failing),
+  ].filter(({ dataPoints }) => dataPoints.length > 0);
+}
+
+/** The models as metrics. A model that no replica is known to serve has no series. */
+export function toModelMetrics(models: readonly ModelState[], interval: Interval): readonly MetricData[] {
+  const shown = models.slice(0, MAX_MODELS);
+  const toSeries = (toValue: (model: ModelState) => number): readonly Series<number>[] =>
+    shown.map((model) => ({
+      attributes: { [SEMCONV.genAiRequestModel]: model.name },
+      value: toValue(model),
+    }));
+  if (shown.length === 0) return [];
+  return [
+    toSumData(
+      METRICS.modelReplicasKnown,
+      toSeries(({ known }) => known),
+      interval,
+    ),
+    toSumData(
+      METRICS.modelReplicasAvailable,
+      toSeries(({ available }) => available),
+      interval,
+    ),
+  ];
+}

@@ -1,0 +1,32 @@
+import type { Reachability } from '../reachability.ts';
+import { groupByModel, type ModelServer } from '../replicas-by-model.ts';
+
+/** How many replicas serve a model. */
+export interface ModelAvailability {
+  /** As the replicas name it. */
+  readonly model: string;
+  /** All that are known to serve it. */
+  readonly known: number;
+  /** Those of them that are not drained and may answer: they were not found unreachable or loading. */
+  readonly available: number;
+}
+
+/** What decides whether a replica can serve a model. */
+interface ServingReplica extends ModelServer {
+  readonly drain: { readonly drained: boolean };
+  readonly reachability: { readonly state: Reachability };
+}
+
+/** Counts the replicas of each model that a replica is known to serve. */
+export function toModelAvailabilities(replicas: readonly ServingReplica[]): readonly ModelAvailability[] {
+  const { byModel } = groupByModel(replicas);
+  return Array.from(byModel, ([model, servers]) => ({
+    model,
+    known: servers.length,
+    available: servers.filter(mayAnswer).length,
+  }));
+}
+
+function mayAnswer({ drain, reachability: { state } }: ServingReplica): boolean {
+  return !drain.drained && state !== 'unreachable' && state !== 'loading';
+}

@@ -1,0 +1,17 @@
+import { allocateEventLoopDelays } from '#otel/metrics/event-loop-delay.ts';
+import type { MetricsCollaborators } from '#otel/metrics/start-metrics.ts';
+
+/** A gateway with one drained replica, some load, and a worker, as the metrics see it. */
+export const GATEWAY_SOURCES = {
+  replicas: () => [{ name: 'vllm-a', inflight: 2, maxInflight: 8, drained: true, failing: false, up: true }],
+  models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
+  gateway: () => ({
+    waiting: { now: 7, limit: 1000 },
+    connections: { now: 12, limit: 10_000 },
+    bufferedBytes: { now: 4096, limit: 1_048_576 },
+    workerEnds: { ended: 2, hung: 1 },
+  }),
+  workers: () => [{ worker: 1, activeMs: 1500, idleMs: 500 }],
+  eventLoopDelays: allocateEventLoopDelays(1),
+  version: '1.2.3',
+} as const satisfies Partial<MetricsCollaborators>;

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { type ReplicaState, toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
+import { INTERVAL, pointsOf, totalOf } from './collected.ts';
+
+const REPLICA: ReplicaState = {
+  ...{ name: 'vllm-a', inflight: 0, maxInflight: null },
+  ...{ drained: false, failing: false, up: null },
+};
+
+/** The values of a metric by replica. */
+function valuesOf(replicas: readonly ReplicaState[], name: string): Record<string, unknown> {
+  const points = pointsOf(toReplicaMetrics(replicas, INTERVAL), name);
+  return Object.fromEntries(points.map(({ attributes, value }) => [attributes['gateway.replica'], value]));
+}
+
+test('a replica has its requests in flight, their limit, its drain and its health until it is removed', () => {
+  const replicas = [
+    { ...REPLICA, inflight: 3, maxInflight: 8, failing: true },
+    { ...REPLICA, name: 'vllm-b', drained: true },
+  ];
+  expect(valuesOf(replicas, 'gateway.replica.inflight')).toEqual({ 'vllm-a': 3, 'vllm-b': 0 });
+  expect(valuesOf(replicas, 'gateway.replica.max_inflight')).toEqual({ 'vllm-a': 8 });
+  expect(valuesOf(replicas, 'gateway.replica.drained')).toEqual({ 'vllm-a': 0, 'vllm-b': 1 });
+  expect(valuesOf(replicas, 'gateway.replica.failing')).toEqual({ 'vllm-a': 1, 'vllm-b': 0 });
+  expect(toReplicaMetrics([], INTERVAL)).toEqual([]);
+});
+
+test('a replica is up if it answers, and has no sample while that is unknown', () => {
+  const replicas = [true, false, null].map((up, index) => ({ ...REPLICA, name: `vllm-${index}`, up }));
+  expect(valuesOf(replicas, 'gateway.replica.up')).toEqual({ 'vllm-0': 1, 'vllm-1': 0 });
+  expect(valuesOf([REPLICA], 'gateway.replica.up')).toEqual({});
+});
+
+test('a model has the number of its replicas, and of those that may answer', () => {
+  const metrics = toModelMetrics([{ name: '__proto__', known: 2, available: 0 }], INTERVAL);
+  const model = { 'gen_ai.request.model': '__proto__' };
+  expect(totalOf(metrics, 'gateway.model.replicas.known', model)).toBe(2);
+  expect(pointsOf(metrics, 'gateway.model.replicas.available')).toMatchObject([
+    { attributes: model, value: 0 },
+  ]);
+  expect(toModelMetrics([], INTERVAL)).toEqual([]);
+});
+
+test('a replica with very many models does not grow the metrics without bound', () => {
+  const models = Array.from({ length: 10_000 }, (_, index) => ({
+    ...{ name: `lora-${index}`, known: 1, available: 1 },
+  }));
+  const metrics = toModelMetrics(models, INTERVAL);
+  expect(pointsOf(metrics, 'gateway.model.replicas.known')).toHaveLength(2000);
+});
