@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisServer } from '../../test/support/redis-server.ts';
+import type { RolloutSize } from '../support/replica-set.ts';
 import { runRolloutScript } from '../support/rollout-script.ts';
-import { startTestbed, type TestbedReport } from './testbed.ts';
+import { startTestbed, type TestbedReport, type TestbedSize } from './testbed.ts';
 
 /** The result of a rollout during which the shared state was lost and later disturbed. */
 export interface OutageReport extends TestbedReport {
@@ -21,28 +22,38 @@ const DISTURBED_WITH = 'vllm-2';
 const FOREIGN_FIELD = ['{spangate}:revisions', 'foo'] as const;
 export const FOREIGN_MS = 3_000;
 
+/** How much this rollout does. The program uses the defaults; the test takes less. */
+export interface OutageSize extends TestbedSize, Pick<RolloutSize, 'rolled'> {
+  /** How long Redis is away. Default: 12 s. */
+  readonly outageMs?: number;
+}
+
 /**
  * Rolls four simulated replicas with deploy/rollout.sh behind two gateways under load that share a Redis server. The
  * script asks one of the gateways; the other has a slow link to Redis. In the middle Redis is killed and comes back
  * empty; later it holds a foreign field for a while.
  */
-export async function rollThroughOutage(): Promise<OutageReport> {
+export async function rollThroughOutage({
+  rolled,
+  outageMs = OUTAGE_MS,
+  ...size
+}: OutageSize = {}): Promise<OutageReport> {
   const faults: Promise<void>[] = [];
-  await using testbed = await startTestbed((name, redis) => {
-    if (name === KILLED_WITH) faults.push(loseStore(redis));
+  await using testbed = await startTestbed(size, (name, redis) => {
+    if (name === KILLED_WITH) faults.push(loseStore(redis, outageMs));
     if (name === DISTURBED_WITH) faults.push(disturbStore(redis));
   });
   const { folder, replicaSet, gateways } = testbed;
-  const exitCode = await runRolloutScript(folder, gateways[0].adminUrl, replicaSet);
+  const exitCode = await runRolloutScript(folder, gateways[0].adminUrl, replicaSet, rolled);
   await Promise.all(faults);
   const report = await testbed.finish();
   const { restarted, reachedWhileDrained, cut } = replicaSet;
   return { ...report, exitCode, restarted, reachedWhileDrained, cut };
 }
 
-async function loseStore(redis: RedisServer): Promise<void> {
+async function loseStore(redis: RedisServer, outageMs: number): Promise<void> {
   await redis.kill();
-  await sleep(OUTAGE_MS);
+  await sleep(outageMs);
   await redis.start();
 }
 

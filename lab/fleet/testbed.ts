@@ -7,11 +7,17 @@ import { Load } from '../support/load.ts';
 import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
 import { type SafetyReport, watchSafety } from './watch-safety.ts';
 
-/** Requests per second to each gateway. */
+/** Requests per second to each gateway, by default. */
 export const REQUESTS_PER_SECOND = 100;
 
 /** Round-trip time of the second gateway's link to Redis. */
 export const LINK_MS = 472;
+
+/** How much load there is. */
+export interface TestbedSize {
+  /** To each gateway. Default: 100. */
+  readonly requestsPerSecond?: number;
+}
 
 /** What the clients and the watch saw. */
 export interface TestbedReport extends SafetyReport {
@@ -31,6 +37,7 @@ export interface Testbed extends AsyncDisposable {
 
 /** Resolves when every part serves under load. `onRestart` is called at each restart of a replica. */
 export async function startTestbed(
+  { requestsPerSecond = REQUESTS_PER_SECOND }: TestbedSize = {},
   onRestart: (name: string, redis: RedisServer) => void = () => undefined,
 ): Promise<Testbed> {
   await using cleanUp = new AsyncDisposableStack();
@@ -56,15 +63,15 @@ export async function startTestbed(
     return cleanUp.use(gateway);
   };
   const gateways = await Promise.all([start('gateway-1', 0), start('gateway-2', LINK_MS)]);
-  loads.push(...gateways.map(({ url }) => new Load(url, REQUESTS_PER_SECOND)));
-  await untilEnded(REQUESTS_PER_SECOND);
+  loads.push(...gateways.map(({ url }) => new Load(url, requestsPerSecond)));
+  await untilEnded(requestsPerSecond);
   const adminUrls = gateways.map(({ adminUrl }) => adminUrl);
   const watch = watchSafety(adminUrls, (name) => replicaSet.factsOf(name));
   const parts = cleanUp.move();
   return {
     ...{ folder: folder.path, redis, replicaSet, gateways },
     async finish() {
-      await untilEnded(REQUESTS_PER_SECOND);
+      await untilEnded(requestsPerSecond);
       const safety = await watch.stop();
       const results = await Promise.all(loads.map((load) => load.stop()));
       await Promise.all(gateways.map((gateway) => gateway.end('SIGTERM')));

@@ -9,7 +9,12 @@ import { srvRecord, startDnsServer } from '../../test/support/dns-server.ts';
 import { startGateway } from '../../test/support/start-gateway.ts';
 import { ADMIN_TOKEN, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load, type LoadResult } from '../support/load.ts';
-import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
+import {
+  CONNECT_TIMEOUT,
+  type ReplicaSet,
+  type RolloutSize,
+  startReplicaSet,
+} from '../support/replica-set.ts';
 import { runRolloutScript } from '../support/rollout-script.ts';
 
 const REQUESTS_PER_SECOND = 100;
@@ -30,7 +35,7 @@ export interface CaseReport
  * restart is complete. The gateway resolves the name every second, so it does not know the pod when the pod is to be
  * undrained.
  */
-export async function rollService(): Promise<CaseReport> {
+export async function rollService(size: Pick<RolloutSize, 'requestsPerPhase'> = {}): Promise<CaseReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await createFolder());
   const hosts = ['127.0.0.11', '127.0.0.12', '127.0.0.13'];
@@ -38,6 +43,7 @@ export async function rollService(): Promise<CaseReport> {
   const answer = () => dns.answer(toRecords(replicaSet, absent));
   const replicaSet: ReplicaSet = cleanUp.use(
     await startReplicaSet(() => load, {
+      ...size,
       hosts,
       onRestart: (name) => {
         absent.add(name);
@@ -92,11 +98,12 @@ export async function rollLastReplica(): Promise<CaseReport> {
 export const OUTAGE_MS = 1_500;
 
 /** Rolls replicas while the admin API cannot be reached at the time of each undrain. */
-export async function rollDuringAdminOutages(): Promise<CaseReport> {
+export async function rollDuringAdminOutages({ rolled, ...size }: RolloutSize = {}): Promise<CaseReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await createFolder());
   const replicaSet: ReplicaSet = cleanUp.use(
     await startReplicaSet(() => load, {
+      ...size,
       onRestarted: async () => {
         await proxy.close();
         void sleep(OUTAGE_MS).then(() => proxy.open());
@@ -106,7 +113,9 @@ export async function rollDuringAdminOutages(): Promise<CaseReport> {
   const gateway = cleanUp.use(await startGatewayBefore(replicaSet, folder.path));
   const proxy = cleanUp.use(await startTcpProxy(gateway.adminUrl));
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
-  return await rollUnder(load, replicaSet, () => runRolloutScript(folder.path, proxy.url, replicaSet));
+  return await rollUnder(load, replicaSet, () =>
+    runRolloutScript(folder.path, proxy.url, replicaSet, rolled),
+  );
 }
 
 const createFolder = () => mkdtempDisposable(join(tmpdir(), 'spangate-rollout-'));

@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { Load, type LoadResult } from '../support/load.ts';
-import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
+import {
+  CONNECT_TIMEOUT,
+  type ReplicaSet,
+  type RolloutSize,
+  startReplicaSet,
+} from '../support/replica-set.ts';
 import { runRolloutScript } from '../support/rollout-script.ts';
 import { compareRecords, type RecordComparison } from './records.ts';
 
@@ -23,11 +28,11 @@ export interface RolloutReport
  * Rolls four simulated replicas with deploy/rollout.sh, the script of docs/rollouts.md, behind a gateway process
  * that gets 200 mixed requests per second. `workers`: threads of the gateway.
  */
-export async function rollReplicas(workers: number): Promise<RolloutReport> {
+export async function rollReplicas(workers: number, size: RolloutSize = {}): Promise<RolloutReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-rollout-')));
   const collector = cleanUp.use(await startFakeCollector());
-  const replicaSet: ReplicaSet = cleanUp.use(await startReplicaSet(() => load));
+  const replicaSet: ReplicaSet = cleanUp.use(await startReplicaSet(() => load, size));
   const { replicas } = replicaSet;
   const gateway = cleanUp.use(
     await startGatewayProcess({
@@ -38,7 +43,7 @@ export async function rollReplicas(workers: number): Promise<RolloutReport> {
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   await load.untilEnded(REQUESTS_PER_SECOND);
 
-  const exitCode = await runRolloutScript(folder.path, gateway.adminUrl, replicaSet);
+  const exitCode = await runRolloutScript(folder.path, gateway.adminUrl, replicaSet, size.rolled);
 
   await load.untilEnded(REQUESTS_PER_SECOND);
   const result = await load.stop();

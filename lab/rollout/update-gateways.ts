@@ -19,11 +19,19 @@ export interface UpdateReport extends LoadResult, RecordComparison {
   readonly exitCodes: readonly (number | null)[];
 }
 
+/** How much an update does. The program uses the defaults; the tests take less. */
+interface UpdateSize {
+  /** Requests sent after each replacement. Default: 200. */
+  readonly requestsAfter?: number;
+}
+
 /**
  * Replaces two gateways, one after the other, behind HAProxy with deploy/haproxy/haproxy.cfg, while clients send 200
  * mixed requests per second to HAProxy.
  */
-export async function updateGateways(): Promise<UpdateReport> {
+export async function updateGateways({
+  requestsAfter = REQUESTS_PER_SECOND,
+}: UpdateSize = {}): Promise<UpdateReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-rollout-')));
   const collector = cleanUp.use(await startFakeCollector());
@@ -52,7 +60,7 @@ export async function updateGateways(): Promise<UpdateReport> {
     const isUp = balancer.child.untilLine((line) => line.includes(`/${own.name} is UP`));
     gateways[index] = await startGatewayProcess(own);
     await isUp;
-    await load.untilEnded(REQUESTS_PER_SECOND);
+    await load.untilEnded(requestsAfter);
   }
 
   const result = await load.stop();

@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { EventLog } from '../../test/support/event-log.ts';
 
 const STOP_MS = 8_000;
@@ -17,7 +18,7 @@ export interface Command {
   readonly args: readonly string[];
   /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether `env` and PATH are the whole environment. */
+  /** Whether `env`, PATH and Node's compile cache are the whole environment. */
   readonly isIsolated?: boolean;
   readonly cwd?: string;
 }
@@ -51,7 +52,7 @@ export function startChild(command: Command, { logPath, stdout }: ChildOutput = 
   const child = spawn(file, args, {
     detached: true,
     stdio: ['ignore', stdout === undefined ? (log ?? 'ignore') : STDIO[stdout], log ?? 'inherit'],
-    env: { ...(isIsolated ? { PATH: process.env.PATH } : process.env), ...env },
+    env: { ...(isIsolated ? { ...COMPILE_CACHE, PATH: process.env.PATH } : process.env), ...env },
     ...(cwd === undefined ? {} : { cwd }),
   });
   if (log !== null) closeSync(log);

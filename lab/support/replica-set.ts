@@ -9,11 +9,18 @@ const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
 /** Replicas and clients share one process: on a busy machine it may be slow to accept a connection. */
 export const CONNECT_TIMEOUT = '30s';
 
-/** Requests sent in each phase of a restart: drained and up, down, up again and still drained. */
 const REQUESTS_PER_PHASE = 60;
 
-/** What happens beside a restart. */
-export interface ReplicaSetHooks {
+/** How much a rollout does. The programs use the defaults; the tests take less. */
+export interface RolloutSize {
+  /** Requests sent in each phase of a restart: drained and up, down, up again and still drained. Default: 60. */
+  readonly requestsPerPhase?: number;
+  /** Names of the replicas that are rolled, in this order. Default: all. */
+  readonly rolled?: readonly string[];
+}
+
+/** How replicas are restarted, and what happens beside it. */
+export interface ReplicaSetOptions extends Pick<RolloutSize, 'requestsPerPhase'> {
   /** Called before a replica is stopped. */
   readonly onRestart?: (name: string) => void;
   /** Called when the replica serves again; the restart is complete when this resolves. */
@@ -42,7 +49,7 @@ export interface ReplicaSet extends AsyncDisposable {
 /** Starts the replicas. `load` returns the load that continues during a restart. */
 export async function startReplicaSet(
   load: () => Pick<Load, 'untilEnded'>,
-  { onRestart, onRestarted, hosts }: ReplicaSetHooks = {},
+  { onRestart, onRestarted, hosts, requestsPerPhase = REQUESTS_PER_PHASE }: ReplicaSetOptions = {},
 ): Promise<ReplicaSet> {
   const names = hosts?.map((host) => `vllm-${host}`) ?? NAMES;
   const running = new Map<string, { readonly replica: SimulatedReplica; readonly url: string }>();
@@ -63,14 +70,14 @@ export async function startReplicaSet(
     if (replica === undefined || url === undefined) throw new Error(`no replica ${name}`);
     onRestart?.(name);
     const { requestsReceived } = replica.facts();
-    await load().untilEnded(REQUESTS_PER_PHASE);
+    await load().untilEnded(requestsPerPhase);
     counts.reachedWhileDrained += replica.facts().requestsReceived - requestsReceived;
     counts.cut += replica.facts().openRequests;
     running.delete(name);
     await replica.close();
-    await load().untilEnded(REQUESTS_PER_PHASE);
+    await load().untilEnded(requestsPerPhase);
     const successor = await start(name, Number(new URL(url).port));
-    await load().untilEnded(REQUESTS_PER_PHASE);
+    await load().untilEnded(requestsPerPhase);
     counts.reachedWhileDrained += successor.facts().requestsReceived;
     restarted.push(name);
     await onRestarted?.(name);

@@ -36,7 +36,7 @@ export async function runConcurrently(
 }
 
 /**
- * Sends one request of a mix, by the official client or by curl: chats, completions and embeddings, plain and
+ * Sends one request of a mix, by the official client, by curl or by fetch: chats, completions and embeddings, plain and
  * streamed, with usage asked for or not, several choices, a model that nobody serves, a body that is no JSON.
  */
 export function sendMixed(index: number, gateway: StartedGateway): Promise<ClientFacts> {
@@ -44,6 +44,8 @@ export function sendMixed(index: number, gateway: StartedGateway): Promise<Clien
   const sender = { gateway, clientRequestId: `client-${index}`, tenant: `tenant-${index % 7}` };
   const limit = 3 + (index % 9);
   const chat = { model: 'm', messages: [{ role: 'user' as const, content: words }] };
+  // Each curl is a process of its own: only some of the requests are worth one.
+  const bare = index % 50 < 10 ? byCurl : byFetch;
   switch (index % 10) {
     case 0:
       return byClient(sender, { ...chat, max_tokens: limit });
@@ -60,11 +62,11 @@ export function sendMixed(index: number, gateway: StartedGateway): Promise<Clien
     case 6:
       return byClient(sender, { model: 'm', input: words });
     case 7:
-      return byCurl(sender, { ...chat, stream: true });
+      return bare(sender, { ...chat, stream: true });
     case 8:
-      return byCurl(sender, { ...chat, max_tokens: limit });
+      return bare(sender, { ...chat, max_tokens: limit });
     default:
-      return index % 20 === 9 ? byCurl(sender, { ...chat, model: 'nobody' }) : byCurl(sender, '{"model":');
+      return index % 20 === 9 ? bare(sender, { ...chat, model: 'nobody' }) : bare(sender, '{"model":');
   }
 }
 
@@ -127,13 +129,36 @@ async function byCurl(sender: Sender, body: Body | string): Promise<ClientFacts>
   const head = stdout.slice(0, end);
   const text = stdout.slice(end + 4);
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim() ?? '';
-  const status = Number(head.split(' ')[1]);
-  const type = field('content-type');
-  return toFacts(sender, body, {
+  return toBareFacts(sender, body, {
     requestId: field('x-request-id'),
-    status,
-    type,
-    tokens: status === 200 ? tokensIn(text, type) : undefined,
+    status: Number(head.split(' ')[1]),
+    type: field('content-type'),
+    text,
+  });
+}
+
+async function byFetch(sender: Sender, body: Body | string): Promise<ClientFacts> {
+  const response = await fetch(`${sender.gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headersOf(sender) },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return toBareFacts(sender, body, {
+    requestId: response.headers.get('x-request-id') ?? '',
+    status: response.status,
+    type: response.headers.get('content-type') ?? '',
+    text: await response.text(),
+  });
+}
+
+function toBareFacts(
+  sender: Sender,
+  body: Body | string,
+  { text, ...seen }: { requestId: string; status: number; type: string; text: string },
+): ClientFacts {
+  return toFacts(sender, body, {
+    ...seen,
+    tokens: seen.status === 200 ? tokensIn(text, seen.type) : undefined,
   });
 }
 

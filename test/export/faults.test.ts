@@ -71,17 +71,17 @@ const retryAfter = (status: number, value: string): CollectorScript => ({
 });
 
 describe('a collector that fails for a while causes failed calls but loses no record:', () => {
-  test.each<{ fault: string; scripts: readonly CollectorScript[] }>([
-    { fault: 'it hangs', scripts: [() => undefined] },
-    { fault: 'it trickles', scripts: [trickle] },
+  test.each<{ fault: string; scripts: readonly CollectorScript[]; timeoutMs?: number }>([
+    { fault: 'it hangs', scripts: [() => undefined], timeoutMs: 100 },
+    { fault: 'it trickles', scripts: [trickle], timeoutMs: 100 },
     { fault: 'it cuts the connection', scripts: [{ cut: true }] },
     { fault: 'it cuts its answer', scripts: [cutInTheMiddle] },
     { fault: 'it answers 429 at once', scripts: [retryAfter(429, '0')] },
     { fault: 'it answers 503 with a date', scripts: [retryAfter(503, 'Sun, 06 Nov 1994 08:49:37 GMT')] },
     { fault: 'it answers 429 with nonsense', scripts: [retryAfter(429, 'soon'), retryAfter(429, '-1')] },
     { fault: 'it answers 502, 503, 504', scripts: [{ status: 502 }, { status: 503 }, { status: 504 }] },
-  ])('$fault', async ({ scripts }) => {
-    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '100');
+  ])('$fault', async ({ scripts, timeoutMs = 10_000 }) => {
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', String(timeoutMs));
     await using gateway = await start();
     collector.answerNext(...scripts);
     await serveBatch(gateway);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk/spool.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
@@ -42,7 +43,7 @@ async function spawnGateway() {
     export: { endpoint: collector.url },
   };
   await writeFile(config, JSON.stringify(settings));
-  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: {} });
+  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: COMPILE_CACHE });
 }
 
 test('a kill while restored records are sent repeats at most one batch, and loses nothing', {

@@ -1,14 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { decodeRecord } from '#otel/encode/decode-record.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { EventLog } from './event-log.ts';
-import type { FakeReplica } from './fake-replica.ts';
+import { type FakeReplica, startFakeReplica } from './fake-replica.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 /** The token of the admin API. */
@@ -24,14 +26,14 @@ export interface SpawnOptions {
   readonly cwd?: string;
 }
 
-/** Starts the real command in a process of its own. `env` is its whole environment. */
+/** Starts the real command in a process of its own. `env` is its whole environment, but for the compile cache. */
 export function spawnMain(
   args: readonly string[],
   { env = {}, preload = '', nodeArgs = [], cwd }: SpawnOptions = {},
 ) {
   const imports = preload === '' ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`];
   const child = spawn(process.execPath, [...nodeArgs, ...imports, MAIN, ...args], {
-    ...{ env, cwd },
+    ...{ env: { ...COMPILE_CACHE, ...env }, cwd },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));
@@ -109,3 +111,25 @@ metrics: { otlp: false }
 /** Sends a chat completion. */
 export const chat = (url: string) =>
   fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{"model":"m","messages":[]}' });
+
+/** A collector that is not there: records can only be stored. */
+export const AWAY = { url: 'http://127.0.0.1:9' };
+
+/** Starts a replica that is closed when the test has finished. */
+export async function startReplica(): Promise<FakeReplica> {
+  const replica = await startFakeReplica();
+  onTestFinished(() => replica.close());
+  return replica;
+}
+
+/** The error types of the records in the spool of a gateway that has ended, oldest first. */
+export async function spooledEndings({ configPath }: Serving): Promise<readonly unknown[]> {
+  const directory = join(dirname(configPath), 'state', 'spool');
+  const files = await Promise.all(
+    (await readdir(directory)).map((name) => readFile(join(directory, name), 'utf8')),
+  );
+  const lines = files.flatMap((file) => file.trimEnd().split('\n'));
+  return lines
+    .map((line) => decodeRecord(line.slice('12345678 '.length)))
+    .map((record) => record?.error_type);
+}

@@ -82,7 +82,16 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
     await stopRunning?.();
     stopRunning = undefined;
   };
-  const spans = async () => readLines(await readFile(file, 'utf8').catch(() => ''));
+  // The collector only appends to its file: what was parsed once is kept.
+  const parsed: CollectedSpan[] = [];
+  let parsedChars = 0;
+  const spans = async () => {
+    const text = await readFile(file, 'utf8').catch(() => '');
+    const end = text.lastIndexOf('\n') + 1;
+    parsed.push(...text.slice(parsedChars, end).split('\n').filter(Boolean).flatMap(readSpans));
+    parsedChars = Math.max(parsedChars, end);
+    return [...parsed];
+  };
 
   await start();
   return {
@@ -197,13 +206,4 @@ async function spawnCollector(
       await exited;
     },
   };
-}
-
-/** The whole lines of what the file exporter wrote. */
-function readLines(text: string): readonly CollectedSpan[] {
-  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-  return whole
-    .split('\n')
-    .filter((line) => line !== '')
-    .flatMap(readSpans);
 }

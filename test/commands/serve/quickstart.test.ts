@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
@@ -32,7 +33,7 @@ function start(
 ): Quickstart {
   const child = spawn(process.execPath, [MAIN, 'quickstart', ...args], {
     cwd: directory,
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...COMPILE_CACHE, PATH: process.env.PATH, ...env },
   });
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) {

@@ -28,7 +28,7 @@ test.concurrent('a killed gateway stays unconfirmed until it is back, and starts
   const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
-  const { link, start } = await startKillable(fleet, folder);
+  const { start } = await startKillable(fleet, folder);
   const first = await start();
   await first.end('SIGKILL');
   expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
@@ -41,14 +41,24 @@ test.concurrent('a killed gateway stays unconfirmed until it is back, and starts
   await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
   for (let sent = 0; sent < 4; sent++) await chat(second.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
+  await second.end('SIGTERM');
+  await rm(folder, { recursive: true });
+});
 
-  // Without the shared state, the gateway still knows the drains from its disk.
-  await second.end('SIGKILL');
+test.concurrent('a killed gateway that starts without the shared state knows the drains from its disk', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using fleet = await startFleet('gw-a');
+  const [a] = fleet.gateways;
+  const { link, start } = await startKillable(fleet, folder);
+  const first = await start();
+  await a.drain('x');
+  await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
+  await first.end('SIGKILL');
   link.become('cut');
-  const third = await start();
-  for (let sent = 0; sent < 4; sent++) await chat(third.url);
+  const second = await start();
+  for (let sent = 0; sent < 4; sent++) await chat(second.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
-  await third.end('SIGTERM');
+  await second.end('SIGTERM');
   await rm(folder, { recursive: true });
 });
 

@@ -1,11 +1,18 @@
 import { expect, test } from 'vitest';
 import { rollThroughOutage } from '../../../lab/fleet/roll-through-outage.ts';
 
-test('four replicas are restarted behind two gateways during a Redis outage, and no gateway reports safe_to_stop wrongly', async () => {
-  const { requests, saidSafe, ...report } = await rollThroughOutage();
+/** Redis is killed when the first of them restarts, and holds a foreign field when the second does. */
+const ROLLED = ['vllm-1', 'vllm-2'];
+
+test('replicas are restarted behind two gateways during a Redis outage, and no gateway reports safe_to_stop wrongly', async () => {
+  const { requests, saidSafe, ...report } = await rollThroughOutage({
+    rolled: ROLLED,
+    requestsPerSecond: 50,
+    outageMs: 8_000,
+  });
   expect(report).toEqual({
     exitCode: 0,
-    restarted: ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'],
+    restarted: ROLLED,
     failures: [],
     falseAnswers: [],
     reachedWhileDrained: 0,

@@ -64,12 +64,15 @@ const LOOK_EVERY_MS = 50;
 export async function startFleet<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<TestFleet & { readonly gateways: { readonly [K in keyof Names]: FleetGateway } }> {
-  const cleanUp = new AsyncDisposableStack();
+  const parts = new AsyncDisposableStack();
+  // Until the fleet is complete, nobody else disposes of its parts.
+  await using incomplete = new AsyncDisposableStack();
+  incomplete.use(parts);
   const folder = await mkdtemp(join(tmpdir(), 'spangate-fleet-'));
-  cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
-  const redis = cleanUp.use(await startRedisServer());
-  const x = cleanUp.use(await startFakeReplica({ name: 'x' }));
-  const y = cleanUp.use(await startFakeReplica({ name: 'y' }));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  const redis = parts.use(await startRedisServer());
+  const x = parts.use(await startFakeReplica({ name: 'x' }));
+  const y = parts.use(await startFakeReplica({ name: 'y' }));
   const start: TestFleet['start'] = async (name, gatewayKeys = {}) => {
     const link = await redis.openLink();
     const gateway = await startGateway({
@@ -77,16 +80,17 @@ export async function startFleet<const Names extends readonly string[]>(
       stateDir: join(folder, name),
       config: { gateway: { name, ...gatewayKeys }, state: { redis: link.url } },
     });
-    cleanUp.use(gateway);
+    parts.use(gateway);
     return toFleetGateway(name, link, gateway);
   };
   const gateways = await Promise.all(names.map((name) => start(name)));
+  incomplete.move();
   return {
     redis,
     replicas: { x, y },
     start,
     gateways: gateways as { readonly [K in keyof Names]: FleetGateway },
-    [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
 

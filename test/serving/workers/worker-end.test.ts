@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
-import { type FakeReplica, hang, startFakeReplica, startFakeReplicas } from '../../support/fake-replica.ts';
+import { hang, startFakeReplica } from '../../support/fake-replica.ts';
 import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
@@ -61,77 +61,6 @@ describe('a worker that ends', () => {
     expect(await gateway.stats()).toMatchObject({ recorded: 40, lost: 0 });
     await gateway.close();
     expect(collector.spans).toHaveLength(40);
-  });
-
-  test('under load leaves every record accounted for', async () => {
-    using watched = watchWorkerThreads();
-    await using collector = await startFakeCollector();
-    await using replica = await startFakeReplica();
-    await using gateway = await startWorkers(2, { replicas: [replica], collector });
-    let isOver = false;
-    let answered = 0;
-    const client = async () => {
-      while (!isOver) {
-        const isWhole = await gateway.chat().then(
-          (answer) =>
-            answer.text().then(
-              () => true,
-              () => false,
-            ),
-          () => false,
-        );
-        if (isWhole) answered++;
-      }
-    };
-    const clients = Array.from({ length: 16 }, client);
-
-    for (let kill = 0; kill < 4; kill++) {
-      await replica.untilRequests(replica.requests.length + 100);
-      await watched.kill(kill);
-      await watched.untilStarted(kill + 3);
-      const { begun, accounted } = await balanceOf(gateway);
-      expect(begun).toBe(accounted);
-    }
-    isOver = true;
-    await Promise.all(clients);
-    await gateway.close();
-
-    const received = new Set(collector.spans.map(({ spanId }) => spanId));
-    expect(received.size).toBe(collector.spans.length);
-    expect(gateway.records).toHaveLength(received.size);
-    // A client can have its answer when the record is lost with the worker, but not the other way round.
-    expect(answered).toBeGreaterThanOrEqual(100);
-  });
-
-  test('because it hangs is replaced after ten seconds, and blocks nothing for longer', async () => {
-    using watched = watchWorkerThreads();
-    await using replicas = await startFakeReplicas('a', 'b');
-    const [a, b] = replicas as unknown as [FakeReplica, FakeReplica];
-    a.answer(hang);
-    await using gateway = await startWorkers(2, { replicas: [a], config: PATIENT });
-    const waiting = chatAtOnce(gateway, 40);
-    await a.untilRequests(40);
-    await watched.block(1, 3_600_000);
-    gateway.writeConfig({ replicas: [b] });
-    const reloaded = gateway.reload();
-
-    expect(JSON.parse(await gateway.untilLogged('worker hangs'))).toMatchObject({ level: 50, worker: 2 });
-    await gateway.untilLogged('worker replaced');
-    expect((await reloaded).status).toBe(200);
-    for (const answer of await Promise.all(chatAtOnce(gateway, 10))) expect(answer?.status).toBe(200);
-    expect(b.requests).toHaveLength(10);
-    // The requests of the hung worker are lost; those of the other one continue.
-    const { lost = 0 } = await gateway.stats();
-    const [removing] = (await gateway.replicas()).filter(({ removing }) => removing);
-    expect(lost).toBeGreaterThan(0);
-    expect(removing?.inflight).toBe(40 - lost);
-    const metrics = await (await gateway.admin('/metrics')).text();
-    expect(metrics).toMatch(/^gateway_worker_ended_total 1$/m);
-    expect(metrics).toMatch(/^gateway_worker_hung_total 1$/m);
-    expect(gateway.logLines.join()).not.toContain('"worker":1,"msg":"worker hangs"');
-
-    a.resetConnections();
-    await Promise.all(waiting);
   });
 
   test('repeatedly is replaced after longer and longer delays', async () => {

@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { runMain, spawnMain, writeConfig } from '../support/main-process.ts';
+
+describe('the command', () => {
+  it('prints its version, its help and a configuration, and exits with 0', async () => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    expect(await runMain(['--version'])).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      stderr: '',
+    });
+    expect(await runMain(['--help'])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runMain(['check', '-config', path])).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('exits with 2 for a wrong command line or configuration, and with 1 for a missing file', async () => {
+    const path = await writeConfig('replicas: []\n');
+    expect(await runMain([])).toMatchObject({ code: 2, stdout: '' });
+    expect(await runMain(['-config', path])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica\n`,
+    });
+    expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('says in one line that its Node is too old', async () => {
+    const preload = 'Object.defineProperty(process, "versions", { value: { node: "20.11.1" } })';
+    expect(await runMain(['--version'], { preload })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'gateway: Node.js 26 or later is needed; this is 20.11.1\n',
+    });
+  });
+
+  it('tolerates a reader that closes the pipe', async () => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    const { stdout, stderr, closed } = spawnMain(['check', '-config', path]);
+    stdout.destroy();
+    expect(await text(stderr)).toBe('');
+    expect((await closed).code).toBe(0);
+  });
+});
+
+describe('a token that no client can send', () => {
+  it.each([
+    ['white space in it', 'two words'],
+    ['a control character', 'token\u0007token'],
+    ['a character that is not ASCII', 'jéton-de-16-lettres'],
+  ])('because of %s makes the start fail with 2 and one line', async (_what, token) => {
+    const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
+    const env = { SVC_ADMIN_TOKEN: token };
+    for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
+      const { code, stdout, stderr } = await runMain(args, { env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\n$/);
+      expect(stderr).not.toContain(token);
+    }
+  });
+});
+
+describe('a gateway that cannot start exits with 1 and says why in one line', () => {
+  const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
+
+  it('because a port is in use', async () => {
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    onTestFinished(() => void holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const path = await writeConfig(REPLICA);
+    await writeFile(
+      path,
+      `gateway: { listen: "127.0.0.1:${port}", admin_listen: "127.0.0.1:0" }\n${REPLICA}`,
+    );
+    const { code, stderr } = await runMain(['-config', path]);
+    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use\\n$`));
+    expect(code).toBe(1);
+  });
+
+  it('because state_dir cannot be written', async () => {
+    const path = await writeConfig(`${REPLICA}state_dir: gateway.yaml/state\n`);
+    const { code, stderr } = await runMain(['-config', path]);
+    expect(stderr).toMatch(/^gateway: [^\n]*gateway\.yaml\/state[^\n]*\n$/);
+    expect(code).toBe(1);
+  });
+});
+
+it.each(['SIGHUP', 'SIGTERM', 'SIGUSR2'] as const)(
+  'a command that asks a gateway is ended by %s',
+  async (signal) => {
+    const server = createServer();
+    const asked = once(server, 'request');
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const { port } = server.address() as AddressInfo;
+    const { child, closed } = spawnMain(['stats', '--admin', `http://127.0.0.1:${port}`], {
+      env: { SVC_ADMIN_TOKEN: 'token' },
+    });
+    await asked;
+    child.kill(signal);
+    expect(await closed).toEqual({ code: null, signal });
+  },
+);

@@ -1,0 +1,101 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from 'vitest';
+import { startFakeReplicas } from '../support/fake-replica.ts';
+import {
+  chat,
+  runMain,
+  serve,
+  spawnMain,
+  startReplica,
+  TOKEN,
+  writeConfig,
+} from '../support/main-process.ts';
+
+describe('a gateway that serves', () => {
+  it('answers the commands of its operator', async () => {
+    const replica = await startReplica();
+    const { child, adminUrl, closed } = await serve(replica);
+    const admin = (...args: string[]) =>
+      runMain([...args, '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: TOKEN } });
+    expect((await admin('drain', 'a', '--force')).stdout).toBe('a is drained: nothing in flight\n');
+    expect((await admin('replicas')).stdout).toMatch(/^NAME .*\na +drained \d+s +0 /);
+    expect((await admin('undrain', 'a')).stdout).toBe('a takes requests again\n');
+    expect((await admin('stats')).stdout).toMatch(/^exported +0$/m);
+    expect(await admin('drain', 'b')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^gateway: the admin API refused: .* \(replica_not_found\)\n$/),
+    });
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('ignores white space around its token, and says so', async () => {
+    const replica = await startReplica();
+    const { adminUrl, untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: ` ${TOKEN}\r\n` } });
+    await untilLogged('SVC_ADMIN_TOKEN has white space around it, which is ignored');
+    await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
+    for (const token of [TOKEN, `${TOKEN}\n`]) {
+      const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });
+      expect(await command).toMatchObject({ code: 0, stderr: '' });
+    }
+  });
+
+  it('warns when nobody can use the admin API', async () => {
+    const replica = await startReplica();
+    const { untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: '' } });
+    await untilLogged('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+  });
+
+  it('reloads its configuration on SIGHUP, and keeps the current one if the new one is wrong', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    const { child, url, configPath, untilLogged, closed } = await serve(a);
+    await writeFile(configPath, (await readFile(configPath, 'utf8')).replace(a.url, b.url));
+    child.kill('SIGHUP');
+    expect(await untilLogged('configuration reloaded')).toMatchObject({
+      changed: ['replicas'],
+      replicas: { added: [], changed: ['a'], removed: [] },
+    });
+    expect((await chat(url)).status).toBe(200);
+    expect(b.requests).toHaveLength(1);
+    await writeFile(configPath, 'replicas: []');
+    child.kill('SIGHUP');
+    expect(await untilLogged('configuration refused')).toMatchObject({
+      level: 'error',
+      problems: ['line 1: replicas: found an empty list, expected a list of at least one replica'],
+    });
+    await rm(configPath);
+    child.kill('SIGHUP');
+    await untilLogged('configuration refused', ({ problems }) =>
+      String(problems).endsWith('there is no such file'),
+    );
+    expect((await chat(url)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('keeps serving when its log is no longer read', async () => {
+    const replica = await startReplica();
+    const { child, url, closed, stderr } = await serve(replica);
+    child.stdout?.destroy();
+    child.kill('SIGHUP'); // logs a line
+    expect((await chat(url)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await closed).toEqual({ code: 0, signal: null });
+    expect(await stderr).toBe('');
+  });
+});
+
+it('the quickstart shuts down when its terminal is closed', async () => {
+  const cwd = dirname(await writeConfig(''));
+  const { child, stdout, closed } = spawnMain(
+    ['quickstart', '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+    { cwd },
+  );
+  for await (const line of createInterface({ input: stdout })) {
+    if (line.includes('quickstart.yaml')) child.kill('SIGHUP');
+  }
+  expect(await closed).toEqual({ code: 0, signal: null });
+});

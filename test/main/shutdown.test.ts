@@ -1,0 +1,61 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { COMPLETION } from '../support/fake-replica.ts';
+import { chat, serve, startReplica } from '../support/main-process.ts';
+
+/** A replica that holds its next request until it is released. */
+async function startHoldingReplica() {
+  const replica = await startReplica();
+  const gate = Promise.withResolvers<void>();
+  replica.answerOnce(async ({ request, head, end }) => {
+    await request.body;
+    await gate.promise;
+    await head(200, ['Content-Type', 'application/json']);
+    end(JSON.stringify(COMPLETION));
+  });
+  return { replica, release: () => gate.resolve() };
+}
+
+describe('a gateway that serves', () => {
+  it.each([
+    ['SIGTERM', 1],
+    ['SIGINT', 1],
+    ['SIGTERM', 2],
+    ['SIGINT', 2],
+  ] as const)('finishes its requests after %s and exits with 0, with %i workers', async (signal, workers) => {
+    const { replica, release } = await startHoldingReplica();
+    const { child, url, untilLogged, closed, stderr } = await serve(replica, { workers });
+    const answer = chat(url);
+    await replica.nextRequest();
+    child.kill(signal);
+    await untilLogged('shutting down');
+    release();
+    expect(await (await answer).json()).toEqual(COMPLETION);
+    expect(await closed).toEqual({ code: 0, signal: null });
+    expect(await untilLogged('stopped')).toMatchObject({ cutRequests: 0, undeliveredRecords: 0 });
+    expect(await stderr).toBe('');
+  });
+
+  it('treats two signals at once as one: process groups and npm deliver a signal twice', async () => {
+    const { replica, release } = await startHoldingReplica();
+    const { child, url, untilLogged, closed } = await serve(replica);
+    const answer = chat(url);
+    await replica.nextRequest();
+    child.kill('SIGINT');
+    child.kill('SIGTERM');
+    await untilLogged('shutting down');
+    release();
+    expect((await answer).status).toBe(200);
+    expect(await closed).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends at once when the operator repeats the signal', async () => {
+    const { replica } = await startHoldingReplica();
+    const { child, url, closed } = await serve(replica);
+    const answer = chat(url).catch((error: unknown) => error);
+    await replica.nextRequest();
+    const insisting = setInterval(() => child.kill('SIGTERM'), 50);
+    onTestFinished(() => clearInterval(insisting));
+    expect(await closed).toEqual({ code: 1, signal: null });
+    expect(await answer).toBeInstanceOf(Error);
+  });
+});
