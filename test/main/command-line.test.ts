@@ -24,7 +24,7 @@ describe('the command', () => {
     expect(await runMain(['-config', path])).toEqual({
       code: 2,
       stdout: '',
-      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica\n`,
+      stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name\n`,
     });
     expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
   });
@@ -78,7 +78,7 @@ describe('a gateway that cannot start exits with 1 and says why in one line', ()
       `gateway: { listen: "127.0.0.1:${port}", admin_listen: "127.0.0.1:0" }\n${REPLICA}`,
     );
     const { code, stderr } = await runMain(['-config', path]);
-    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use\\n$`));
+    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use: [^\\n]*\\n$`));
     expect(code).toBe(1);
   });
 

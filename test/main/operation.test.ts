@@ -64,7 +64,9 @@ describe('a gateway that serves', () => {
     child.kill('SIGHUP');
     expect(await untilLogged('configuration refused')).toMatchObject({
       level: 'error',
-      problems: ['line 1: replicas: found an empty list, expected a list of at least one replica'],
+      problems: [
+        'line 1: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name',
+      ],
     });
     await rm(configPath);
     child.kill('SIGHUP');
