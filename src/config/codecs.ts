@@ -231,7 +231,9 @@ export function apiKey() {
     .refine((given) => !WITH_SCHEME.test(given), {
       error: 'the key alone: the gateway writes Bearer before it',
     })
-    .refine((given) => !/^\$\w+$/.test(given), { error: 'a key; around the name of a variable, braces are missing' });
+    .refine((given) => !/^\$\w+$/.test(given), {
+      error: 'a key; around the name of a variable, braces are missing',
+    });
 }
 
 /** One of a few words. */

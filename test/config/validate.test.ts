@@ -323,7 +323,9 @@ describe('a wrong configuration is reported by line and key path, with what was 
     [
       'a variable without braces as a key',
       'replicas: [{ name: a, url: "http://a", api_key: $VLLM_KEY }]',
-      ['1: replicas[0].api_key: found ***, expected a key; around the name of a variable, braces are missing'],
+      [
+        '1: replicas[0].api_key: found ***, expected a key; around the name of a variable, braces are missing',
+      ],
     ],
     [
       'a file in UTF-16',
