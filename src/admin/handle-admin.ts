@@ -26,7 +26,8 @@ export function createAdminHandler(
     const canChange = access === 'change';
     if (!canChange && found.route.method !== 'GET') return new AdminError('read_only_token');
     const { accept = '' } = request.headers;
-    const call = { params: found.params, search: new URLSearchParams(query), canChange, accept, signal };
+    const search = new URLSearchParams(query);
+    const call = { params: found.params, search, accept, canChange, signal };
     return await found.route.respond(call, collaborators);
   }
 

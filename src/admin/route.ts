@@ -140,10 +140,10 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     ...{ method, path, operationId, summary, description, isPage, params, query },
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
-    async respond({ params, search, canChange, accept, signal }, collaborators) {
+    async respond({ params, search, accept, canChange, signal }, collaborators) {
       const parsed = parseQuery(query, search);
       if (parsed instanceof AdminError) return parsed;
-      const call = { params: params as Call<P, Q>['params'], query: parsed, canChange, accept, signal };
+      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, canChange, signal };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;
       const headers = { 'Content-Type': content.mediaType, ...result.headers };

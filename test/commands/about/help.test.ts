@@ -27,8 +27,8 @@ describe('the help', () => {
 
 Send requests to a replica again.
 
-With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers,
-and 1 when --timeout is up.
+With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers.
+It is 1 when --timeout is up; the command then says why the replica does not answer.
 
 Options:
   NAME                the name of a replica

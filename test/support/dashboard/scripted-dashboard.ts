@@ -42,8 +42,12 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
     const [, root, ...segments] = pathname.split('/').map(decodeURIComponent);
-    const signal = AbortSignal.timeout(10_000);
-    const none = { search: new URLSearchParams(), canChange: true, accept: '', signal };
+    const none = {
+      search: new URLSearchParams(),
+      accept: '',
+      canChange: true,
+      signal: AbortSignal.timeout(10_000),
+    };
     if (pathname === '/') {
       const answer = await page.respond({ ...none, params: {} }, NOBODY);
       if (!('body' in answer)) throw new Error('no page');
