@@ -39,6 +39,7 @@ export const ROOMS: readonly Room[] = [
       'src/replay-trace/',
       'otel/encode/',
       'pino',
+      'undici',
       NODE,
     ],
     why: 'A command starts a gateway, or asks a running one over its admin API. It never reaches into the proxy.',

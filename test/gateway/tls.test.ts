@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { invoke } from '../commands/invoke.ts';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../support/certificates.ts';
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
@@ -255,5 +256,42 @@ describe('towards a replica with a certificate of a private authority', () => {
     gateway.writeConfig({ replicas: toReplicas(files()) });
     expect((await gateway.reload()).status).toBe(200);
     expect((await gateway.chat()).status).toBe(200);
+  });
+});
+
+describe('the commands', () => {
+  const env = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
+  const stats = (...options: readonly string[]) => invoke(['stats', '--json', ...options], env);
+
+  test('reach an admin API with TLS by its URL and authority, and with the client certificate that it wants', async () => {
+    const admin_tls = { ...pathsOf(server), client_ca: authority.ca.certPath };
+    await using gateway = await start({ admin_tls });
+    const at = ['--admin', gateway.adminUrl];
+    const known = [...at, '--ca', authority.ca.certPath];
+    expect(await stats(...known, '--cert', client.certPath, '--key', client.keyPath)).toMatchObject({
+      exitCode: 0,
+    });
+    expect((await stats(...known)).exitCode).toBe(1);
+    expect((await stats(...at)).stderr).toContain('name it with --ca');
+    expect((await stats(...known, '--cert', client.certPath)).stderr).toContain(
+      '--cert and --key belong together',
+    );
+  });
+
+  test('trust the certificate of the configuration file and no other', async () => {
+    const selfSigned = authority.ca;
+    await using gateway = await start({ admin_tls: pathsOf(selfSigned) });
+    const { port } = new URL(gateway.adminUrl);
+    const path = join(gateway.stateDir, 'for-commands.yaml');
+    const write = ({ certPath, keyPath }: IssuedCertificate) =>
+      writeFile(
+        path,
+        `gateway: { admin_listen: "127.0.0.1:${port}", admin_tls: { cert: ${certPath}, key: ${keyPath} } }\n` +
+          'replicas: [{ name: a, url: "http://a" }]\n',
+      );
+    await write(selfSigned);
+    expect(await stats('-c', path)).toMatchObject({ exitCode: 0 });
+    await write(server);
+    expect((await stats('-c', path)).exitCode).toBe(1);
   });
 });

@@ -1,9 +1,8 @@
 import { readAdminTokens } from '../../config/secrets.ts';
-import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
-import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
 import { toOneLine } from '../terminal/table.ts';
+import { type Fetch, findGateway, type GatewayAddress, type GatewayOptions } from './find-gateway.ts';
 
 /** The admin API of a running gateway. */
 export interface AdminClient {
@@ -43,24 +42,24 @@ export class RefusedError extends StartError {
  * UsageError, a SecretError, a ConfigError or a StartError.
  */
 export async function openAdmin(
-  values: { readonly admin?: string; readonly config?: string },
+  values: GatewayOptions,
   env: Invocation['env'],
   purpose: 'read' | 'change' = 'read',
 ): Promise<AdminClient> {
-  const baseUrl = await findBaseUrl(values, env);
-  return createAdminClient(baseUrl, await findToken(env, purpose));
+  const address = await findGateway(values, env);
+  return createAdminClient(address, await findToken(env, purpose));
 }
 
-/** Creates a client of the admin API at this URL. A call fails when there is no answer within `answerTimeoutMs`. */
+/** Creates a client of the admin API at this address. A call fails when there is no answer within `answerTimeoutMs`. */
 export function createAdminClient(
-  baseUrl: string,
+  { baseUrl, fetch }: GatewayAddress,
   token: string,
   answerTimeoutMs = ANSWER_TIMEOUT_MS,
 ): AdminClient {
   return {
     baseUrl,
     call: (method, path, signal) =>
-      callAdmin({ url: baseUrl + path, baseUrl, token, method, answerTimeoutMs }, signal),
+      callAdmin({ url: baseUrl + path, baseUrl, fetch, token, method, answerTimeoutMs }, signal),
   };
 }
 
@@ -81,42 +80,23 @@ const ANSWER_TIMEOUT_MS = 20_000;
 /** No gateway sends a longer answer. */
 const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
 
-async function findBaseUrl(
-  values: { readonly admin?: string; readonly config?: string },
-  env: Invocation['env'],
-): Promise<string> {
-  if (values.admin !== undefined) {
-    const url = parseBaseUrl(values.admin);
-    if (url === null) throw new UsageError("option '--admin' needs an http:// or https:// URL");
-    return url;
-  }
-  const path = findConfigPath(values.config, env);
-  if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
-  const { host, port } = (await readConfigFile(path, env)).gateway.admin_listen;
-  return `http://${printListenAddress({ host: ANY_ADDRESS.get(host) ?? host, port })}`;
-}
-
-/** A listener on all addresses is reached over the loopback address. */
-const ANY_ADDRESS: ReadonlyMap<string, string> = new Map([
-  ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
-]);
-
 interface AdminCall {
   readonly url: string;
   readonly baseUrl: string;
+  readonly fetch: Fetch;
   readonly token: string;
   readonly method: string;
   readonly answerTimeoutMs: number;
 }
 
 async function callAdmin(
-  { url, baseUrl, token, method, answerTimeoutMs }: AdminCall,
+  { url, baseUrl, fetch, token, method, answerTimeoutMs }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   let response: AdminResponse;
   try {
-    response = await beforeDeadline(signal, answerTimeoutMs, (end) => send({ url, method, token }, end));
+    const call = { url, fetch, method, token };
+    response = await beforeDeadline(signal, answerTimeoutMs, (end) => send(call, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
   }
@@ -137,7 +117,7 @@ interface AdminResponse {
 }
 
 async function send(
-  { url, method, token }: Pick<AdminCall, 'url' | 'method' | 'token'>,
+  { url, fetch, method, token }: Pick<AdminCall, 'url' | 'fetch' | 'method' | 'token'>,
   signal: AbortSignal,
 ): Promise<AdminResponse> {
   const response = await fetch(url, {
@@ -196,6 +176,11 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOTFOUND', 'there is no such host'],
   ['ECONNRESET', 'the connection was reset'],
   ['UND_ERR_SOCKET', 'the connection was closed'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is self-signed: name its authority with --ca'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'the authority of its certificate is unknown: name it with --ca'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'the authority of its certificate is unknown: name it with --ca'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'the authority of its certificate is unknown: name it with --ca'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
 ]);
 
 function parseJson(text: string): unknown {

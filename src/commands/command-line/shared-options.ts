@@ -23,6 +23,13 @@ export const ADMIN_OPTIONS = {
     value: 'URL',
     help: 'address of the admin API (default: gateway.admin_listen of the configuration file)',
   },
+  ca: {
+    type: 'string',
+    value: 'FILE',
+    help: 'PEM file: who signs the certificate of the admin API (default: whom Node trusts, and the one that is configured)',
+  },
+  cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate, if the admin API wants one' },
+  key: { type: 'string', value: 'FILE', help: 'PEM file: the key of --cert' },
   ...JSON_OPTION,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 

@@ -12,7 +12,11 @@ test.concurrent.for(FAULTS)(
   'a call of an admin API that $name ends in time with an error that says so',
   async (fault, { expect }) => {
     await using server = await startFaultyServer(fault, (_request, response) => response.end());
-    const client = createAdminClient(server.url, TOKEN.SVC_ADMIN_TOKEN, ANSWER_TIMEOUT_MS);
+    const client = createAdminClient(
+      { baseUrl: server.url, fetch },
+      TOKEN.SVC_ADMIN_TOKEN,
+      ANSWER_TIMEOUT_MS,
+    );
     const error: unknown = await client.call('GET', '/admin/stats').catch((reason: unknown) => reason);
     // A command prints it in one line and exits with 1.
     expect(error).toBeInstanceOf(StartError);
@@ -26,7 +30,11 @@ test('a call that its caller ends does not wait for the answer', async () => {
     { name: 'says nothing', when: 'asked', act: () => undefined },
     (_request, response) => response.end(),
   );
-  const call = createAdminClient(server.url, 'token').call('GET', '/', AbortSignal.timeout(50));
+  const call = createAdminClient({ baseUrl: server.url, fetch }, 'token').call(
+    'GET',
+    '/',
+    AbortSignal.timeout(50),
+  );
   await expect(call).rejects.toThrow(UnreachableError);
   await server.untilLetGo();
 });
