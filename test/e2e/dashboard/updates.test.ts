@@ -3,7 +3,9 @@ import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
 import { makeOverview } from '../../support/dashboard/made-overview.ts';
 import { openScripted } from '../../support/dashboard/open-scripted.ts';
+import { openSignedIn, POLL_INTERVAL_MS } from '../../support/dashboard/page.ts';
 import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
+import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
@@ -22,20 +24,31 @@ describe('updates', () => {
     expect(await place()).toBe(before);
   });
 
-  test('stop while the tab is hidden, and come at once when it is shown', async (context) => {
-    const { page, dashboard } = await openDashboard(context, makeOverview());
+  test('are rare while the tab is hidden, and come at once when it is shown', async (context) => {
+    const dashboard = await startScriptedDashboard(makeOverview());
+    context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+    await using tab = await openTab(context);
+    const { page } = tab;
+    const calls = { started: 0, ended: 0 };
+    const isPoll = (request: { url(): string }) => request.url().includes('/admin/overview');
+    page.on('request', (request) => isPoll(request) && calls.started++);
+    page.on('requestfinished', (request) => isPoll(request) && calls.ended++);
+    await page.clock.install();
+    await openSignedIn(page, dashboard.url, TOKEN);
+    // From here on, the page's timers run only when the test says so.
+    await page.clock.pauseAt(Date.now() + 3_600_000);
+    await expect.poll(() => calls.started - calls.ended).toBe(0);
     const pretend = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
-    await page.clock.install();
+    const nextPoll = () => page.waitForRequest('**/admin/overview*');
+
     await pretend(true);
-    await page.clock.runFor(60_000);
-    const polls = dashboard.polls;
-    await page.clock.runFor(60_000);
-    expect(dashboard.polls).toBe(polls);
-    const next = page.waitForRequest('**/admin/overview*');
-    await pretend(false);
-    await next;
+    const { started } = calls;
+    await page.clock.runFor(29 * POLL_INTERVAL_MS);
+    expect(calls.started).toBe(started);
+    await Promise.all([nextPoll(), page.clock.runFor(30 * POLL_INTERVAL_MS)]);
+    await Promise.all([nextPoll(), pretend(false)]);
   });
 
   test('that fail are told, the data stays, and the page recovers by itself', async (context) => {
