@@ -99,6 +99,10 @@ describe('fifty replicas', () => {
     const { page } = await openDashboard(context, fiftyReplicas());
     await page.getByLabel('Search replicas').fill('bge m3-5');
     expect(await replicaNames(page)).toEqual(['embeddings-bge-m3-5']);
+    await expect.poll(() => new URL(page.url()).hash).toBe('#search=bge+m3-5');
+    await page.reload();
+    await rowOf(page, 'embeddings-bge-m3-5').waitFor();
+    expect(await page.locator('#replicas tr.replica').count()).toBe(1);
     await page.getByLabel('Search replicas').fill('no such replica');
     await page.getByText('No replica matches this search.').waitFor();
     await page.getByLabel('Search replicas').fill('2l6p9 llama');

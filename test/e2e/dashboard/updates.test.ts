@@ -3,7 +3,9 @@ import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
 import { makeOverview } from '../../support/dashboard/made-overview.ts';
 import { openScripted } from '../../support/dashboard/open-scripted.ts';
+import { openSignedIn, POLL_INTERVAL_MS } from '../../support/dashboard/page.ts';
 import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
+import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
 
 const openTab = useBrowser();
 
@@ -22,20 +24,34 @@ describe('updates', () => {
     expect(await place()).toBe(before);
   });
 
-  test('stop while the tab is hidden, and come at once when it is shown', async (context) => {
-    const { page, dashboard } = await openDashboard(context, makeOverview());
+  test('are rare while the tab is hidden, and come at once when it is shown', async (context) => {
+    const dashboard = await startScriptedDashboard(makeOverview());
+    context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+    await using tab = await openTab(context);
+    const { page } = tab;
+    let polls = 0;
+    page.on('request', (request) => {
+      if (request.url().includes('/admin/overview')) polls += 1;
+    });
+    // The page's timers run only when the test says so.
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 1_000);
+    await openSignedIn(page, dashboard.url, TOKEN);
     const pretend = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
-    await page.clock.install();
+
     await pretend(true);
-    await page.clock.runFor(60_000);
-    const polls = dashboard.polls;
-    await page.clock.runFor(60_000);
-    expect(dashboard.polls).toBe(polls);
-    const next = page.waitForRequest('**/admin/overview*');
+    await page.clock.runFor(29 * POLL_INTERVAL_MS);
+    expect(polls).toBe(1);
+    const { stats } = makeOverview();
+    dashboard.show(makeOverview({ stats: { ...stats, recorded: 31_415 } }));
+    await page.clock.runFor(POLL_INTERVAL_MS);
+    await page.locator('#export').getByText('31,415').waitFor();
+    dashboard.show(makeOverview({ stats: { ...stats, recorded: 31_416 } }));
     await pretend(false);
-    await next;
+    await page.locator('#export').getByText('31,416').waitFor();
+    expect(polls).toBe(3);
   });
 
   test('that fail are told, the data stays, and the page recovers by itself', async (context) => {

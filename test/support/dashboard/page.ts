@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 
 /** Fast enough for tests, and slow enough that a page does little else. */
-const POLL_INTERVAL_MS = 80;
+export const POLL_INTERVAL_MS = 80;
 
 /** The page's HTML with a poll interval for tests. */
 export const withFastPolls = (html: string): string =>

@@ -23,8 +23,6 @@ export interface DrainCall {
 export interface ScriptedDashboard extends AsyncDisposable {
   readonly url: string;
   readonly drains: readonly DrainCall[];
-  /** How many polls were answered. */
-  readonly polls: number;
   /** What the next polls are answered with. Records and failures are sent once per page. */
   show(overview: Overview): void;
   /** Refuses the next drain. */
@@ -37,7 +35,6 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
   const drains: DrainCall[] = [];
   const refusals: { readonly code: string; readonly message: string }[] = [];
   let overview = first;
-  let polls = 0;
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
@@ -70,7 +67,6 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
       if (refusal === undefined) answerJson(response, 200, { replica: { name } });
       else answerJson(response, 409, { error: refusal });
     } else {
-      polls += 1;
       const isNews = Number(searchParams.get('after')) < overview.last_record;
       answerJson(response, 200, isNews ? overview : { ...overview, records: [], failures: [] });
     }
@@ -84,9 +80,6 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     drains,
-    get polls() {
-      return polls;
-    },
     show(next) {
       overview = next;
     },

@@ -2,13 +2,13 @@
 const LONGEST_RETRY = 8;
 /** A drain is followed this many times as often. */
 const HURRY = 4;
+/** A hidden tab shows only its title, so it polls this many times as rarely. */
+const HIDDEN = 30;
 
 /** What a poll resolves to: continue, continue soon, continue after a growing wait, or stop. */
 /** @typedef {'live' | 'hurry' | 'failed' | 'stop'} Outcome */
 
-/**
- * Polls with one call at a time. Pauses while the tab is hidden, and polls at once when it is visible again.
- */
+/** Polls with one call at a time; rarely while the tab is hidden, and at once when it is visible again. */
 export class Poller {
   /** @type {() => Promise<Outcome>} */
   #poll;
@@ -29,8 +29,9 @@ export class Poller {
     this.#poll = poll;
     this.#intervalMs = intervalMs;
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) window.clearTimeout(this.#timer);
-      else if (this.#isRunning) void this.pollNow();
+      if (!this.#isRunning || this.#isPolling) return;
+      if (document.hidden) this.#schedule();
+      else void this.pollNow();
     });
   }
 
@@ -58,12 +59,17 @@ export class Poller {
     this.#last = outcome;
     this.#failures = outcome === 'failed' ? this.#failures + 1 : 0;
     if (outcome === 'stop') this.#isRunning = false;
-    if (!this.#isRunning || document.hidden) return;
-    this.#timer = window.setTimeout(() => void this.pollNow(), this.nextWaitMs);
+    if (this.#isRunning) this.#schedule();
+  }
+
+  #schedule() {
+    window.clearTimeout(this.#timer);
+    this.#timer = window.setTimeout(() => void this.pollNow(), this.#nextWaitMs);
   }
 
   /** The wait before the next poll. */
-  get nextWaitMs() {
+  get #nextWaitMs() {
+    if (document.hidden) return this.#intervalMs * HIDDEN;
     if (this.#last === 'hurry') return this.#intervalMs / HURRY;
     if (this.#failures === 0) return this.#intervalMs;
     return this.#intervalMs * Math.min(2 ** (this.#failures - 2), LONGEST_RETRY);

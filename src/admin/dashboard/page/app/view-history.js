@@ -1,20 +1,30 @@
 /** @import { View } from './view.js' */
 import { parseView, START_VIEW, toFragment } from './view.js';
 
+/** Safari allows 100 changes of the URL in 30 seconds, so they wait until the user stops typing. */
+const TYPING_MS = 300;
+
 /** The current view. It is in the fragment of the URL, so a reload, a bookmark and the back button restore it. */
 export class ViewHistory {
   /** @type {View} */
   #view = START_VIEW;
+  /** The fragment that the URL has, as the page writes it. */
+  #written = '';
+  /** @type {number | undefined} */
+  #timer;
   /** @type {(view: View) => void} */
   #onChange;
 
   /** @param {(view: View) => void} onChange called after each change */
   constructor(onChange) {
     this.#onChange = onChange;
-    this.#view = parseView(location.hash);
-    const read = () => this.#set(parseView(location.hash));
-    window.addEventListener('popstate', read);
-    window.addEventListener('hashchange', read);
+    this.#read();
+    for (const event of ['popstate', 'hashchange']) {
+      window.addEventListener(event, () => {
+        this.#read();
+        onChange(this.#view);
+      });
+    }
   }
 
   get view() {
@@ -22,24 +32,33 @@ export class ViewHistory {
   }
 
   /**
-   * Changes parts of the view. A change that is not the last of a series replaces the entry of the history.
+   * Changes parts of the view. While the user is typing, the entry of the history is replaced.
    * @param {Partial<View>} change
    * @param {boolean} [isTyping]
    */
   change(change, isTyping = false) {
-    const view = { ...this.#view, ...change };
-    const fragment = toFragment(view);
-    if (fragment !== toFragment(this.#view)) {
-      const url = `${location.pathname}${location.search}${fragment === '' ? '' : `#${fragment}`}`;
-      if (isTyping) history.replaceState(null, '', url);
-      else history.pushState(null, '', url);
-    }
-    this.#set(view);
+    if (!isTyping) this.#write('replaceState');
+    this.#view = { ...this.#view, ...change };
+    window.clearTimeout(this.#timer);
+    if (isTyping) this.#timer = window.setTimeout(() => this.#write('replaceState'), TYPING_MS);
+    else this.#write('pushState');
+    this.#onChange(this.#view);
   }
 
-  /** @param {View} view */
-  #set(view) {
-    this.#view = view;
-    this.#onChange(view);
+  #read() {
+    window.clearTimeout(this.#timer);
+    this.#view = parseView(location.hash);
+    this.#written = toFragment(this.#view);
+  }
+
+  /**
+   * Writes the view into the URL, unless it is there already.
+   * @param {'pushState' | 'replaceState'} how
+   */
+  #write(how) {
+    const fragment = toFragment(this.#view);
+    if (fragment === this.#written) return;
+    this.#written = fragment;
+    history[how](null, '', `${location.pathname}${location.search}${fragment === '' ? '' : `#${fragment}`}`);
   }
 }
