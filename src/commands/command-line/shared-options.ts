@@ -26,9 +26,9 @@ export const ADMIN_OPTIONS = {
   ca: {
     type: 'string',
     value: 'FILE',
-    help: 'PEM file: who signs the certificate of the admin API (default: whom Node trusts, and the one that is configured)',
+    help: 'PEM file: the authorities of an https:// admin API (default: those Node knows)',
   },
-  cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate, if the admin API wants one' },
+  cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate for the admin API' },
   key: { type: 'string', value: 'FILE', help: 'PEM file: the key of --cert' },
   ...JSON_OPTION,
 } as const satisfies Readonly<Record<string, OptionSpec>>;

@@ -27,8 +27,12 @@ describe('a shell is offered', () => {
   });
 
   it('the options that are left', async () => {
-    expect(await complete(['stats', '-'])).toEqual(['--config', '--admin', '--json', '--help']);
-    expect(await complete(['stats', '--json', '-c', 'f', '--'])).toEqual(['--admin', '--help']);
+    expect(await complete(['stats', '-'])).toEqual([
+      ...['--config', '--admin', '--ca', '--cert', '--key', '--json', '--help'],
+    ]);
+    expect(await complete(['stats', '--json', '-c', 'f', '--'])).toEqual([
+      ...['--admin', '--ca', '--cert', '--key', '--help'],
+    ]);
     expect(await complete(['-'])).toEqual(['--config', '--help', '--version']);
     expect(await complete(['simulate', '--model', 'a', '--mod'])).toEqual(['--model']);
   });

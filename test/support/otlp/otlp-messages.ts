@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Namespace, parse, Type } from 'protobufjs';
+import protobuf from 'protobufjs';
+
+const { Namespace, parse, Type } = protobuf;
 
 const { root } = parse(readFileSync(join(import.meta.dirname, 'messages.proto'), 'utf8'));
 
 compileCodecs(root);
 
 /** protobufjs compiles a message at its first use, which would delay the first answer of a collector. */
-function compileCodecs({ nestedArray }: Pick<Namespace, 'nestedArray'>): void {
+function compileCodecs({ nestedArray }: Pick<protobuf.Namespace, 'nestedArray'>): void {
   for (const nested of nestedArray) {
     if (nested instanceof Type) nested.setup();
     if (nested instanceof Namespace || nested instanceof Type) compileCodecs(nested);
