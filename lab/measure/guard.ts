@@ -15,8 +15,11 @@ const USAGE = `npm run guard
   Measures the CPU time of a request through the gateway in units of that of a pass-through with pipes, measured in
   turn, so that the speed of the machine does not matter. Exits with 1 above the bound. Needs no compiler. Linux only.`;
 
-/** The bound, in pass-throughs. It was set at a measured 1.0, with room for a shared machine. */
-const MAX_RATIO = 1.2;
+/**
+ * The bound, in pass-throughs. The same commit takes 0.95 to 1.0 on one kind of machine and 1.13 to 1.25 on another,
+ * whose system calls are cheaper.
+ */
+const MAX_RATIO = 1.4;
 
 const ROUNDS = 5;
 /** V8 compiles the gateway's hot code during the first ten thousand requests. */

@@ -175,9 +175,10 @@ export class SharedQueueState {
     this.#add(row, WORD.reservedUnits, count * Math.ceil(bytes / this.#unitBytes));
   }
 
+  /** The queue's row is read last: a reservation that moves there meanwhile is counted twice, but never left out. */
   #sum(word: number): number {
     let sum = 0;
-    for (let row = 0; row < this.#rowCount; row++) sum += this.#load(row, word);
+    for (let row = this.#rowCount - 1; row >= QUEUE_ROW; row--) sum += this.#load(row, word);
     return sum;
   }
 
