@@ -1,0 +1,3 @@
+import { testEngines } from './test-engine.ts';
+
+testEngines((name) => name === 'llama.cpp');
