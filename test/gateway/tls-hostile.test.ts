@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAuthority, type TestAuthority } from '../support/certificates.ts';
+import { type FakeReplica, hang, startFakeReplica } from '../support/fake-replica.ts';
+import { postBytes, RawConnection } from '../support/raw-http.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+
+const LIMIT = 4;
+const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
+const CHAT = postBytes('/v1/chat/completions', '{"model":"m","messages":[]}', [
+  'Content-Type: application/json',
+]);
+/** The beginning of a ClientHello of 16 MB in records of 16 KB: content type, version, length; type, length. */
+const HUGE_HELLO = Buffer.from('160301400001ffffff0303', 'hex');
+
+let authority: TestAuthority;
+let replica: FakeReplica;
+let gateway: StartedGateway;
+
+beforeAll(async () => {
+  [authority, replica] = await Promise.all([createAuthority(), startFakeReplica()]);
+  const { certPath: cert, keyPath: key } = await authority.issue('server');
+  gateway = await startGateway({
+    replicas: [replica],
+    config: {
+      gateway: { tls: { cert, key } },
+      limits: { connections: LIMIT },
+      timeouts: { client_headers: '300ms', keep_alive: '300ms' },
+    },
+  });
+});
+
+afterAll(async () => {
+  await Promise.all([gateway, authority, replica].map((each) => each[Symbol.asyncDispose]()));
+});
+
+const openTls = () => RawConnection.open(gateway.url, { ca: authority.ca.cert });
+
+/** A TCP connection, without TLS. */
+async function openTcp(): Promise<Socket> {
+  const { hostname: host, port } = new URL(gateway.url);
+  const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Resolves when the gateway has ended the connection, in whatever way. */
+function untilClosed(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.resume().once('end', resolve).once('close', resolve));
+}
+
+/** Resolves when all connections that the limit allows can be open at once, each of them served. */
+async function untilAllServed(): Promise<void> {
+  for (;;) {
+    const opening = await Promise.allSettled(Array.from({ length: LIMIT }, openTls));
+    const opened = opening.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    for (const connection of opened) connection.write(HEALTH);
+    const responses = await Promise.all(opened.map((connection) => connection.readResponse()));
+    for (const connection of opened) connection[Symbol.dispose]();
+    if (responses.filter(({ status }) => status === 200).length === LIMIT) return;
+  }
+}
+
+describe('a listener with TLS ends, and does not count any longer,', () => {
+  test('handshakes that never come, at the connection limit', async () => {
+    const silent = await Promise.all(Array.from({ length: LIMIT }, openTcp));
+    await expect(openTls()).rejects.toThrow();
+    await Promise.all(silent.map(untilClosed));
+    await untilAllServed();
+  });
+
+  test('a handshake whose bytes come one by one, although each is in time', async () => {
+    const hello = await takeHello();
+    const socket = await openTcp();
+    const closed = untilClosed(socket);
+    let sent = 0;
+    const drip = setInterval(() => socket.write(hello.subarray(sent, ++sent)), 20);
+    await closed;
+    clearInterval(drip);
+    expect(sent).toBeLessThan(hello.length);
+    await untilAllServed();
+  });
+
+  test('a ClientHello that is far too long', async () => {
+    const socket = await openTcp();
+    socket.write(HUGE_HELLO);
+    await untilClosed(socket);
+    await untilAllServed();
+  });
+
+  test.each([
+    ['a request without TLS', HEALTH],
+    ['bytes of no protocol', '\u0000'.repeat(64)],
+  ])('%s', async (_, bytes) => {
+    const socket = await openTcp();
+    socket.write(bytes);
+    await untilClosed(socket);
+    await untilAllServed();
+  });
+
+  test.each([
+    ['reset', (socket: Socket) => socket.resetAndDestroy()],
+    ['closed', (socket: Socket) => socket.destroy()],
+    ['half closed', (socket: Socket) => socket.end()],
+  ])('handshakes that the client has %s in the middle', async (_, leave) => {
+    const hello = await takeHello();
+    for (let index = 0; index < LIMIT; index++) {
+      const socket = await openTcp();
+      socket.write(hello.subarray(0, index % 2 === 0 ? 40 : hello.length));
+      leave(socket);
+    }
+    await untilAllServed();
+  });
+
+  test('a connection on which no request follows the handshake', async () => {
+    const socket = await openTls();
+    expect(await socket.readToClose()).toHaveLength(0);
+    await untilAllServed();
+  });
+});
+
+test('a head that does not end gets 408 over TLS, too', async () => {
+  using client = await openTls();
+  client.write('POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\n');
+  expect((await client.readResponse()).status).toBe(408);
+});
+
+test.each([
+  ['resets the connection', (client: RawConnection, tcp: Socket) => tcp.resetAndDestroy()],
+  ['ends its side with close_notify', (client: RawConnection) => client.socket.end()],
+  ['ends its side without close_notify', (client: RawConnection, tcp: Socket) => tcp.end()],
+])('a client that %s before its answer has left, as without TLS', async (_, leave) => {
+  replica.answerOnce(hang);
+  const tcp = await openTcp();
+  using client = await RawConnection.open(gateway.url, { ca: authority.ca.cert, socket: tcp });
+  client.write(CHAT);
+  const received = await replica.nextRequest();
+  leave(client, tcp);
+  await received.untilAborted();
+  expect(await gateway.nextRecord()).toMatchObject({ status: 499, error_type: 'client_closed' });
+  await untilAllServed();
+});
+
+test('a client that resets the connection in the middle of a stream ends it at the replica', async () => {
+  replica.answerOnce(async ({ head, write }) => {
+    await head(200, ['Content-Type', 'text/event-stream']);
+    await write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
+  });
+  const tcp = await openTcp();
+  using client = await RawConnection.open(gateway.url, { ca: authority.ca.cert, socket: tcp });
+  client.write(CHAT);
+  const received = await replica.nextRequest();
+  await client.untilBuffered('data:');
+  tcp.resetAndDestroy();
+  await received.untilAborted();
+  expect(await gateway.nextRecord()).toMatchObject({ status: 200, truncated: true });
+  await untilAllServed();
+});
+
+/** What a client sends first: its whole ClientHello. */
+async function takeHello(): Promise<Buffer> {
+  return await new Promise((resolve) => {
+    const wire = new Duplex({ read: () => undefined, write: (bytes, _encoding, done) => done(resolve(bytes)) });
+    connectTls({ socket: wire }).on('error', () => undefined);
+  });
+}
