@@ -66,9 +66,12 @@ export class TlsAcceptor {
       requestCert: asksForCertificate,
       rejectUnauthorized: asksForCertificate,
       handshakeTimeout: handshakeTimeoutMs,
-      allowHalfOpen: true,
     });
-    this.#server.on('secureConnection', onSecure);
+    this.#server.on('secureConnection', (socket: TLSSocket) => {
+      // From now on the connection decides when its side ends, as that of a client without TLS.
+      socket.allowHalfOpen = true;
+      onSecure(socket);
+    });
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Some errors close the socket, others leave that to the server.
       socket.destroy();
@@ -86,6 +89,8 @@ export class TlsAcceptor {
 
   /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */
   accept(socket: Socket): void {
+    // Otherwise the socket of a client that leaves during the handshake stays open until the time is up.
+    socket.allowHalfOpen = false;
     this.#server.emit('connection', socket);
   }
 

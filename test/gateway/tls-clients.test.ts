@@ -118,7 +118,13 @@ describe('curl', () => {
     runCommand('curl', ['-sS', ...options, `${url}/healthz`]);
 
   test('is served if it knows the authority', async () => {
-    const { output, exitCode } = await curl(gateway, '--cacert', authority.ca.certPath, '-w', ' %{http_version}');
+    const { output, exitCode } = await curl(
+      gateway,
+      '--cacert',
+      authority.ca.certPath,
+      '-w',
+      ' %{http_version}',
+    );
     expect([output, exitCode]).toEqual(['ok 1.1', 0]);
   });
 

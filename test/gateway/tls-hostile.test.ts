@@ -13,35 +13,40 @@ const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m","messages":[]}', [
   'Content-Type: application/json',
 ]);
-/** The beginning of a ClientHello of 16 MB in records of 16 KB: content type, version, length; type, length. */
-const HUGE_HELLO = Buffer.from('160301400001ffffff0303', 'hex');
+/** The first record of a ClientHello of 32 MB: content type, version, length; then type, length and zeros. */
+const HUGE_HELLO = Buffer.concat([Buffer.from('160301400001ffffff', 'hex'), Buffer.alloc(0x4000 - 4)]);
 
 let authority: TestAuthority;
 let replica: FakeReplica;
+/** Its time-outs are short. */
 let gateway: StartedGateway;
+/** Its time-outs are longer than a test may take. */
+let patient: StartedGateway;
 
 beforeAll(async () => {
   [authority, replica] = await Promise.all([createAuthority(), startFakeReplica()]);
   const { certPath: cert, keyPath: key } = await authority.issue('server');
-  gateway = await startGateway({
-    replicas: [replica],
-    config: {
-      gateway: { tls: { cert, key } },
-      limits: { connections: LIMIT },
-      timeouts: { client_headers: '300ms', keep_alive: '300ms' },
-    },
-  });
+  const start = (timeout: string) =>
+    startGateway({
+      replicas: [replica],
+      config: {
+        gateway: { tls: { cert, key } },
+        limits: { connections: LIMIT },
+        timeouts: { client_headers: timeout, keep_alive: timeout },
+      },
+    });
+  [gateway, patient] = await Promise.all([start('300ms'), start('300s')]);
 });
 
 afterAll(async () => {
-  await Promise.all([gateway, authority, replica].map((each) => each[Symbol.asyncDispose]()));
+  await Promise.all([gateway, patient, authority, replica].map((each) => each[Symbol.asyncDispose]()));
 });
 
-const openTls = () => RawConnection.open(gateway.url, { ca: authority.ca.cert });
+const openTls = (to = gateway) => RawConnection.open(to.url, { ca: authority.ca.cert });
 
 /** A TCP connection, without TLS. */
-async function openTcp(): Promise<Socket> {
-  const { hostname: host, port } = new URL(gateway.url);
+async function openTcp(to = gateway): Promise<Socket> {
+  const { hostname: host, port } = new URL(to.url);
   const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
@@ -53,9 +58,9 @@ function untilClosed(socket: Socket): Promise<unknown> {
 }
 
 /** Resolves when all connections that the limit allows can be open at once, each of them served. */
-async function untilAllServed(): Promise<void> {
+async function untilAllServed(by = gateway): Promise<void> {
   for (;;) {
-    const opening = await Promise.allSettled(Array.from({ length: LIMIT }, openTls));
+    const opening = await Promise.allSettled(Array.from({ length: LIMIT }, () => openTls(by)));
     const opened = opening.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     for (const connection of opened) connection.write(HEALTH);
     const responses = await Promise.all(opened.map((connection) => connection.readResponse()));
@@ -66,7 +71,7 @@ async function untilAllServed(): Promise<void> {
 
 describe('a listener with TLS ends, and does not count any longer,', () => {
   test('handshakes that never come, at the connection limit', async () => {
-    const silent = await Promise.all(Array.from({ length: LIMIT }, openTcp));
+    const silent = await Promise.all(Array.from({ length: LIMIT }, () => openTcp()));
     await expect(openTls()).rejects.toThrow();
     await Promise.all(silent.map(untilClosed));
     await untilAllServed();
@@ -84,42 +89,43 @@ describe('a listener with TLS ends, and does not count any longer,', () => {
     await untilAllServed();
   });
 
-  test('a ClientHello that is far too long', async () => {
-    const socket = await openTcp();
-    socket.write(HUGE_HELLO);
-    await untilClosed(socket);
+  test('a connection on which no request follows the handshake', async () => {
+    const socket = await openTls();
+    expect(await socket.readToClose()).toHaveLength(0);
     await untilAllServed();
   });
+});
 
+describe('without waiting for a time-out, a listener with TLS ends, and does not count any longer,', () => {
   test.each([
+    ['a ClientHello that is far too long', HUGE_HELLO],
     ['a request without TLS', HEALTH],
     ['bytes of no protocol', '\u0000'.repeat(64)],
   ])('%s', async (_, bytes) => {
-    const socket = await openTcp();
+    const socket = await openTcp(patient);
     socket.write(bytes);
     await untilClosed(socket);
-    await untilAllServed();
+    await untilAllServed(patient);
   });
 
   test.each([
     ['reset', (socket: Socket) => socket.resetAndDestroy()],
     ['closed', (socket: Socket) => socket.destroy()],
     ['half closed', (socket: Socket) => socket.end()],
-  ])('handshakes that the client has %s in the middle', async (_, leave) => {
-    const hello = await takeHello();
-    for (let index = 0; index < LIMIT; index++) {
-      const socket = await openTcp();
-      socket.write(hello.subarray(0, index % 2 === 0 ? 40 : hello.length));
-      leave(socket);
-    }
-    await untilAllServed();
-  });
-
-  test('a connection on which no request follows the handshake', async () => {
-    const socket = await openTls();
-    expect(await socket.readToClose()).toHaveLength(0);
-    await untilAllServed();
-  });
+  ])(
+    'handshakes that the client has %s: before it, in the middle, and after its ClientHello',
+    async (_, leave) => {
+      const hello = await takeHello();
+      for (const sent of [0, 40, hello.length]) {
+        const sockets = await Promise.all(Array.from({ length: LIMIT }, () => openTcp(patient)));
+        for (const socket of sockets) {
+          socket.write(hello.subarray(0, sent));
+          leave(socket);
+        }
+        await untilAllServed(patient);
+      }
+    },
+  );
 });
 
 test('a head that does not end gets 408 over TLS, too', async () => {
@@ -129,9 +135,9 @@ test('a head that does not end gets 408 over TLS, too', async () => {
 });
 
 test.each([
-  ['resets the connection', (client: RawConnection, tcp: Socket) => tcp.resetAndDestroy()],
+  ['resets the connection', (_client: RawConnection, tcp: Socket) => tcp.resetAndDestroy()],
   ['ends its side with close_notify', (client: RawConnection) => client.socket.end()],
-  ['ends its side without close_notify', (client: RawConnection, tcp: Socket) => tcp.end()],
+  ['ends its side without close_notify', (_client: RawConnection, tcp: Socket) => tcp.end()],
 ])('a client that %s before its answer has left, as without TLS', async (_, leave) => {
   replica.answerOnce(hang);
   const tcp = await openTcp();
@@ -163,7 +169,10 @@ test('a client that resets the connection in the middle of a stream ends it at t
 /** What a client sends first: its whole ClientHello. */
 async function takeHello(): Promise<Buffer> {
   return await new Promise((resolve) => {
-    const wire = new Duplex({ read: () => undefined, write: (bytes, _encoding, done) => done(resolve(bytes)) });
+    const wire = new Duplex({
+      read: () => undefined,
+      write: (bytes, _encoding, done) => done(resolve(bytes)),
+    });
     connectTls({ socket: wire }).on('error', () => undefined);
   });
 }
