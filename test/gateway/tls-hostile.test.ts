@@ -171,7 +171,10 @@ async function takeHello(): Promise<Buffer> {
   return await new Promise((resolve) => {
     const wire = new Duplex({
       read: () => undefined,
-      write: (bytes, _encoding, done) => done(resolve(bytes)),
+      write(bytes, _encoding, done) {
+        resolve(bytes);
+        done();
+      },
     });
     connectTls({ socket: wire }).on('error', () => undefined);
   });

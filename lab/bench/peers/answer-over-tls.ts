@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createSecureServer } from 'node:http2';
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import { DeadlineClock } from '../../../src/http/deadline-clock.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { HttpServer } from '../../../src/http/http-server.ts';
@@ -73,7 +73,7 @@ async function serveHttp1(): Promise<void> {
 
 function serveHttp2(): void {
   const server = createSecureServer({ cert, key, minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' });
-  server.on('stream', (stream) => {
+  server.on('stream', (stream: ServerHttp2Stream) => {
     stream.resume().once('end', () => {
       stream.respond({
         ':status': 200,
