@@ -21,7 +21,7 @@ export interface TlsMaterial {
 
 export interface TlsAcceptorOptions {
   readonly handshakeTimeoutMs: number;
-  /** The handshake is complete. */
+  /** The handshake is complete. The socket allows half-open connections. */
   readonly onSecure: (socket: TLSSocket) => void;
   /** A handshake failed, and its socket is closed. `code` is the error code of Node or OpenSSL. */
   readonly onFailed: (code: string) => void;
@@ -52,23 +52,21 @@ interface Pair {
  */
 export class TlsAcceptor {
   readonly #server: Server;
-  #pairs: readonly Pair[];
-  #pairByName = new Map<string, Pair>();
+  readonly #pairs: CertificateChoice;
 
   /** Throws the error of OpenSSL if the material cannot be used. */
   constructor(material: TlsMaterial, { handshakeTimeoutMs, onSecure, onFailed }: TlsAcceptorOptions) {
-    this.#pairs = toPairs(material);
+    this.#pairs = new CertificateChoice(material);
     const asksForCertificate = material.clientCa !== null;
     this.#server = createServer({
       ...toContextOptions(material),
       ALPNProtocols: ['http/1.1'],
-      SNICallback: (name, callback) => callback(null, this.#pairOf(name)?.context),
+      SNICallback: this.#pairs.sniCallback,
       requestCert: asksForCertificate,
       rejectUnauthorized: asksForCertificate,
       handshakeTimeout: handshakeTimeoutMs,
     });
-    this.#server.on('secureConnection', (socket: TLSSocket) => {
-      // From now on the connection decides when its side ends, as that of a client without TLS.
+    this.#server.on('secureConnection', (socket) => {
       socket.allowHalfOpen = true;
       onSecure(socket);
     });
@@ -81,17 +79,36 @@ export class TlsAcceptor {
 
   /** Uses this material for handshakes from now on. Throws the error of OpenSSL, and changes nothing, if it cannot. */
   use(material: TlsMaterial): void {
-    const pairs = toPairs(material);
+    this.#pairs.use(material);
     this.#server.setSecureContext(toContextOptions(material));
-    this.#pairs = pairs;
-    this.#pairByName = new Map();
   }
 
   /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */
   accept(socket: Socket): void {
-    // Otherwise the socket of a client that leaves during the handshake stays open until the time is up.
+    // The TLS socket takes this over: a client that closes its side during the handshake has given up.
     socket.allowHalfOpen = false;
     this.#server.emit('connection', socket);
+  }
+}
+
+/** Picks the certificate by the server name that a client sends (SNI). */
+export class CertificateChoice {
+  #pairs: readonly Pair[];
+  #pairByName = new Map<string, Pair>();
+
+  /** Throws the error of OpenSSL if the material cannot be used. */
+  constructor(material: TlsMaterial) {
+    this.#pairs = toPairs(material);
+  }
+
+  /** The option `SNICallback` of a server. */
+  readonly sniCallback = (name: string, callback: (error: null, context?: SecureContext) => void): void =>
+    callback(null, this.#pairOf(name)?.context);
+
+  /** Picks from this material from now on. Throws the error of OpenSSL, and changes nothing, if it cannot be used. */
+  use(material: TlsMaterial): void {
+    this.#pairs = toPairs(material);
+    this.#pairByName = new Map();
   }
 
   #pairOf(name: string): Pair | undefined {

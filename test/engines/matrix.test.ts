@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthority, type IssuedCertificate, type TestAuthority } from '../support/certificates.ts';
+import { describe, expect, test } from 'vitest';
 import { llamacpp } from '../support/engines/llamacpp.ts';
 import { asksOf, Cell, ENGINES } from '../support/engines/matrix.ts';
 import { ollama } from '../support/engines/ollama.ts';
@@ -21,29 +20,6 @@ describe.for(ENGINES.map((engine) => [engine.name, engine] as const))('%s', ([, 
         expect(await cell.compare(ask, places)).toBeNull();
       };
       await fc.assert(fc.asyncProperty(fc.constantFrom(...asks), cuts, isEqual), { numRuns: 24 });
-    },
-  );
-});
-
-describe('over TLS', () => {
-  let authority: TestAuthority;
-  let server: IssuedCertificate;
-  beforeAll(async () => {
-    authority = await createAuthority();
-    server = await authority.issue('server');
-  });
-  afterAll(() => authority[Symbol.asyncDispose]());
-
-  test.for(ENGINES.map((engine) => [engine.name, engine] as const))(
-    '%s: the client gets the same bytes, however the reads are cut',
-    async ([, engine]) => {
-      const [exchange] = engine.cases;
-      if (exchange === undefined) throw new Error('no case');
-      await using cell = await Cell.start(engine, exchange, { server, ca: authority.ca.cert });
-      const isEqual = async (ask: ReturnType<typeof asksOf>[number], places: readonly number[]) => {
-        expect(await cell.compare(ask, places)).toBeNull();
-      };
-      await fc.assert(fc.asyncProperty(fc.constantFrom(...asksOf(exchange)), cuts, isEqual), { numRuns: 24 });
     },
   );
 });

@@ -128,6 +128,34 @@ describe('without waiting for a time-out, a listener with TLS ends, and does not
   );
 });
 
+test('a TCP probe is not logged as a failed handshake, so that it does not hide others', async () => {
+  const { certPath: cert, keyPath: key } = await authority.issue('logged');
+  await using logging = await startGateway({
+    replicas: [replica],
+    config: { gateway: { tls: { cert, key } } },
+  });
+  for (const bytes of ['', HEALTH]) {
+    const socket = await openTcp(logging);
+    if (bytes === '') socket.end();
+    else socket.write(bytes);
+    await untilClosed(socket);
+  }
+  const line = JSON.parse(await logging.untilLogged('TLS handshake failed'));
+  expect(line).toMatchObject({ code: 'ERR_SSL_HTTP_REQUEST' });
+});
+
+test('the admin listener ends the handshake of a client that leaves, too', async () => {
+  const { certPath: cert, keyPath: key } = await authority.issue('admin');
+  await using secured = await startGateway({
+    replicas: [replica],
+    config: { gateway: { admin_tls: { cert, key } }, timeouts: { client_headers: '300s' } },
+  });
+  const { hostname: host, port } = new URL(secured.adminUrl);
+  const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
+  socket.end();
+  await untilClosed(socket);
+});
+
 test('a head that does not end gets 408 over TLS, too', async () => {
   using client = await openTls();
   client.write('POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\n');
