@@ -14,7 +14,7 @@ export interface Answer {
 
 /** POSTs JSON and reads the answer, a stream or not, to its end. Rejects when the connection breaks. */
 export async function post(
-  agent: Agent | undefined,
+  agent: Agent,
   url: string,
   json: string | Buffer,
   fields: Readonly<Record<string, string>> = {},
@@ -88,7 +88,7 @@ const MAX_BURST = 20;
  */
 export class Load {
   readonly #url: string;
-  readonly #agents: readonly Agent[];
+  readonly #agents: readonly [Agent, ...Agent[]];
   readonly #failures: string[] = [];
   readonly #requestIds: string[] = [];
   readonly #open = new Set<Promise<void>>();
@@ -143,7 +143,7 @@ export class Load {
   async #send(index: number): Promise<void> {
     const { path, json } = REQUESTS[index % REQUESTS.length] ?? { path: '/', json: '' };
     // Every agent sends every kind of request.
-    const agent = this.#agents[Math.floor(index / REQUESTS.length) % this.#agents.length];
+    const agent = this.#agents[Math.floor(index / REQUESTS.length) % this.#agents.length] ?? this.#agents[0];
     try {
       const { problem, requestId } = await post(agent, this.#url + path, json);
       if (requestId !== null) this.#requestIds.push(requestId);

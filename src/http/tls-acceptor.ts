@@ -23,7 +23,10 @@ export interface TlsAcceptorOptions {
   readonly handshakeTimeoutMs: number;
   /** The handshake is complete. The socket allows half-open connections. */
   readonly onSecure: (socket: TLSSocket) => void;
-  /** A handshake failed, and its socket is closed. `code` is the error code of Node or OpenSSL. */
+  /**
+   * A handshake failed, and its socket is closed. `code` is the error code of Node or OpenSSL; ECONNRESET if the client
+   * left.
+   */
   readonly onFailed: (code: string) => void;
 }
 
@@ -73,7 +76,9 @@ export class TlsAcceptor {
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Some errors close the socket, others leave that to the server.
       socket.destroy();
-      onFailed(error.code ?? 'unknown');
+      // The code of a certificate that was refused; Node reports such a socket as one that was closed.
+      const refusal: unknown = socket.authorizationError;
+      onFailed(typeof refusal === 'string' ? refusal : (error.code ?? 'unknown'));
     });
   }
 

@@ -144,6 +144,21 @@ test('a TCP probe is not logged as a failed handshake, so that it does not hide 
   expect(line).toMatchObject({ code: 'ERR_SSL_HTTP_REQUEST' });
 });
 
+test('the log says why the certificate of a client was refused', async () => {
+  await using foreign = await createAuthority();
+  const [{ certPath: cert, keyPath: key }, stranger] = await Promise.all([
+    authority.issue('strict'),
+    foreign.issue('stranger'),
+  ]);
+  const tls = { cert, key, client_ca: authority.ca.certPath };
+  await using strict = await startGateway({ replicas: [replica], config: { gateway: { tls } } });
+  const own = { ca: authority.ca.cert, cert: stranger.cert, key: stranger.key };
+  using client = await RawConnection.open(strict.url, own);
+  const line = JSON.parse(await strict.untilLogged('TLS handshake failed'));
+  expect(line).toMatchObject({ code: expect.stringMatching(/ISSUER|VERIFY/) });
+  await client.readToClose();
+});
+
 test('the admin listener ends the handshake of a client that leaves, too', async () => {
   const { certPath: cert, keyPath: key } = await authority.issue('admin');
   await using secured = await startGateway({
