@@ -59,6 +59,14 @@ interface Contender {
   readonly newPerSecond: number[];
 }
 
+/** How a contender is started, and reached. */
+interface Start {
+  readonly name: string;
+  readonly isTls: boolean;
+  readonly protocol: readonly string[];
+  readonly toCommand: (port: number, folder: string) => Command | Promise<Command>;
+}
+
 const HTTP1 = ['--h1'];
 
 await measure();
@@ -66,53 +74,19 @@ await measure();
 async function measure(): Promise<void> {
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'spangate-tls-'));
   await using authority = await createAuthority();
-  const certificate = await authority.issue('server');
+  await using children = new AsyncDisposableStack();
   const folder = temporary.path;
   const bodyFile = writeBody(folder, 'plain', PROMPT_CHARS);
-  await using children = new AsyncDisposableStack();
   const replica = await startReplica(buildNative().replica, 1, folder);
   children.use(replica.child);
   const [replicaPort = 0] = replica.ports;
-
+  const certificate = await authority.issue('server');
   const contenders: Contender[] = [];
-  const start = async (
-    name: string,
-    isTls: boolean,
-    protocol: readonly string[],
-    toCommand: (port: number, folder: string) => Command | Promise<Command>,
-  ) => {
-    const port = await findFreePort();
-    const own = join(folder, name.replaceAll(/\W+/g, '-'));
-    mkdirSync(own);
-    const child = children.use(
-      startChild(await toCommand(port, own), {
-        logPath: join(folder, `${name.replaceAll(/\W+/g, '-')}.log`),
-      }),
-    );
-    await untilListening(child, port, START_TIMEOUT_MS);
-    const url = `${isTls ? 'https' : 'http'}://127.0.0.1:${port}/v1/chat/completions`;
-    contenders.push({ name, url, protocol, child, keptUs: [], newUs: [], newPerSecond: [] });
-  };
-  const [gateway] = gatewayTargets;
-  for (const target of [gateway, nginx, envoy]) {
-    if (target === undefined) continue;
-    const obstacle = target.findObstacle(null);
-    if (obstacle !== null) {
-      console.error(`${target.name} is left out: ${obstacle}`);
-      continue;
-    }
-    for (const isTls of [false, true])
-      await start(`${target.name}, ${isTls ? 'TLS' : 'plain'}`, isTls, HTTP1, (port, own) =>
-        prepare(target, { port, replicaPort, folder: own, certificate: isTls ? certificate : null }),
-      );
+  for (const each of [...toProxyStarts(replicaPort, certificate), ...toPeerStarts(certificate)]) {
+    const contender = await start(each, folder);
+    children.use(contender.child);
+    contenders.push(contender);
   }
-  const toPeer = (protocol: string) => (port: number) => ({
-    file: process.execPath,
-    args: [PEER, protocol, String(port), certificate.certPath, certificate.keyPath],
-  });
-  await start("the gateway's HTTP/1.1 alone, TLS", true, HTTP1, toPeer('http1'));
-  await start('node:http2 alone, TLS, a stream per connection', true, ['-m', '1'], toPeer('http2'));
-  await start('node:http2 alone, TLS, 10 streams per connection', true, ['-m', '10'], toPeer('http2'));
 
   for (const contender of contenders) await load(contender, bodyFile, WARM_REQUESTS, CLIENTS);
   for (const contender of contenders) await load(contender, bodyFile, NEW_CONNECTIONS, NEW_CONNECTIONS);
@@ -128,25 +102,53 @@ async function measure(): Promise<void> {
   print(contenders);
 }
 
-async function prepare(
-  target: Target,
-  {
-    port,
-    replicaPort,
-    folder,
-    certificate,
-  }: {
-    readonly port: number;
-    readonly replicaPort: number;
-    readonly folder: string;
-    readonly certificate: IssuedCertificate | null;
-  },
-): Promise<Command> {
-  return target.prepare({
-    ...{ port, replicaPorts: [replicaPort], collectorPort: replicaPort, folder },
-    ...{ closedPort: await findFreePort(), sparePort: await findFreePort(), baseline: null, nodeFlags: [] },
-    ...(certificate === null ? {} : { tls: certificate }),
+/** The gateway and its rivals, each with TLS and without. */
+function toProxyStarts(replicaPort: number, certificate: IssuedCertificate): readonly Start[] {
+  const isPresent = ({ name, findObstacle }: Target) => {
+    const obstacle = findObstacle(null);
+    if (obstacle !== null) console.error(`${name} is left out: ${obstacle}`);
+    return obstacle === null;
+  };
+  const toStart = (target: Target, isTls: boolean): Start => ({
+    name: `${target.name}, ${isTls ? 'TLS' : 'plain'}`,
+    ...{ isTls, protocol: HTTP1 },
+    toCommand: async (port, folder) =>
+      target.prepare({
+        ...{ port, replicaPorts: [replicaPort], collectorPort: replicaPort, folder },
+        ...{ closedPort: await findFreePort(), sparePort: await findFreePort() },
+        ...{ baseline: null, nodeFlags: [] },
+        ...(isTls ? { tls: certificate } : {}),
+      }),
   });
+  return [...gatewayTargets.slice(0, 1), nginx, envoy]
+    .filter(isPresent)
+    .flatMap((target) => [toStart(target, false), toStart(target, true)]);
+}
+
+/** Servers with nothing behind them, which differ in their HTTP. */
+function toPeerStarts({ certPath, keyPath }: IssuedCertificate): readonly Start[] {
+  const toStart = (name: string, peerProtocol: string, protocol: readonly string[]): Start => ({
+    ...{ name, isTls: true, protocol },
+    toCommand: (port) => ({
+      file: process.execPath,
+      args: [PEER, peerProtocol, String(port), certPath, keyPath],
+    }),
+  });
+  return [
+    toStart("the gateway's HTTP/1.1 alone, TLS", 'http1', HTTP1),
+    toStart('node:http2 alone, TLS, a stream per connection', 'http2', ['-m', '1']),
+    toStart('node:http2 alone, TLS, 10 streams per connection', 'http2', ['-m', '10']),
+  ];
+}
+
+async function start({ name, isTls, protocol, toCommand }: Start, parent: string): Promise<Contender> {
+  const folder = join(parent, name.replaceAll(/\W+/g, '-'));
+  mkdirSync(folder);
+  const port = await findFreePort();
+  const child = startChild(await toCommand(port, folder), { logPath: join(folder, 'output.log') });
+  await untilListening(child, port, START_TIMEOUT_MS);
+  const url = `${isTls ? 'https' : 'http'}://127.0.0.1:${port}/v1/chat/completions`;
+  return { name, url, protocol, child, keptUs: [], newUs: [], newPerSecond: [] };
 }
 
 /** Sends requests over new connections, and returns the server's CPU time of one and how many ended per second. */
