@@ -32,6 +32,7 @@ export const ROOMS: readonly Room[] = [
       'src/gateway.ts',
       'src/start-error.ts',
       'src/check-connections/',
+      'src/certificates/certificate-files.ts',
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',

@@ -20,6 +20,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/protocols':
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
+  'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
+  'measure/tls-rotation': 'certificates replaced again and again under load',
 };
 
 /** The file of a program, from this folder. */

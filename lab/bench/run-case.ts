@@ -28,7 +28,8 @@ interface Contender {
   failure: string | null;
 }
 
-interface MockReplica {
+/** The mock replica, which is also the collector. */
+export interface MockReplica {
   readonly child: Child;
   readonly ports: readonly number[];
 }
@@ -115,7 +116,7 @@ async function startContender(
 }
 
 /** The mock replica needs consecutive ports: if one is taken, another range is tried. */
-async function startReplica(program: string, portCount: number, folder: string): Promise<MockReplica> {
+export async function startReplica(program: string, portCount: number, folder: string): Promise<MockReplica> {
   for (let tries = 0; tries < PORT_TRIES; tries++) {
     const firstPort = 16_000 + Math.floor(Math.random() * 12_000); // below Linux's range for clients
     const args = [firstPort, portCount, EMBEDDINGS_BYTES].map(String);

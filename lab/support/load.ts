@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
+import { request as requestTls } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -20,7 +21,8 @@ export async function post(
 ): Promise<Answer> {
   const length = Buffer.byteLength(json);
   const headers = { 'Content-Type': 'application/json', 'Content-Length': length, ...fields };
-  const outgoing = request(url, { method: 'POST', agent, headers });
+  const send = url.startsWith('https:') ? requestTls : request;
+  const outgoing = send(url, { method: 'POST', agent, headers });
   outgoing.end(json);
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   const { 'x-request-id': requestId = null, 'content-type': type = '' } = response.headers;
@@ -81,12 +83,12 @@ const MAX_OPEN = 100;
 const MAX_BURST = 20;
 
 /**
- * An open loop: sends requests to a gateway at a fixed rate, whether or not earlier ones have ended, over kept
- * connections, as client libraries do.
+ * An open loop: sends requests to a gateway at a fixed rate, whether or not earlier ones have ended. Each request uses
+ * the next of the agents; by default there is one, with kept connections, as client libraries have it.
  */
 export class Load {
   readonly #url: string;
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #agents: readonly [Agent, ...Agent[]];
   readonly #failures: string[] = [];
   readonly #requestIds: string[] = [];
   readonly #open = new Set<Promise<void>>();
@@ -97,8 +99,13 @@ export class Load {
   #ended = 0;
   #isStopped = false;
 
-  constructor(url: string, perSecond: number) {
+  constructor(
+    url: string,
+    perSecond: number,
+    agents: readonly [Agent, ...Agent[]] = [new Agent({ keepAlive: true })],
+  ) {
     this.#url = url;
+    this.#agents = agents;
     this.#running = this.#run(perSecond);
   }
 
@@ -114,7 +121,7 @@ export class Load {
     await this.#running;
     const perSecond = Math.round((this.#sent * 1000) / (performance.now() - this.#startedAtMs));
     await Promise.all(this.#open);
-    this.#agent.destroy();
+    for (const agent of this.#agents) agent.destroy();
     return { requests: this.#sent, perSecond, failures: this.#failures, requestIds: this.#requestIds };
   }
 
@@ -135,8 +142,10 @@ export class Load {
 
   async #send(index: number): Promise<void> {
     const { path, json } = REQUESTS[index % REQUESTS.length] ?? { path: '/', json: '' };
+    // Every agent sends every kind of request.
+    const agent = this.#agents[Math.floor(index / REQUESTS.length) % this.#agents.length] ?? this.#agents[0];
     try {
-      const { problem, requestId } = await post(this.#agent, this.#url + path, json);
+      const { problem, requestId } = await post(agent, this.#url + path, json);
       if (requestId !== null) this.#requestIds.push(requestId);
       if (problem !== null) this.#fail(index, problem);
     } catch (error) {

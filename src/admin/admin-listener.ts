@@ -9,12 +9,15 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
-import { type TlsMaterial, toContextOptions } from '../http/tls-acceptor.ts';
+import { CertificateChoice, type TlsMaterial, toContextOptions } from '../http/tls-acceptor.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { AdminError } from './admin-error.ts';
 
 /** The most connections at one time. Opening one needs no token. */
 const MAX_CONNECTIONS = 1_000;
+
+/** The certificates of listeners with TLS. */
+const choices = new WeakMap<Server, CertificateChoice>();
 
 /** The settings of the admin listener. */
 export interface AdminListenerSettings {
@@ -49,10 +52,7 @@ export function createAdminListener(
     // `isWellFormed` checks this.
     requireHostHeader: false,
   };
-  const server =
-    tls === null
-      ? createServer(options)
-      : createTlsServer({ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls, settings) });
+  const server = tls === null ? createServer(options) : createSecuredServer(tls, options, settings);
   // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
@@ -88,6 +88,27 @@ export function createAdminListener(
   return server;
 }
 
+function createSecuredServer(
+  tls: TlsMaterial,
+  options: ServerOptions,
+  settings: AdminListenerSettings,
+): Server {
+  const choice = new CertificateChoice(tls);
+  const server = createTlsServer({
+    ...{ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls, settings) },
+    SNICallback: choice.sniCallback,
+  });
+  // A client that closes its side during the handshake has given up.
+  server.prependListener('connection', (socket: Socket) => {
+    socket.allowHalfOpen = false;
+  });
+  server.on('secureConnection', (socket) => {
+    socket.allowHalfOpen = true;
+  });
+  choices.set(server, choice);
+  return server;
+}
+
 function toHandshakeOptions({ clientCa }: TlsMaterial, { headersTimeoutMs }: AdminListenerSettings) {
   const asksForCertificate = clientCa !== null;
   return {
@@ -100,7 +121,9 @@ function toHandshakeOptions({ clientCa }: TlsMaterial, { headersTimeoutMs }: Adm
 
 /** Uses this material for handshakes from now on. A listener without TLS stays as it is. */
 export function useAdminTls(server: Server, material: TlsMaterial): void {
-  if (server instanceof TlsServer) server.setSecureContext(toContextOptions(material));
+  if (!(server instanceof TlsServer)) return;
+  choices.get(server)?.use(material);
+  server.setSecureContext(toContextOptions(material));
 }
 
 /** Applies the settings that can change at run time: the timeouts. */

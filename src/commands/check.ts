@@ -1,7 +1,7 @@
+import { readCertificates } from '../certificates/certificate-files.ts';
 import type { ConnectionCheck } from '../check-connections/connection-check.ts';
-import { toConfig } from '../config/config.ts';
+import { type Config, toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
-import type { ConfigFile } from '../config/schema.ts';
 import { orStartError } from '../start-error.ts';
 import { printJson } from './admin/client.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
@@ -13,19 +13,21 @@ import { toReasonText } from './terminal/replica-cells.ts';
 import { toTable } from './terminal/table.ts';
 
 /**
- * `gateway check -config FILE`: validates a configuration and prints it with all defaults, secrets masked. With
- * `--connect`, tries the servers that it names instead, and returns 1 if one cannot be reached.
+ * `gateway check -config FILE`: validates a configuration with the certificates that it names, and prints it with all
+ * defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns 1 if one cannot be
+ * reached.
  */
 export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.check.options);
   if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
   const path = requireConfigPath(values.config, env);
   const file = await readConfigFile(path, env);
+  const config = await withCertificates(toConfig(file));
   if (!values.connect) {
     stdout.write(printConfigFile(file));
     return 0;
   }
-  const checks = await connectToAll(file, stderr);
+  const checks = await connectToAll(config, stderr);
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
   else
@@ -35,14 +37,20 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   return isOk ? 0 : 1;
 }
 
+/** Reads the certificates, as the gateway does at its start. Rejects with a StartError if it could not use them. */
+async function withCertificates(config: Config): Promise<Config> {
+  const { replicas, services } = await readCertificates(config);
+  return { ...config, replicas, services };
+}
+
 async function connectToAll(
-  file: ConfigFile,
+  config: Config,
   stderr: Invocation['stderr'],
 ): Promise<readonly ConnectionCheck[]> {
   // What the check of a file alone does not need is not loaded for it.
   const { checkConnections } = await import('../check-connections/check-connections.ts');
   const log = createLogger('warn', stderr);
-  return await orStartError('telemetry', checkConnections(toConfig(file), log));
+  return await orStartError('telemetry', checkConnections(config, log));
 }
 
 function toRow({

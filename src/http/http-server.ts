@@ -20,7 +20,10 @@ export interface HttpServerCollaborators {
   readonly handle: (exchange: HttpExchange) => void;
   /** A connection was closed unread because the limit was reached. */
   readonly onTooMany: () => void;
-  /** A TLS handshake failed. `code` is the error code of Node or OpenSSL. */
+  /**
+   * A TLS handshake failed, but not because the client left, as TCP probes do. `code` is the error code of Node or
+   * OpenSSL.
+   */
   readonly onHandshakeFailed: (code: string) => void;
   /** A bug in the gateway ended a connection. */
   readonly onDefect: (error: unknown) => void;
@@ -147,7 +150,7 @@ export class HttpServer implements ClientConnectionContext {
       onSecure: (socket) => this.#serve(socket),
       onFailed: (code) => {
         this.#collaborators.connections.release(1);
-        this.#collaborators.onHandshakeFailed(code);
+        if (code !== 'ECONNRESET') this.#collaborators.onHandshakeFailed(code);
       },
     });
   }

@@ -213,6 +213,36 @@ test('the admin API is served over TLS of its own', async () => {
   await agent.close();
 });
 
+test('the admin API shows each server name its own certificate, also after a reload', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-admin-pairs-'));
+  const other = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+  const put = ({ certPath, keyPath }: IssuedCertificate) =>
+    Promise.all([copyFile(certPath, other.cert), copyFile(keyPath, other.key)]);
+  await put(named);
+  await using gateway = await start({
+    tls: pathsOf(server),
+    admin_tls: { ...pathsOf(server), pairs: [other] },
+  });
+  const subjectOf = async (servername: string) => {
+    const options = { servername, checkServerIdentity: () => undefined };
+    const socket = await shake({ ...gateway, url: gateway.adminUrl }, options);
+    const { subject } = socket.getPeerCertificate();
+    socket.destroy();
+    return subject.CN;
+  };
+  expect(await subjectOf('llm.example.test')).toBe('spangate named');
+  expect(await subjectOf('other.example.test')).toBe('spangate server');
+  await put(await authority.issue('renamed', 'DNS:llm.example.test'));
+  const agent = new Agent({ connect: { ca: authority.ca.cert } });
+  const { statusCode } = await request(`${gateway.adminUrl}/admin/reload`, {
+    ...{ method: 'POST', dispatcher: agent, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
+  });
+  expect(statusCode).toBe(200);
+  expect(await subjectOf('llm.example.test')).toBe('spangate renamed');
+  await agent.destroy();
+  await rm(folder, { recursive: true });
+});
+
 describe('towards a replica with a certificate of a private authority', () => {
   let secured: FakeReplica;
   beforeAll(async () => {

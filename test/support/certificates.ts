@@ -14,11 +14,17 @@ export interface IssuedCertificate {
   readonly keyPath: string;
 }
 
-/** A certificate authority for one test; disposing it removes its files. */
-export interface TestAuthority extends AsyncDisposable {
+/** What issues certificates. */
+export interface TestIssuer {
   readonly ca: IssuedCertificate;
   /** Issues a certificate for servers and clients, by default for 127.0.0.1. */
   issue(name: string, subject?: string): Promise<IssuedCertificate>;
+}
+
+/** A certificate authority for one test; disposing it removes its files. */
+export interface TestAuthority extends TestIssuer, AsyncDisposable {
+  /** Issues the certificate of another authority, which clients do not know. */
+  issueAuthority(name: string): Promise<TestIssuer>;
 }
 
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
@@ -38,13 +44,19 @@ export async function createAuthority(): Promise<TestAuthority> {
     return { cert, key, certPath, keyPath };
   };
   const ca = await request('ca', []);
-  const signedByCa = ['-CA', ca.certPath, '-CAkey', ca.keyPath];
+  const sign = (issuer: IssuedCertificate, name: string, extensions: readonly string[]) =>
+    request(name, [
+      ...['-CA', issuer.certPath, '-CAkey', issuer.keyPath],
+      ...extensions.flatMap((extension) => ['-addext', extension]),
+    ]);
+  const toIssuer = (issuer: IssuedCertificate): TestIssuer => ({
+    ca: issuer,
+    issue: (name, subject = 'IP:127.0.0.1') =>
+      sign(issuer, name, [`subjectAltName=${subject}`, 'basicConstraints=critical,CA:FALSE']),
+  });
   return {
-    ca,
-    issue: (name, subject = 'IP:127.0.0.1') => {
-      const extensions = [`subjectAltName=${subject}`, 'basicConstraints=critical,CA:FALSE'];
-      return request(name, [...signedByCa, ...extensions.flatMap((extension) => ['-addext', extension])]);
-    },
+    ...toIssuer(ca),
+    issueAuthority: async (name) => toIssuer(await sign(ca, name, ['basicConstraints=critical,CA:TRUE'])),
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { EventLog } from './event-log.ts';
 
 /** One response, byte for byte. */
@@ -48,12 +49,13 @@ export class RawConnection implements Disposable {
     socket.once('end', onEnd).once('close', onEnd);
   }
 
-  /** Connects to the host and port of a URL. */
-  static async open(url: string): Promise<RawConnection> {
+  /** Connects to the host and port of a URL; over TLS with `tls`. Rejects if the handshake fails. */
+  static async open(url: string, tls: ConnectionOptions | null = null): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
     // Half-open: the server's FIN is seen as an end of input, and the test decides when to close.
-    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-    await once(socket, 'connect');
+    const address = { host: hostname, port: Number(port), allowHalfOpen: true };
+    const socket = tls === null ? connect(address) : connectTls({ ...address, ...tls });
+    await once(socket, tls === null ? 'connect' : 'secureConnect');
     return new RawConnection(socket);
   }
 

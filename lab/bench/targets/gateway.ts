@@ -43,9 +43,12 @@ function toTarget(
 
 /** The configuration as JSON, which is YAML. All settings are defaults but the limit that 10,000 idle clients would reach. */
 function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: boolean): string {
-  const { port, replicaPorts, collectorPort, closedPort } = surroundings;
+  const { port, replicaPorts, collectorPort, closedPort, tls } = surroundings;
   return JSON.stringify({
-    gateway: { listen: `127.0.0.1:${port}`, admin_listen: '127.0.0.1:0', workers },
+    gateway: {
+      ...{ listen: `127.0.0.1:${port}`, admin_listen: '127.0.0.1:0', workers },
+      ...(tls && { tls: { cert: tls.certPath, key: tls.keyPath, min_version: 'TLSv1.3' } }),
+    },
     state_dir: './state',
     replicas: replicaPorts.map((replicaPort, index) => ({
       name: `replica-${index}`,

@@ -11,6 +11,8 @@ export interface Surroundings {
   readonly closedPort: number;
   /** For targets that insist on a second listener. */
   readonly sparePort: number;
+  /** PEM files with which the port is served over TLS 1.3; absent: without TLS. */
+  readonly tls?: { readonly certPath: string; readonly keyPath: string };
   /** An empty folder for configuration and state. */
   readonly folder: string;
   /** Another checkout of this repository to compare with; null without --baseline. */

@@ -1,4 +1,6 @@
+import type { ConnectionOptions } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
+import type { IssuedCertificate } from '../certificates.ts';
 import { type FakeReplica, type Script, startFakeReplica } from '../fake-replica.ts';
 import { postBytes, RawConnection, type RawResponse } from '../raw-http.ts';
 import { type StartedGateway, startGateway } from '../start-gateway.ts';
@@ -54,6 +56,8 @@ export class Cell implements AsyncDisposable {
   readonly #exchange: EngineCase;
   readonly #replica: FakeReplica;
   readonly #gateway: StartedGateway;
+  /** Null: the client uses no TLS. */
+  readonly #clientTls: ConnectionOptions | null;
   #client: RawConnection | null = null;
   #cuts: readonly number[] = [];
   #longestPauseMs = 0;
@@ -63,23 +67,35 @@ export class Cell implements AsyncDisposable {
     exchange: EngineCase,
     replica: FakeReplica,
     gateway: StartedGateway,
+    clientTls: ConnectionOptions | null,
   ) {
     this.#engine = engine;
     this.#exchange = exchange;
     this.#replica = replica;
     this.#gateway = gateway;
+    this.#clientTls = clientTls;
   }
 
-  /** Starts both and sends one ordinary stream, after which the gateway has learnt what it can of the replica. */
-  static async start(engine: ScriptedEngine, exchange: EngineCase): Promise<Cell> {
+  /**
+   * Starts both and sends one ordinary stream, after which the gateway has learnt what it can of the replica. With `tls`
+   * clients reach the gateway over TLS, and know this authority.
+   */
+  static async start(
+    engine: ScriptedEngine,
+    exchange: EngineCase,
+    tls?: { readonly server: IssuedCertificate; readonly ca: string },
+  ): Promise<Cell> {
     const { version } = engine;
     const replica = await startFakeReplica(version === undefined ? {} : { version });
     const gateway = await startGateway({
       replicas: [{ name: 'a', url: replica.url, engine: engine.engine }],
       // The gateway knows what a connection has shown as long as the connection is open.
-      config: { timeouts: { upstream_keep_alive: '60s' } },
+      config: {
+        timeouts: { upstream_keep_alive: '60s' },
+        ...(tls && { gateway: { tls: { cert: tls.server.certPath, key: tls.server.keyPath } } }),
+      },
     });
-    const cell = new Cell(engine, exchange, replica, gateway);
+    const cell = new Cell(engine, exchange, replica, gateway, tls === undefined ? null : { ca: tls.ca });
     const [ordinary] = engine.cases;
     if (ordinary !== undefined) {
       replica.answer(cell.#play(ordinary));
@@ -130,7 +146,7 @@ export class Cell implements AsyncDisposable {
 
   /** Sends the request on the connection of the previous one, unless the gateway closes that. */
   async #send(request: Buffer): Promise<RawResponse> {
-    const client = this.#client ?? (await RawConnection.open(this.#gateway.url));
+    const client = this.#client ?? (await RawConnection.open(this.#gateway.url, this.#clientTls));
     client.write(request);
     const response = await client.readResponse();
     const isKept = response.isComplete && !client.isClosed && response.header('connection').length === 0;

@@ -74,14 +74,19 @@ export async function adviseOnReplica(
 ): Promise<string> {
   const speaksTls = maySpeakTls(config, reason, result) && (await isTlsServer(config).catch(() => false));
   const { host, port } = addressOf(config);
-  return toAdvice(reason, result, { address: `${host}:${port}`, speaksTls });
+  const isSecured = config.url.startsWith('https:');
+  return toAdvice(reason, result, { address: `${host}:${port}`, speaksTls, isSecured });
 }
 
 /** Says in one sentence what was found and what to change. */
 function toAdvice(
   reason: ReachabilityReason,
   result: ProbeResult,
-  { address, speaksTls }: { readonly address: string; readonly speaksTls: boolean },
+  {
+    address,
+    speaksTls,
+    isSecured,
+  }: { readonly address: string; readonly speaksTls: boolean; readonly isSecured: boolean },
 ): string {
   if (speaksTls) return 'http was answered with TLS: write https:// in its url';
   const code = result.kind === 'failure' ? result.code : '';
@@ -95,11 +100,13 @@ function toAdvice(
     case 'tls_failed':
       return NOT_TLS_CODES.has(code)
         ? 'https was answered with plain HTTP: write http:// in its url'
-        : `TLS failed (${code}): check its certificate, and that NODE_EXTRA_CA_CERTS has its authority`;
+        : `TLS failed (${code}): check its certificate, name its authority with tls.ca, and its name with tls.server_name`;
     case 'no_answer':
       return `${address} accepts connections but does not answer: check the server and the port in its url`;
     case 'connection_reset':
-      return `${address} closes connections without an answer: check the server and the port in its url`;
+      return isSecured
+        ? `${address} closes connections without an answer: check the server, and whether it wants a client certificate (tls.cert)`
+        : `${address} closes connections without an answer: check the server and the port in its url`;
     case 'not_http':
       return `${address} does not speak HTTP/1.1: correct the port in its url`;
     case 'not_an_engine':
