@@ -118,6 +118,7 @@ export class HttpServer implements ClientConnectionContext {
   onClosed(connection: AcceptedConnection): void {
     if (this.#open.delete(connection)) this.#collaborators.connections.release(1);
   }
+
   #accept(socket: Socket): void {
     const { connections, onTooMany } = this.#collaborators;
     if (!connections.tryAcquire(1)) {

@@ -21,7 +21,7 @@ export interface TlsMaterial {
 
 export interface TlsAcceptorOptions {
   readonly handshakeTimeoutMs: number;
-  /** The handshake is complete. */
+  /** The handshake is complete. The socket allows half-open connections. */
   readonly onSecure: (socket: TLSSocket) => void;
   /** A handshake failed, and its socket is closed. `code` is the error code of Node or OpenSSL. */
   readonly onFailed: (code: string) => void;
@@ -55,9 +55,11 @@ export class TlsAcceptor {
       requestCert: asksForCertificate,
       rejectUnauthorized: asksForCertificate,
       handshakeTimeout: handshakeTimeoutMs,
-      allowHalfOpen: true,
     });
-    this.#server.on('secureConnection', onSecure);
+    this.#server.on('secureConnection', (socket) => {
+      socket.allowHalfOpen = true;
+      onSecure(socket);
+    });
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Some errors close the socket, others leave that to the server.
       socket.destroy();
@@ -75,6 +77,8 @@ export class TlsAcceptor {
 
   /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */
   accept(socket: Socket): void {
+    // The TLS socket takes this over: a client that closes its side during the handshake has given up.
+    socket.allowHalfOpen = false;
     this.#server.emit('connection', socket);
   }
 
