@@ -19,18 +19,24 @@ export interface CertificateWatcherCollaborators {
   readonly useForListeners: (next: Certificates) => Promise<void>;
   /** Uses these for connections to replicas from now on. */
   readonly useForReplicas: (next: Certificates) => Promise<void>;
+  /** The time: milliseconds since 1970. */
+  readonly epochMs: () => number;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
 /**
  * Reads the certificate files again and again, and has new contents used. Contents that cannot be used are refused: the
- * ones in effect stay.
+ * ones in effect stay. It logs the certificates of the listeners when they come into use, and when their end is near.
  */
 export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
   #current: Certificates;
+  /** What was last logged of each certificate in use, by listener and certificate. */
+  #logged: ReadonlyMap<string, Validity> = new Map();
   #lastProblem: string | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #isChecking = false;
+  #isStopped = false;
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
     this.#current = current;
@@ -38,12 +44,12 @@ export class CertificateWatcher {
   }
 
   start(): void {
-    this.#logCertificates(this.#current, null);
-    const { inTurn, intervalMs } = this.#collaborators;
-    this.#timer = setInterval(() => void inTurn(() => this.#check()), intervalMs).unref();
+    this.#logCertificates();
+    this.#timer = setInterval(() => void this.#checkInTurn(), this.#collaborators.intervalMs).unref();
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearInterval(this.#timer);
   }
 
@@ -53,47 +59,79 @@ export class CertificateWatcher {
     this.#current = next;
     if (areSame(before.listen, next.listen) && areSame(before.admin, next.admin)) return;
     await this.#collaborators.useForListeners(next);
-    this.#logCertificates(next, before);
+    this.#logCertificates();
+  }
+
+  /** Does nothing while a check is under way: on a file system that hangs, they would pile up. */
+  async #checkInTurn(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    await this.#collaborators.inTurn(() => this.#check());
+    this.#isChecking = false;
   }
 
   /** Reads the files, and has new contents used. Rejects on a defect only. */
   async #check(): Promise<void> {
-    const { read, useForReplicas } = this.#collaborators;
     try {
-      const next = await read();
-      const { replicas, services } = this.#current;
-      const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
-      await this.adopt(next);
-      if (isNewForReplicas) await useForReplicas(next);
+      const next = await this.#collaborators.read();
+      if (this.#isStopped) return;
+      await this.#use(next);
       this.#lastProblem = null;
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
-      if (error.message !== this.#lastProblem) {
-        this.#collaborators.log.error(
-          { problem: error.message },
-          'certificates refused: the former ones stay',
-        );
-      }
-      this.#lastProblem = error.message;
+      this.#logProblem(error.message);
     }
+    this.#logCertificates();
   }
 
-  #logCertificates(next: Certificates, before: Certificates | null): void {
+  async #use(next: Certificates): Promise<void> {
+    const { replicas, services } = this.#current;
+    const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
+    await this.adopt(next);
+    if (isNewForReplicas) await this.#collaborators.useForReplicas(next);
+  }
+
+  #logProblem(problem: string): void {
+    if (problem === this.#lastProblem) return;
+    this.#lastProblem = problem;
+    this.#collaborators.log.error({ problem }, 'certificates refused: the former ones stay');
+  }
+
+  /** Logs each certificate of which something else was logged before, or nothing. */
+  #logCertificates(): void {
+    const { epochMs, log } = this.#collaborators;
+    const logged = new Map<string, Validity>();
     for (const listener of ['listen', 'admin'] as const) {
-      if (isDeepStrictEqual(next[listener]?.pairs, before?.[listener]?.pairs)) continue;
-      for (const { cert } of next[listener]?.pairs ?? []) this.#logCertificate(listener, cert);
+      for (const { cert } of this.#current[listener]?.pairs ?? []) {
+        const { subject, subjectAltName, validToDate } = new X509Certificate(cert);
+        const validity = toValidity(validToDate.getTime() - epochMs());
+        const key = `${listener} ${cert}`;
+        logged.set(key, validity);
+        if (this.#logged.get(key) === validity) continue;
+        const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
+        log[LEVELS[validity]](fields, MESSAGES[validity]);
+      }
     }
+    this.#logged = logged;
   }
+}
 
-  #logCertificate(listener: 'listen' | 'admin', pem: string): void {
-    const { subject, subjectAltName, validToDate } = new X509Certificate(pem);
-    const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
-    const restMs = validToDate.getTime() - Date.now();
-    const { log } = this.#collaborators;
-    if (restMs <= 0) log.error(fields, 'certificate in use has expired');
-    else if (restMs < ENDS_SOON_MS) log.warn(fields, 'certificate in use expires soon');
-    else log.info(fields, 'certificate in use');
-  }
+type Validity = 'valid' | 'ends_soon' | 'ended';
+
+const LEVELS = { valid: 'info', ends_soon: 'warn', ended: 'error' } as const satisfies Record<
+  Validity,
+  string
+>;
+
+const MESSAGES: Readonly<Record<Validity, string>> = {
+  valid: 'certificate in use',
+  ends_soon: 'certificate in use expires soon',
+  ended: 'certificate in use has expired',
+};
+
+function toValidity(restMs: number): Validity {
+  if (restMs <= 0) return 'ended';
+  return restMs < ENDS_SOON_MS ? 'ends_soon' : 'valid';
 }
 
 /** Whether two readings have the same contents. Each reading makes new ticket keys. */

@@ -1,8 +1,9 @@
+import { X509Certificate } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Certificates, readCertificates } from '../../src/certificates/certificate-files.ts';
+import { type Certificates, createCertificateReader } from '../../src/certificates/certificate-files.ts';
 import { CertificateWatcher } from '../../src/certificates/certificate-watcher.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
@@ -29,7 +30,7 @@ async function put({ certPath, keyPath }: IssuedCertificate): Promise<void> {
 }
 
 /** Watches a listener with cert.pem and key.pem, and a replica with ca.pem. */
-async function watch() {
+async function watch({ epochMs = Date.now } = {}) {
   const text = `
 gateway: { tls: { cert: ${at('cert.pem')}, key: ${at('key.pem')} } }
 replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
@@ -39,8 +40,9 @@ replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
   const forReplicas = new EventLog<Certificates>();
   const lines = new EventLog<string>();
   const write = (_fields: object, message: string) => lines.push(message);
+  const readCertificates = createCertificateReader();
   const watcher = new CertificateWatcher(await readCertificates(config), {
-    ...{ intervalMs: 5, inTurn: createInTurn() },
+    ...{ intervalMs: 5, inTurn: createInTurn(), epochMs },
     read: () => readCertificates(config),
     useForListeners: async (next) => forListeners.push(next),
     useForReplicas: async (next) => forReplicas.push(next),
@@ -69,4 +71,19 @@ test('new contents of a file are used by whom it is for, and contents that canno
   // Between two copies the pair may have been refused once more, for another reason.
   expect(watched.lines.items.filter(isRefusal).length).toBeLessThanOrEqual(3);
   expect(watched.forListeners.items).toHaveLength(1);
+});
+
+test('a certificate is announced when it comes into use, 14 days before its end, and at its end', async () => {
+  const issued = await authority.issue('ending');
+  await Promise.all([put(issued), copyFile(authority.ca.certPath, at('ca.pem'))]);
+  const endMs = new X509Certificate(issued.cert).validToDate.getTime();
+  const fortnightMs = 14 * 24 * 3_600_000;
+  let nowMs = endMs - fortnightMs;
+  using watched = await watch({ epochMs: () => nowMs });
+  expect(await watched.lines.next()).toBe('certificate in use');
+  nowMs += 1;
+  expect(await watched.lines.next()).toBe('certificate in use expires soon');
+  nowMs = endMs;
+  expect(await watched.lines.next()).toBe('certificate in use has expired');
+  expect(watched.lines.items).toHaveLength(3);
 });
