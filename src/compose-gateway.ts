@@ -26,6 +26,7 @@ import type { ReplicaRegistry } from './replicas/control/registry.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
 import { allocateServingMemory, type Serving } from './serving/serving.ts';
 import { toAdminListenerSettings, toWorkerCount } from './serving/settings.ts';
+import { orStartError } from './start-error.ts';
 import { readVersion } from './version.ts';
 
 /** The parts of a gateway that are started and stopped: one control plane, and the data plane (`serving`). */
@@ -105,7 +106,8 @@ export async function composeGateway(
       if (admin !== null) useAdminTls(adminListener, admin);
     },
     async useForReplicas(next) {
-      await discovery.configure(withCertificates(inEffect.config, next));
+      // A service may have grown beyond the most replicas that there can be.
+      await orStartError('replicas', discovery.configure(withCertificates(inEffect.config, next)));
     },
   });
 

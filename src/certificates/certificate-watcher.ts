@@ -2,14 +2,14 @@ import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { TlsMaterial } from '../http/tls-acceptor.ts';
 import type { InTurn } from '../in-turn.ts';
-import { StartError } from '../start-error.ts';
+import { RepeatedCheck } from '../repeated-check.ts';
 import type { Certificates } from './certificate-files.ts';
 
 /** A certificate is announced as ending this long before it does. */
 const ENDS_SOON_MS = 14 * 24 * 3_600_000;
 
 export interface CertificateWatcherCollaborators {
-  /** How often the files are read. Kubernetes replaces a mounted secret by renaming a folder, which no watch would see. */
+  /** How often the files are read. */
   readonly intervalMs: number;
   /** Checks run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
@@ -17,7 +17,7 @@ export interface CertificateWatcherCollaborators {
   readonly read: () => Promise<Certificates>;
   /** Uses these for handshakes of clients from now on. */
   readonly useForListeners: (next: Certificates) => Promise<void>;
-  /** Uses these for connections to replicas from now on. */
+  /** Uses these for connections to replicas from now on. Rejects with a StartError if that is not possible now. */
   readonly useForReplicas: (next: Certificates) => Promise<void>;
   /** The time: milliseconds since 1970. */
   readonly epochMs: () => number;
@@ -30,27 +30,29 @@ export interface CertificateWatcherCollaborators {
  */
 export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
+  readonly #checks: RepeatedCheck;
   #current: Certificates;
   /** What was last logged of each certificate in use, by listener and certificate. */
   #logged: ReadonlyMap<string, Validity> = new Map();
-  #lastProblem: string | null = null;
-  #timer: NodeJS.Timeout | undefined;
-  #isChecking = false;
-  #isStopped = false;
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
+    const { intervalMs, inTurn, log } = collaborators;
     this.#current = current;
     this.#collaborators = collaborators;
+    this.#checks = new RepeatedCheck({
+      ...{ intervalMs, inTurn },
+      check: () => this.#check(),
+      onProblem: (problem) => log.error({ problem }, 'certificates refused: the former ones stay'),
+    });
   }
 
   start(): void {
     this.#logCertificates();
-    this.#timer = setInterval(() => void this.#checkInTurn(), this.#collaborators.intervalMs).unref();
+    this.#checks.start();
   }
 
   stop(): void {
-    this.#isStopped = true;
-    clearInterval(this.#timer);
+    this.#checks.stop();
   }
 
   /** Has certificates used by the listeners that a reload has read, if they differ from those in effect. */
@@ -62,39 +64,23 @@ export class CertificateWatcher {
     this.#logCertificates();
   }
 
-  /** Does nothing while a check is under way: on a file system that hangs, they would pile up. */
-  async #checkInTurn(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    await this.#collaborators.inTurn(() => this.#check());
-    this.#isChecking = false;
-  }
-
-  /** Reads the files, and has new contents used. Rejects on a defect only. */
   async #check(): Promise<void> {
     try {
       const next = await this.#collaborators.read();
-      if (this.#isStopped) return;
-      await this.#use(next);
-      this.#lastProblem = null;
-    } catch (error) {
-      if (!(error instanceof StartError)) throw error;
-      this.#logProblem(error.message);
+      if (!this.#checks.isStopped) await this.#use(next);
+    } finally {
+      this.#logCertificates();
     }
-    this.#logCertificates();
   }
 
   async #use(next: Certificates): Promise<void> {
     const { replicas, services } = this.#current;
     const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
-    await this.adopt(next);
-    if (isNewForReplicas) await this.#collaborators.useForReplicas(next);
-  }
-
-  #logProblem(problem: string): void {
-    if (problem === this.#lastProblem) return;
-    this.#lastProblem = problem;
-    this.#collaborators.log.error({ problem }, 'certificates refused: the former ones stay');
+    await this.adopt({ ...next, replicas, services });
+    if (!isNewForReplicas) return;
+    // If this fails, the next check tries again.
+    await this.#collaborators.useForReplicas(next);
+    this.#current = next;
   }
 
   /** Logs each certificate of which something else was logged before, or nothing. */

@@ -2,12 +2,13 @@ import { X509Certificate } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Certificates, createCertificateReader } from '../../src/certificates/certificate-files.ts';
 import { CertificateWatcher } from '../../src/certificates/certificate-watcher.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
 import { createInTurn } from '../../src/in-turn.ts';
+import { StartError } from '../../src/start-error.ts';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../support/certificates.ts';
 import { EventLog } from '../support/event-log.ts';
 
@@ -86,4 +87,58 @@ test('a certificate is announced when it comes into use, 14 days before its end,
   nowMs = endMs;
   expect(await watched.lines.next()).toBe('certificate in use has expired');
   expect(watched.lines.items).toHaveLength(3);
+});
+
+describe('a watcher whose time passes as the test says', () => {
+  const unencrypted: Certificates = { listen: null, admin: null, replicas: [], services: [] };
+  const config = toConfig(
+    parseConfigFile('replicas: [{ name: a, url: "https://a" }]', { path: 'g', env: {} }),
+  );
+  const changed: Certificates = { ...unencrypted, replicas: config.replicas };
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const inTurn = createInTurn();
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Lets so many intervals pass, and waits for the checks that they have begun. */
+  const pass = (intervals: number) => {
+    vi.advanceTimersByTime(intervals);
+    return inTurn(async () => undefined);
+  };
+
+  test('begins no check before the last one ends, and uses nothing that it finds after a stop', async () => {
+    const reading = Promise.withResolvers<Certificates>();
+    const read = vi.fn(() => reading.promise);
+    const use = vi.fn(async () => undefined);
+    const watcher = new CertificateWatcher(unencrypted, {
+      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, read },
+      ...{ useForListeners: use, useForReplicas: use },
+    });
+    watcher.start();
+    const passed = pass(100);
+    watcher.stop();
+    reading.resolve(changed);
+    await passed;
+    expect(read).toHaveBeenCalledTimes(1);
+    expect(use).not.toHaveBeenCalled();
+  });
+
+  test('tries again what replicas could not use, and stops when they do', async () => {
+    const useForReplicas = vi.fn(async (_: Certificates) => undefined);
+    useForReplicas.mockRejectedValueOnce(new StartError('replicas: too many'));
+    const watcher = new CertificateWatcher(unencrypted, {
+      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, useForReplicas },
+      read: async () => changed,
+      useForListeners: async () => undefined,
+    });
+    watcher.start();
+    for (let check = 0; check < 3; check++) await pass(1);
+    watcher.stop();
+    expect(useForReplicas).toHaveBeenCalledTimes(2);
+  });
 });

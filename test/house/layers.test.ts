@@ -33,6 +33,9 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/at-most-once-per-minute.ts', specifier: './config/config.ts' },
     ],
     'src/in-turn.ts': [{ file: 'src/in-turn.ts', specifier: './start-error.ts' }],
+    'src/repeated-check.ts': [
+      { file: 'src/repeated-check.ts', specifier: './certificates/certificate-files.ts' },
+    ],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },
