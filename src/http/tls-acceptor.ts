@@ -36,13 +36,14 @@ interface Pair {
 }
 
 /**
- * Makes TLS connections of accepted sockets. It offers HTTP/1.1 only, and picks the certificate by the server name that
+ * Makes TLS connections of accepted sockets. For other material or another time-out, create another one: handshakes that
+ * have begun stay with theirs. It offers HTTP/1.1 only, and picks the certificate by the server name that
  * the client sends (SNI).
  */
 export class TlsAcceptor {
   readonly #server: Server;
-  #pairs: readonly Pair[];
-  #pairByName = new Map<string, Pair>();
+  readonly #pairs: readonly Pair[];
+  readonly #pairByName = new Map<string, Pair>();
 
   /** Throws the error of OpenSSL if the material cannot be used. */
   constructor(material: TlsMaterial, { handshakeTimeoutMs, onSecure, onFailed }: TlsAcceptorOptions) {
@@ -65,14 +66,6 @@ export class TlsAcceptor {
       socket.destroy();
       onFailed(error.code ?? 'unknown');
     });
-  }
-
-  /** Uses this material for handshakes from now on. Throws the error of OpenSSL, and changes nothing, if it cannot. */
-  use(material: TlsMaterial): void {
-    const pairs = toPairs(material);
-    this.#server.setSecureContext(toContextOptions(material));
-    this.#pairs = pairs;
-    this.#pairByName = new Map();
   }
 
   /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */

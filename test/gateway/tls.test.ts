@@ -158,6 +158,19 @@ test('a client that leaves during the handshake takes no connection of limits.co
   expect(await chat(gateway)).toBe(200);
 });
 
+test('a reload of client_headers applies to the handshakes that follow', async () => {
+  const before = { timeouts: { client_headers: '1h' } };
+  await using gateway = await start({ tls: pathsOf(server) }, before);
+  gateway.writeConfig({
+    config: { timeouts: { client_headers: '100ms' }, gateway: { tls: pathsOf(server) } },
+  });
+  expect((await gateway.reload()).status).toBe(200);
+  const { hostname: host, port } = new URL(gateway.url);
+  const silent = connectTcp({ host, port: Number(port) }).resume();
+  await new Promise((resolve) => silent.once('error', resolve).once('close', resolve));
+  expect(await chat(gateway)).toBe(200);
+});
+
 test('an idle TLS connection is closed when keep_alive is over', async () => {
   await using gateway = await start({ tls: pathsOf(server) }, { timeouts: { keep_alive: '100ms' } });
   const socket = await shake(gateway);
