@@ -1,7 +1,7 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { toErrorType } from '../encode/attributes.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
-import type { Interval } from './metric-data.ts';
+import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
 import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';
 
 /** The bounds of the series, and what all requests have in common. */
@@ -13,9 +13,6 @@ export interface RecordMetricsSettings {
   /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
 }
-
-/** How many series of one metric are copied at a time, which takes a fraction of a millisecond. */
-const SERIES_PER_PIECE = 64;
 
 /** How many combinations of labels are cached with their series. */
 const MAX_CACHED_SERIES = 4096;

@@ -53,9 +53,13 @@ export function toReplicaMetrics(
   ].filter(({ dataPoints }) => dataPoints.length > 0);
 }
 
-/** The models as metrics. A model that no replica is known to serve has no series. */
+/**
+ * The models as metrics. A model that no replica is known to serve has no series. Replicas choose the names: of several
+ * models whose names are shown alike, the last counts, because Prometheus refuses all metrics if a series comes twice.
+ */
 export function toModelMetrics(models: readonly ModelState[], interval: Interval): readonly MetricData[] {
-  const shown = models.slice(0, MAX_MODELS);
+  const byName = new Map(models.map((model) => [model.name, model]));
+  const shown = [...byName.values()].slice(0, MAX_MODELS);
   const toSeries = (toValue: (model: ModelState) => number): readonly Series<number>[] =>
     shown.map((model) => ({
       attributes: { [SEMCONV.genAiRequestModel]: model.name },

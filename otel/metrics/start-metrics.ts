@@ -9,6 +9,7 @@ import type { TelemetryLog } from '../telemetry-log.ts';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
+import { toPieces } from './metric-data.ts';
 import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import {
   type GatewayState,
@@ -79,8 +80,8 @@ export async function startMetrics(
   function* collect(): Generator<MetricData> {
     const interval = { startTime, endTime: hrTime() };
     yield* records.collect(interval);
-    yield* toReplicaMetrics(collaborators.replicas(), interval);
-    yield* toModelMetrics(collaborators.models(), interval);
+    yield* toPieces(toReplicaMetrics(collaborators.replicas(), interval));
+    yield* toPieces(toModelMetrics(collaborators.models(), interval));
     yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
     const { version, workers } = collaborators;

@@ -19,6 +19,8 @@ export class SpoolTransfer {
   /** The records of `#batch` that are not settled; the first `#restoredAtHead` of them are in the queue. */
   #unsettled: readonly QueuedRecord[] = [];
   #restoredAtHead = 0;
+  /** Set by `storeQueue`: a file whose reading has taken longer than the shutdown stays in the spool. */
+  #isOver = false;
 
   constructor(collaborators: SpoolTransferCollaborators) {
     this.#collaborators = collaborators;
@@ -34,16 +36,17 @@ export class SpoolTransfer {
     const { spool, queue, counters } = this.#collaborators;
     if (this.#restoredAtHead > 0) return;
     while (this.#unsettled.length === 0) {
-      this.#batch = await spool.next();
-      if (this.#batch === undefined) return;
-      const { encodedSpans, damagedCount } = this.#batch;
+      const batch = await spool.next();
+      if (batch === undefined || this.#isOver) return;
+      this.#batch = batch;
+      const { encodedSpans, damagedCount } = batch;
       counters.add('unreadable', damagedCount);
       // They are sent at once, without waiting for the interval.
       this.#unsettled = encodedSpans.map((encodedSpan) => ({
         encodedSpan,
         queuedAtMs: Number.NEGATIVE_INFINITY,
       }));
-      if (encodedSpans.length === 0) await this.#batch.settle(0);
+      if (encodedSpans.length === 0) await batch.settle(0);
     }
     this.#restoredAtHead = queue.prepend(this.#unsettled);
     counters.add('restored', this.#restoredAtHead);
@@ -58,9 +61,13 @@ export class SpoolTransfer {
     await this.#batch?.settle(restoredCount);
   }
 
-  /** Empties the queue into the spool. Restored records are still in their file; what cannot be written stays in the queue. */
+  /**
+   * Empties the queue into the spool, and restores nothing from then on. Restored records are still in their file; what
+   * cannot be written stays in the queue.
+   */
   async storeQueue(): Promise<void> {
     const { spool, queue, counters } = this.#collaborators;
+    this.#isOver = true;
     queue.remove(this.#restoredAtHead);
     counters.add('spooled', this.#restoredAtHead);
     this.#restoredAtHead = 0;

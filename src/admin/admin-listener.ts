@@ -33,8 +33,9 @@ export interface AdminListenerLog {
 }
 
 /**
- * Creates the HTTP server of the admin API; with TLS if `tls` is not null. It uses Node's strict parser, limits heads, bodies, connections and times,
- * and handles one call per connection at a time. Input that is not HTTP gets an error, and the connection is closed.
+ * Creates the HTTP server of the admin API; with TLS if `tls` is not null. It uses Node's strict parser, limits heads,
+ * bodies, connections and times, and handles one call per connection at a time. Input that is not HTTP gets an error, and
+ * the connection is closed.
  */
 export function createAdminListener(
   settings: AdminListenerSettings,

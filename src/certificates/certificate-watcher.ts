@@ -2,14 +2,14 @@ import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { TlsMaterial } from '../http/tls-acceptor.ts';
 import type { InTurn } from '../in-turn.ts';
-import { StartError } from '../start-error.ts';
+import { RepeatedCheck } from '../repeated-check.ts';
 import type { Certificates } from './certificate-files.ts';
 
 /** A certificate is announced as ending this long before it does. */
 const ENDS_SOON_MS = 14 * 24 * 3_600_000;
 
 export interface CertificateWatcherCollaborators {
-  /** How often the files are read. Kubernetes replaces a mounted secret by renaming a folder, which no watch would see. */
+  /** How often the files are read. */
   readonly intervalMs: number;
   /** Checks run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
@@ -17,34 +17,42 @@ export interface CertificateWatcherCollaborators {
   readonly read: () => Promise<Certificates>;
   /** Uses these for handshakes of clients from now on. */
   readonly useForListeners: (next: Certificates) => Promise<void>;
-  /** Uses these for connections to replicas from now on. */
+  /** Uses these for connections to replicas from now on. Rejects with a StartError if that is not possible now. */
   readonly useForReplicas: (next: Certificates) => Promise<void>;
+  /** The time: milliseconds since 1970. */
+  readonly epochMs: () => number;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
 /**
  * Reads the certificate files again and again, and has new contents used. Contents that cannot be used are refused: the
- * ones in effect stay.
+ * ones in effect stay. It logs the certificates of the listeners when they come into use, and when their end is near.
  */
 export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
+  readonly #checks: RepeatedCheck;
   #current: Certificates;
-  #lastProblem: string | null = null;
-  #timer: NodeJS.Timeout | undefined;
+  /** What was last logged of each certificate in use, by listener and certificate. */
+  #logged: ReadonlyMap<string, Validity> = new Map();
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
+    const { intervalMs, inTurn, log } = collaborators;
     this.#current = current;
     this.#collaborators = collaborators;
+    this.#checks = new RepeatedCheck({
+      ...{ intervalMs, inTurn },
+      check: () => this.#check(),
+      onProblem: (problem) => log.error({ problem }, 'certificates refused: the former ones stay'),
+    });
   }
 
   start(): void {
-    this.#logCertificates(this.#current, null);
-    const { inTurn, intervalMs } = this.#collaborators;
-    this.#timer = setInterval(() => void inTurn(() => this.#check()), intervalMs).unref();
+    this.#logCertificates();
+    this.#checks.start();
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#checks.stop();
   }
 
   /** Has certificates used by the listeners that a reload has read, if they differ from those in effect. */
@@ -53,47 +61,63 @@ export class CertificateWatcher {
     this.#current = next;
     if (areSame(before.listen, next.listen) && areSame(before.admin, next.admin)) return;
     await this.#collaborators.useForListeners(next);
-    this.#logCertificates(next, before);
+    this.#logCertificates();
   }
 
-  /** Reads the files, and has new contents used. Rejects on a defect only. */
   async #check(): Promise<void> {
-    const { read, useForReplicas } = this.#collaborators;
     try {
-      const next = await read();
-      const { replicas, services } = this.#current;
-      const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
-      await this.adopt(next);
-      if (isNewForReplicas) await useForReplicas(next);
-      this.#lastProblem = null;
-    } catch (error) {
-      if (!(error instanceof StartError)) throw error;
-      if (error.message !== this.#lastProblem) {
-        this.#collaborators.log.error(
-          { problem: error.message },
-          'certificates refused: the former ones stay',
-        );
-      }
-      this.#lastProblem = error.message;
+      const next = await this.#collaborators.read();
+      if (!this.#checks.isStopped) await this.#use(next);
+    } finally {
+      this.#logCertificates();
     }
   }
 
-  #logCertificates(next: Certificates, before: Certificates | null): void {
+  async #use(next: Certificates): Promise<void> {
+    const { replicas, services } = this.#current;
+    const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
+    await this.adopt({ ...next, replicas, services });
+    if (!isNewForReplicas) return;
+    // If this fails, the next check tries again.
+    await this.#collaborators.useForReplicas(next);
+    this.#current = next;
+  }
+
+  /** Logs each certificate of which something else was logged before, or nothing. */
+  #logCertificates(): void {
+    const { epochMs, log } = this.#collaborators;
+    const logged = new Map<string, Validity>();
     for (const listener of ['listen', 'admin'] as const) {
-      if (isDeepStrictEqual(next[listener]?.pairs, before?.[listener]?.pairs)) continue;
-      for (const { cert } of next[listener]?.pairs ?? []) this.#logCertificate(listener, cert);
+      for (const { cert } of this.#current[listener]?.pairs ?? []) {
+        const { subject, subjectAltName, validToDate } = new X509Certificate(cert);
+        const validity = toValidity(validToDate.getTime() - epochMs());
+        const key = `${listener} ${cert}`;
+        logged.set(key, validity);
+        if (this.#logged.get(key) === validity) continue;
+        const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
+        log[LEVELS[validity]](fields, MESSAGES[validity]);
+      }
     }
+    this.#logged = logged;
   }
+}
 
-  #logCertificate(listener: 'listen' | 'admin', pem: string): void {
-    const { subject, subjectAltName, validToDate } = new X509Certificate(pem);
-    const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
-    const restMs = validToDate.getTime() - Date.now();
-    const { log } = this.#collaborators;
-    if (restMs <= 0) log.error(fields, 'certificate in use has expired');
-    else if (restMs < ENDS_SOON_MS) log.warn(fields, 'certificate in use expires soon');
-    else log.info(fields, 'certificate in use');
-  }
+type Validity = 'valid' | 'ends_soon' | 'ended';
+
+const LEVELS = { valid: 'info', ends_soon: 'warn', ended: 'error' } as const satisfies Record<
+  Validity,
+  string
+>;
+
+const MESSAGES: Readonly<Record<Validity, string>> = {
+  valid: 'certificate in use',
+  ends_soon: 'certificate in use expires soon',
+  ended: 'certificate in use has expired',
+};
+
+function toValidity(restMs: number): Validity {
+  if (restMs <= 0) return 'ended';
+  return restMs < ENDS_SOON_MS ? 'ends_soon' : 'valid';
 }
 
 /** Whether two readings have the same contents. Each reading makes new ticket keys. */

@@ -1,4 +1,4 @@
-import { readCertificates } from '../certificates/certificate-files.ts';
+import { createCertificateReader } from '../certificates/certificate-files.ts';
 import type { ConnectionCheck } from '../check-connections/connection-check.ts';
 import { type Config, toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
@@ -39,7 +39,7 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
 
 /** Reads the certificates, as the gateway does at its start. Rejects with a StartError if it could not use them. */
 async function withCertificates(config: Config): Promise<Config> {
-  const { replicas, services } = await readCertificates(config);
+  const { replicas, services } = await createCertificateReader()(config);
   return { ...config, replicas, services };
 }
 

@@ -43,7 +43,7 @@ export class HttpServer implements ClientConnectionContext {
   readonly #server: Server;
   readonly #open = new Set<AcceptedConnection>();
   /** Null: connections are not encrypted. */
-  readonly #tls: TlsAcceptor | null;
+  #tls: { readonly material: TlsMaterial; readonly acceptor: TlsAcceptor } | null;
   /** The sockets whose handshake was begun, until they close. */
   readonly #encrypted = new Set<Socket>();
   #settings: ClientConnectionSettings;
@@ -58,7 +58,7 @@ export class HttpServer implements ClientConnectionContext {
     this.#settings = settings;
     this.#collaborators = collaborators;
     this.clock = collaborators.clock;
-    this.#tls = tls === null ? null : this.#createAcceptor(tls);
+    this.#tls = tls === null ? null : this.#prepareTls(tls);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
   }
 
@@ -84,12 +84,14 @@ export class HttpServer implements ClientConnectionContext {
 
   /** Applies new settings. Deadlines that are already set do not change. */
   configure(settings: ClientConnectionSettings): void {
+    const isOtherTimeout = settings.headTimeoutMs !== this.#settings.headTimeoutMs;
     this.#settings = settings;
+    if (isOtherTimeout && this.#tls !== null) this.#tls = this.#prepareTls(this.#tls.material);
   }
 
   /** Uses this material for handshakes from now on. Throws OpenSSL's error, and changes nothing, if it is unusable. */
   useTls(material: TlsMaterial): void {
-    this.#tls?.use(material);
+    if (this.#tls !== null) this.#tls = this.#prepareTls(material);
   }
 
   /** Each response that begins from now on is the last of its connection, and sends `Connection: close`. */
@@ -121,6 +123,7 @@ export class HttpServer implements ClientConnectionContext {
   onClosed(connection: AcceptedConnection): void {
     if (this.#open.delete(connection)) this.#collaborators.connections.release(1);
   }
+
   #accept(socket: Socket): void {
     const { connections, onTooMany } = this.#collaborators;
     if (!connections.tryAcquire(1)) {
@@ -135,7 +138,7 @@ export class HttpServer implements ClientConnectionContext {
     }
     this.#encrypted.add(socket);
     socket.once('close', () => this.#encrypted.delete(socket));
-    this.#tls.accept(socket);
+    this.#tls.acceptor.accept(socket);
   }
 
   #serve(socket: Socket): void {
@@ -144,8 +147,8 @@ export class HttpServer implements ClientConnectionContext {
     if (this.#phase === 'ending') connection.closeIfIdle();
   }
 
-  #createAcceptor(tls: TlsMaterial): TlsAcceptor {
-    return new TlsAcceptor(tls, {
+  #prepareTls(material: TlsMaterial) {
+    const acceptor = new TlsAcceptor(material, {
       handshakeTimeoutMs: this.#settings.headTimeoutMs,
       onSecure: (socket) => this.#serve(socket),
       onFailed: (code) => {
@@ -153,5 +156,6 @@ export class HttpServer implements ClientConnectionContext {
         if (code !== 'ECONNRESET') this.#collaborators.onHandshakeFailed(code);
       },
     });
+    return { material, acceptor };
   }
 }

@@ -50,8 +50,9 @@ interface Pair {
 }
 
 /**
- * Makes TLS connections of accepted sockets. It offers HTTP/1.1 only, and picks the certificate by the server name that
- * the client sends (SNI).
+ * Makes TLS connections of accepted sockets. For other material or another time-out, create another one: handshakes that
+ * have begun stay with theirs. It offers HTTP/1.1 only, and picks the certificate by the server name that the client
+ * sends (SNI).
  */
 export class TlsAcceptor {
   readonly #server: Server;
@@ -80,12 +81,6 @@ export class TlsAcceptor {
       const refusal: unknown = socket.authorizationError;
       onFailed(typeof refusal === 'string' ? refusal : (error.code ?? 'unknown'));
     });
-  }
-
-  /** Uses this material for handshakes from now on. Throws the error of OpenSSL, and changes nothing, if it cannot. */
-  use(material: TlsMaterial): void {
-    this.#pairs.use(material);
-    this.#server.setSecureContext(toContextOptions(material));
   }
 
   /** Starts the handshake of a socket. `onSecure` or `onFailed` follows, exactly once. */

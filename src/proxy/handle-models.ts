@@ -7,6 +7,7 @@ import {
   type FailedAttemptCode,
   forward,
 } from './attempt/forward.ts';
+import { logFailedAttempt } from './attempt/log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './attempt/send.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
@@ -67,19 +68,14 @@ class UnrecordedAttempts implements Attempts, AttemptObserver {
 
   onWritten(): void {}
 
-  onResponse({ replica }: AttemptRequest): void {
-    this.#collaborators.replicaLog.answered(replica, this.#traceId);
-  }
+  onResponse(): void {}
 
   withdraw(): void {}
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    this.#collaborators.replicaLog.attemptFailed(replica, { code, cause, traceId: this.#traceId });
+    const traceId = this.#traceparent.slice(3, 35);
+    logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
   }
 
   finish(): void {}
-
-  get #traceId(): string {
-    return this.#traceparent.slice(3, 35);
-  }
 }

@@ -58,8 +58,10 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     });
   }
 
-  /** Answers a request that has come back to this gateway. */
-  /** Refuses a request without a valid API key, and one that has been here before. Returns whether it was refused. */
+  /**
+   * Refuses a request that has been here before, and one without a valid API key: in this order, because a request that
+   * comes back has lost its key. Returns whether it was refused.
+   */
   function refuse(exchange: Exchange, client: ApiClient | null): boolean {
     if (isLoop(exchange.head.fields, settings.viaName)) {
       collaborators.onLoop();

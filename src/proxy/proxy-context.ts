@@ -1,7 +1,7 @@
 import type { Recorder } from '#otel/span/start-recorder.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
-import type { ReplicaLog } from './attempt/replica-log.ts';
+import type { AttemptLog } from './attempt/log-failed-attempt.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
@@ -20,8 +20,8 @@ export interface ProxySettings extends SendSettings {
   readonly queueMs: number;
 }
 
-/** Where the proxy reports its own defects. A pino logger fits. */
-export interface ProxyLog {
+/** Where the proxy reports failed attempts and its own defects. A pino logger fits. */
+export interface ProxyLog extends AttemptLog {
   error(fields: object, message: string): void;
 }
 
@@ -32,7 +32,6 @@ export interface ProxyCollaborators {
   readonly inspector: BodyInspector;
   readonly bodyBudget: SharedLimit;
   readonly log: ProxyLog;
-  readonly replicaLog: ReplicaLog;
   /** Called with each request that was refused because it has come back. */
   readonly onLoop: () => void;
 }

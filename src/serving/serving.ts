@@ -9,10 +9,9 @@ import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
 import { SharedReads } from '../http/shared-reads.ts';
 import type { TlsMaterial } from '../http/tls-acceptor.ts';
-import { ReplicaLog, type ReplicaLogTarget } from '../proxy/attempt/replica-log.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
-import type { ProxyCollaborators } from '../proxy/proxy-context.ts';
+import type { ProxyLog } from '../proxy/proxy-context.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
@@ -63,7 +62,10 @@ export interface ServingSettings {
 }
 
 /** The log of a data plane. A pino logger fits. */
-export type ServingLog = ProxyCollaborators['log'] & ReplicaLogTarget;
+export interface ServingLog extends ProxyLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
 
 /** What a data plane works with. */
 export interface ServingCollaborators {
@@ -132,7 +134,6 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const proxy = createProxy(toProxySettings(config, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
-    replicaLog: new ReplicaLog(log),
     onLoop: atMostOncePerMinute(() =>
       log.warn(
         {},

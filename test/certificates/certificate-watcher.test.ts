@@ -1,12 +1,14 @@
+import { X509Certificate } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Certificates, readCertificates } from '../../src/certificates/certificate-files.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Certificates, createCertificateReader } from '../../src/certificates/certificate-files.ts';
 import { CertificateWatcher } from '../../src/certificates/certificate-watcher.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
 import { createInTurn } from '../../src/in-turn.ts';
+import { StartError } from '../../src/start-error.ts';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../support/certificates.ts';
 import { EventLog } from '../support/event-log.ts';
 
@@ -29,7 +31,7 @@ async function put({ certPath, keyPath }: IssuedCertificate): Promise<void> {
 }
 
 /** Watches a listener with cert.pem and key.pem, and a replica with ca.pem. */
-async function watch() {
+async function watch({ epochMs = Date.now } = {}) {
   const text = `
 gateway: { tls: { cert: ${at('cert.pem')}, key: ${at('key.pem')} } }
 replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
@@ -39,8 +41,9 @@ replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
   const forReplicas = new EventLog<Certificates>();
   const lines = new EventLog<string>();
   const write = (_fields: object, message: string) => lines.push(message);
+  const readCertificates = createCertificateReader();
   const watcher = new CertificateWatcher(await readCertificates(config), {
-    ...{ intervalMs: 5, inTurn: createInTurn() },
+    ...{ intervalMs: 5, inTurn: createInTurn(), epochMs },
     read: () => readCertificates(config),
     useForListeners: async (next) => forListeners.push(next),
     useForReplicas: async (next) => forReplicas.push(next),
@@ -69,4 +72,73 @@ test('new contents of a file are used by whom it is for, and contents that canno
   // Between two copies the pair may have been refused once more, for another reason.
   expect(watched.lines.items.filter(isRefusal).length).toBeLessThanOrEqual(3);
   expect(watched.forListeners.items).toHaveLength(1);
+});
+
+test('a certificate is announced when it comes into use, 14 days before its end, and at its end', async () => {
+  const issued = await authority.issue('ending');
+  await Promise.all([put(issued), copyFile(authority.ca.certPath, at('ca.pem'))]);
+  const endMs = new X509Certificate(issued.cert).validToDate.getTime();
+  const fortnightMs = 14 * 24 * 3_600_000;
+  let nowMs = endMs - fortnightMs;
+  using watched = await watch({ epochMs: () => nowMs });
+  expect(await watched.lines.next()).toBe('certificate in use');
+  nowMs += 1;
+  expect(await watched.lines.next()).toBe('certificate in use expires soon');
+  nowMs = endMs;
+  expect(await watched.lines.next()).toBe('certificate in use has expired');
+  expect(watched.lines.items).toHaveLength(3);
+});
+
+describe('a watcher whose time passes as the test says', () => {
+  const unencrypted: Certificates = { listen: null, admin: null, replicas: [], services: [] };
+  const config = toConfig(
+    parseConfigFile('replicas: [{ name: a, url: "https://a" }]', { path: 'g', env: {} }),
+  );
+  const changed: Certificates = { ...unencrypted, replicas: config.replicas };
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const inTurn = createInTurn();
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Lets so many intervals pass, and waits for the checks that they have begun. */
+  const pass = (intervals: number) => {
+    vi.advanceTimersByTime(intervals);
+    return inTurn(async () => undefined);
+  };
+
+  test('begins no check before the last one ends, and uses nothing that it finds after a stop', async () => {
+    const reading = Promise.withResolvers<Certificates>();
+    const read = vi.fn(() => reading.promise);
+    const use = vi.fn(async () => undefined);
+    const watcher = new CertificateWatcher(unencrypted, {
+      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, read },
+      ...{ useForListeners: use, useForReplicas: use },
+    });
+    watcher.start();
+    const passed = pass(100);
+    watcher.stop();
+    reading.resolve(changed);
+    await passed;
+    expect(read).toHaveBeenCalledTimes(1);
+    expect(use).not.toHaveBeenCalled();
+  });
+
+  test('tries again what replicas could not use, and stops when they do', async () => {
+    const useForReplicas = vi.fn(async (_: Certificates) => undefined);
+    useForReplicas.mockRejectedValueOnce(new StartError('replicas: too many'));
+    const watcher = new CertificateWatcher(unencrypted, {
+      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, useForReplicas },
+      read: async () => changed,
+      useForListeners: async () => undefined,
+    });
+    watcher.start();
+    for (let check = 0; check < 3; check++) await pass(1);
+    watcher.stop();
+    expect(useForReplicas).toHaveBeenCalledTimes(2);
+  });
 });

@@ -47,21 +47,22 @@ describe('a change of state is one line:', () => {
     expect(lines).toContainEqual(expect.objectContaining({ msg: 'collector back', failed_calls }));
   });
 
-  test('a replica unreachable and back, with the trace of the request that noticed', async () => {
+  test('a replica that requests cannot reach, and that it answers again: two lines, whatever the number of workers', async () => {
     await using b = await startFakeReplica({ name: 'b' });
     const url = refusedUrlBeside(b);
-    await using gateway = await startGateway({ replicas: [{ name: 'a', url }, b] });
-    await serve(gateway, 6);
+    await using gateway = await startGateway({
+      replicas: [{ name: 'a', url }, b],
+      config: { gateway: { workers: 2 } },
+    });
+    await serve(gateway, 12);
     const { hostname, port } = new URL(url);
+    await gateway.untilLogged('replica a: nothing accepts connections');
     await using _a = await startFakeReplica({ address: hostname, port: Number(port) });
-    await serve(gateway, 4);
-    const [first, ...later] = await gateway.waitForRecords(10);
-    const back = later.find(({ replica }) => replica === 'a');
-    // The lines that begin with "replica a: " are about the gateway's own probes.
-    const lines = linesOf(gateway).filter(({ msg }) => !msg.startsWith('replica a: '));
-    expect(lines).toMatchObject([
-      { msg: 'replica unreachable', replica: 'a', error_code: 'ECONNREFUSED', trace_id: first?.trace_id },
-      { msg: 'replica back', replica: 'a', failed_tries: expect.any(Number), trace_id: back?.trace_id },
+    await gateway.untilLogged('replica a: it answers now');
+    await serve(gateway, 12);
+    expect(linesOf(gateway)).toMatchObject([
+      { level: 40, replica: 'a', reason: 'connection_refused' },
+      { level: 30, replica: 'a', msg: 'replica a: it answers now' },
     ]);
   });
 });
@@ -112,7 +113,8 @@ test('no log line holds a text, a token, a key or the credentials of an address,
   const log = gateway.logLines.join('\n');
   expect(log).toContain('collector rejected records');
   expect(log).toContain('collector lost');
-  expect(log).toContain('replica unreachable');
+  expect(log).toContain('attempt failed');
+  expect(log).toContain('replica a: ');
   expect(log).toContain('"drain"');
   expect(log).not.toContain(CANARY);
 });

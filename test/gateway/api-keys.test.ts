@@ -3,7 +3,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { answerJson, COMPLETION, type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import {
+  answerJson,
+  COMPLETION,
+  type FakeReplica,
+  refusedUrlBeside,
+  startFakeReplica,
+} from '../support/fake-replica.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
@@ -125,6 +132,37 @@ describe('a request with a valid key', () => {
     await gateway.nextRecord();
     await replica.nextRequest();
   });
+});
+
+test('a replica without api_key does not see the key, neither in a repeated request nor in one for the models', async () => {
+  await using bare = await startFakeReplica({ name: 'bare' });
+  const unreachable = { name: 'down', url: refusedUrlBeside(bare) };
+  const clients = [{ name: 'team', key_sha256: digestOf(SEARCH) }];
+  await using other = await startGateway({ replicas: [unreachable, bare], config: { clients } });
+  for (const field of ['Authorization', 'x-api-key']) {
+    const headers = { [field]: field === 'Authorization' ? `Bearer ${SEARCH}` : SEARCH };
+    for (let request = 0; request < 2; request++) {
+      expect((await other.chat({}, { headers })).status).toBe(200);
+      expect((await fetch(`${other.url}/v1/models`, { headers })).status).toBe(200);
+    }
+  }
+  const records = await other.waitForRecords(4);
+  expect(Math.max(...records.map(({ attempts }) => attempts ?? 0))).toBe(2);
+  expect(bare.requests).toHaveLength(8);
+  for (const { rawHeaders } of bare.requests) expect(rawHeaders.join('\n')).not.toContain(SEARCH);
+});
+
+test('the body of a refused request is not asked for, and not read into memory', async () => {
+  using connection = await RawConnection.open(gateway.url);
+  const head =
+    'POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 9000000\r\nExpect: 100-continue';
+  connection.write(`${head}\r\n\r\n${'x'.repeat(60_000)}`);
+  const { status, header } = await connection.readResponse();
+  expect([status, header('connection')]).toEqual([401, ['close']]);
+  expect(await (await gateway.admin('/admin/overview')).json()).toMatchObject({
+    saturation: { buffered_bytes: { now: 0 } },
+  });
+  await gateway.nextRecord();
 });
 
 test('a reload changes who may send, and cuts nobody', async () => {

@@ -136,6 +136,66 @@ test('closes a connection without TLS, and one whose handshake does not come, an
   expect(await chat(gateway)).toBe(200);
 });
 
+/** Opens a connection that sends these bytes and closes its side, and waits until the gateway has closed it. */
+async function leaveDuringHandshake({ url }: StartedGateway, bytes: Buffer): Promise<void> {
+  const { hostname: host, port } = new URL(url);
+  const socket = connectTcp({ host, port: Number(port), allowHalfOpen: true }).resume();
+  socket.end(bytes);
+  await new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
+}
+
+test('a client that leaves during the handshake takes no connection of limits.connections any longer', async () => {
+  const config = { limits: { connections: 1 }, timeouts: { client_headers: '1h' } };
+  await using gateway = await start({ tls: pathsOf(server) }, config);
+  // Before the hello, in the middle of its record, and after bytes that are no TLS.
+  for (const bytes of [
+    Buffer.alloc(0),
+    Buffer.from('16030100ff01', 'hex'),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+  ]) {
+    await leaveDuringHandshake(gateway, bytes);
+  }
+  expect(await chat(gateway)).toBe(200);
+});
+
+test('a reload of client_headers applies to the handshakes that follow', async () => {
+  const before = { timeouts: { client_headers: '1h' } };
+  await using gateway = await start({ tls: pathsOf(server) }, before);
+  gateway.writeConfig({
+    config: { timeouts: { client_headers: '100ms' }, gateway: { tls: pathsOf(server) } },
+  });
+  expect((await gateway.reload()).status).toBe(200);
+  const { hostname: host, port } = new URL(gateway.url);
+  const silent = connectTcp({ host, port: Number(port) }).resume();
+  await new Promise((resolve) => silent.once('error', resolve).once('close', resolve));
+  expect(await chat(gateway)).toBe(200);
+});
+
+test('an idle TLS connection is closed when keep_alive is over', async () => {
+  await using gateway = await start({ tls: pathsOf(server) }, { timeouts: { keep_alive: '100ms' } });
+  const socket = await shake(gateway);
+  await new Promise((resolve) => socket.resume().once('close', resolve));
+});
+
+test('a shutdown waits neither for an open handshake nor for an idle TLS connection', async () => {
+  const gateway = await start({ tls: pathsOf(server) }, { shutdown: { grace: '1h' } });
+  const idle = await shake(gateway);
+  const { hostname: host, port } = new URL(gateway.url);
+  const silent = connectTcp({ host, port: Number(port) });
+  await new Promise((resolve) => silent.once('connect', resolve));
+  const closed = [idle, silent].map(
+    (socket) =>
+      new Promise((resolve) =>
+        socket
+          .on('error', () => undefined)
+          .resume()
+          .once('close', resolve),
+      ),
+  );
+  await gateway.close();
+  await Promise.all(closed);
+});
+
 test('a listener with min_version TLSv1.3 refuses TLS 1.2', async () => {
   await using gateway = await start({ tls: { ...pathsOf(server), min_version: 'TLSv1.3' } });
   await expect(shake(gateway, { maxVersion: 'TLSv1.2' })).rejects.toMatchObject({

@@ -119,18 +119,14 @@ describe.each([
 });
 
 describe('a log that throws', () => {
-  test.for([
-    ['an attempt that failed', '"attempt failed"'],
-    ['a replica that is unreachable', '"replica unreachable"'],
-    ['a replica that is back', '"replica back"'],
-  ] as const)('at %s costs one request at most, which has its record', async ([, text]) => {
+  test('at an attempt that failed costs one request at most, which has its record', async () => {
     let failuresLeft = 1;
     await using beside = await startFakeReplica({ name: 'beside' });
     const refusedUrl = refusedUrlBeside(beside);
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: refusedUrl }],
       onLogLine: (line) => {
-        if (line.includes(text) && failuresLeft-- > 0) throw new Error(SECRET);
+        if (line.includes('"attempt failed"') && failuresLeft-- > 0) throw new Error(SECRET);
       },
     });
 

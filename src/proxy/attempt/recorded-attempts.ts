@@ -11,6 +11,7 @@ import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
+import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
 
 /** One request that leaves a record. */
@@ -115,7 +116,6 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
-    this.#tools.replicaLog.answered(replica, recording.span.traceId);
   }
 
   withdraw(): void {
@@ -125,7 +125,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown, statusCode?: number): void {
     const { recording } = this.#request;
     recording.failAttempt(replica.name, code, statusCode);
-    this.#tools.replicaLog.attemptFailed(replica, { code, cause, traceId: recording.span.traceId });
+    logFailedAttempt(this.#tools.log, replica, { code, cause, traceId: recording.span.traceId });
   }
 
   finish(): void {

@@ -41,6 +41,11 @@ test('a model has the number of its replicas, and of those that may answer', () 
   expect(toModelMetrics([], INTERVAL)).toEqual([]);
 });
 
+test('two models whose names are shown alike are one series, because Prometheus refuses all metrics otherwise', () => {
+  const models = [1, 2].map((known) => ({ name: 'alike', known, available: 1 }));
+  expect(pointsOf(toModelMetrics(models, INTERVAL), 'gateway.model.replicas.known')).toHaveLength(1);
+});
+
 test('a replica with very many models does not grow the metrics without bound', () => {
   const models = Array.from({ length: 10_000 }, (_, index) => ({
     ...{ name: `lora-${index}`, known: 1, available: 1 },

@@ -1,6 +1,11 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Metrics, type MetricsSettings, startMetrics } from '#otel/metrics/start-metrics.ts';
+import {
+  type Metrics,
+  type MetricsCollaborators,
+  type MetricsSettings,
+  startMetrics,
+} from '#otel/metrics/start-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { createQuietLog } from '../quiet-log.ts';
@@ -9,13 +14,14 @@ import { GATEWAY_SOURCES } from './gateway-sources.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-async function start(push: MetricsSettings['push']) {
+async function start(push: MetricsSettings['push'], sources: Partial<MetricsCollaborators> = {}) {
   const log = createQuietLog();
   const metrics = await startMetrics(
     { maxNames: 10, urlScheme: 'https', push },
     {
       isKnownModel: () => false,
       ...GATEWAY_SOURCES,
+      ...sources,
       exportState: () => ({
         stats: { ...new ExportCounters().values, recorded: 3, queued: 1 },
         queueCapacity: 16_384,
@@ -113,6 +119,23 @@ describe('the push', () => {
     expect(points.filter((name) => name === 'gateway.requests')).toHaveLength(400);
     expect(points.filter((name) => name === 'http.server.request.duration')).toHaveLength(400);
     expect(points.filter((name) => name === 'gateway.export.recorded')).toHaveLength(1);
+  });
+
+  test('is several calls for very many replicas and models, too', async () => {
+    await using collector = await startFakeCollector();
+    const names = Array.from({ length: 1000 }, (_, index) => `name-${index}`);
+    const push = { endpoint: collector.url, intervalMs: 3_600_000 };
+    const [replica] = GATEWAY_SOURCES.replicas();
+    const { metrics } = await start(push, {
+      replicas: () => (replica === undefined ? [] : names.map((name) => ({ ...replica, name }))),
+      models: () => names.map((name) => ({ name, known: 1, available: 1 })),
+    });
+    await metrics.shutdown(5000);
+    const seriesCounts = collector.calls.map(
+      ({ body }) => body.match(/"key":"(gateway\.replica|gen_ai\.request\.model)"/g)?.length ?? 0,
+    );
+    expect(seriesCounts.reduce((sum, count) => sum + count, 0)).toBe(7 * names.length);
+    expect(Math.max(...seriesCounts)).toBeLessThan(200);
   });
 
   test('goes to v1/metrics of the endpoint, with the headers of metrics, in intervals', async () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Spool } from '#otel/disk/spool.ts';
 import type { ExportOutcome } from '#otel/export/record-exporter.ts';
 import { DropLog } from '#otel/queue/drop-log.ts';
 import { ExportLoop } from '#otel/queue/export-loop.ts';
@@ -146,6 +147,37 @@ describe('the records of an earlier run', () => {
     expect(run.counters.values).toMatchObject({ recorded: 1, restored: 3, spooled: 4 });
     expect(run.queue.size).toBe(0);
   });
+});
+
+test('a file that is read while the queue is stored stays in the spool, and no record counts as undelivered', async () => {
+  const disk = await diskWith('a', 'b');
+  const memory = disk.openSpool();
+  const isRead = Promise.withResolvers<void>();
+  const isWritten = Promise.withResolvers<void>();
+  const spool: Spool = {
+    async next() {
+      await isRead.promise;
+      return memory.next();
+    },
+    async put(encodedSpans) {
+      await isWritten.promise;
+      return memory.put(encodedSpans);
+    },
+  };
+  const queue = createRecordQueue({ capacity: 10, capacityBytes: 1_000 });
+  const counters = new ExportCounters();
+  const transfer = new SpoolTransfer({ spool, queue, counters });
+  queue.offer({ encodedSpan: Buffer.from('x'), queuedAtMs: 0 });
+
+  const restored = transfer.restoreNext();
+  const stored = transfer.storeQueue();
+  isRead.resolve();
+  await restored;
+  isWritten.resolve();
+  await stored;
+  expect(disk.files).toEqual([['a', 'b'], ['x']]);
+  expect(queue.size).toBe(0);
+  expect(counters.values).toMatchObject({ restored: 0, spooled: 1 });
 });
 
 test('records that cannot be stored still count as queued', async () => {

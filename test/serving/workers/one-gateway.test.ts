@@ -72,8 +72,8 @@ describe('several workers are one gateway', () => {
 
     await (await gateway.chat()).text();
 
-    expect(JSON.parse(await gateway.untilLogged('replica unreachable'))).toMatchObject({
-      level: 40,
+    expect(JSON.parse(await gateway.untilLogged('attempt failed'))).toMatchObject({
+      level: 20,
       worker: expect.toBeOneOf([1, 2]),
       replica: 'down',
     });

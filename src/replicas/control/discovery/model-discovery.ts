@@ -106,9 +106,11 @@ export class ModelDiscovery {
     if (isOver()) return;
     const [finding, result] = await this.#judge(replica, listResult, hasList);
     if (isOver()) return;
+    const before = replica.reachability.reason;
     replica.noteFinding(finding, hasList);
     // A server that has served requests is an engine, whatever it says to this probe.
-    this.#collaborators.log.note(replica, replica.reachability.reason ?? 'reachable', result);
+    const now = replica.reachability.reason ?? 'reachable';
+    this.#collaborators.log.note(replica, { before, now, result });
   }
 
   /** The finding, and the result that shows it: sometimes that of another probe, for the health path. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import type { ReplicaConfig } from '../../../config/config.ts';
-import type { Finding, ReachabilityReason } from '../../reachability.ts';
+import { type Finding, REASON_TEXTS, type ReachabilityReason } from '../../reachability.ts';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica } from '../registry.ts';
 
@@ -21,29 +21,46 @@ const NOT_TLS_CODES: ReadonlySet<string> = new Set([
   'ERR_SSL_UNKNOWN_PROTOCOL',
 ]);
 
+/** The least time between two warnings about a replica that fails now and then. */
+const WARNING_INTERVAL_MS = 60_000;
+
+type LoggedReplica = Pick<RegisteredReplica, 'name' | 'config'>;
+
+/** What a probe has shown. */
+export interface ProbeFinding {
+  /** Why the replica was unreachable or loading before, as far as requests and probes had shown; null: it was not. */
+  readonly before: ReachabilityReason | null;
+  readonly now: Finding;
+  readonly result: ProbeResult;
+}
+
 /**
  * Logs why a replica does not answer probes, and what to change: one warning for each replica and reason until the
- * reason changes. Of the url it names only host and port.
+ * reason changes. What a request finds out makes a probe follow within seconds, so that there is one line for the whole
+ * gateway, whatever the number of workers and requests. Of the url it names only host and port.
  */
 export class ReachabilityLog {
   readonly #log: ReachabilityLogTarget;
   /** The reason of the last line about a replica that does not answer. */
-  readonly #logged = new WeakMap<RegisteredReplica, ReachabilityReason>();
+  readonly #logged = new WeakMap<LoggedReplica, ReachabilityReason>();
+  /** When it was last logged that a replica fails now and then: monotonic. */
+  readonly #unsteadyLoggedAtMs = new WeakMap<LoggedReplica, number>();
   #isStopped = false;
 
   constructor(log: ReachabilityLogTarget) {
     this.#log = log;
   }
 
-  /** A probe has ended with this result, from which this was found out. */
-  note(replica: RegisteredReplica, finding: Finding, result: ProbeResult): void {
-    const before = this.#logged.get(replica);
-    if (before === finding) return;
-    if (finding !== 'reachable') {
-      this.#logged.set(replica, finding);
-      void this.#logFailure(replica, finding, result);
+  /** A probe has ended. */
+  note(replica: LoggedReplica, { before, now, result }: ProbeFinding): void {
+    if (this.#logged.get(replica) === now) return;
+    if (now !== 'reachable') {
+      this.#logged.set(replica, now);
+      void this.#logFailure(replica, now, result);
     } else if (this.#logged.delete(replica)) {
       this.#log.info({ replica: replica.name }, `replica ${replica.name}: it answers now`);
+    } else if (before !== null && before !== 'loading_model') {
+      this.#logUnsteady(replica, before);
     }
   }
 
@@ -51,11 +68,19 @@ export class ReachabilityLog {
     this.#isStopped = true;
   }
 
-  async #logFailure(
-    replica: RegisteredReplica,
-    reason: ReachabilityReason,
-    result: ProbeResult,
-  ): Promise<void> {
+  #logUnsteady(replica: LoggedReplica, reason: ReachabilityReason): void {
+    const nowMs = performance.now();
+    if (nowMs - (this.#unsteadyLoggedAtMs.get(replica) ?? Number.NEGATIVE_INFINITY) < WARNING_INTERVAL_MS)
+      return;
+    this.#unsteadyLoggedAtMs.set(replica, nowMs);
+    const { name, config } = replica;
+    this.#log.warn(
+      { replica: name, reason, ...addressOf(config) },
+      `replica ${name}: it fails now and then (${REASON_TEXTS[reason]}), but answers probes`,
+    );
+  }
+
+  async #logFailure(replica: LoggedReplica, reason: ReachabilityReason, result: ProbeResult): Promise<void> {
     const { name, config } = replica;
     const advice = await adviseOnReplica(config, reason, result);
     if (this.#isStopped) return;

@@ -1,0 +1,65 @@
+import type { Server } from 'node:http';
+import { hostname } from 'node:os';
+import type { AdminAction } from '#otel/span/admin-spans.ts';
+import type { AdminAccess } from '../admin/admin-access.ts';
+import type { ReloadOutcome } from '../admin/admin-collaborators.ts';
+import { createAdminListener } from '../admin/admin-listener.ts';
+import { IdleWatcher } from '../admin/drains/idle-watcher.ts';
+import { createAdminHandler } from '../admin/handle-admin.ts';
+import type { Certificates } from '../certificates/certificate-files.ts';
+import { readLimit } from '../http/shared-limit.ts';
+import type { ServingMemory } from '../serving/serving.ts';
+import { toAdminListenerSettings, toWorkerCount } from '../serving/settings.ts';
+import type { DataPlane } from './compose-data-plane.ts';
+import type { ReplicaControl } from './compose-replicas.ts';
+import type { ConfigInEffect } from './config-in-effect.ts';
+import type { GatewayCollaborators } from './gateway-collaborators.ts';
+
+interface AdminSurroundings extends GatewayCollaborators {
+  readonly replicas: ReplicaControl;
+  readonly dataPlane: DataPlane;
+  readonly certificates: Certificates;
+  readonly memory: ServingMemory;
+  readonly version: string;
+  readonly access: AdminAccess;
+  readonly reload: () => Promise<ReloadOutcome>;
+  readonly onAction: (action: AdminAction) => void;
+}
+
+/** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
+const PROBE_NOW_TIMEOUT_MS = 5_000;
+
+/** Composes the admin API and the dashboard. The listener does not listen yet. */
+export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurroundings): Server {
+  const { config } = inEffect;
+  const { replicas, dataPlane, certificates, memory, access, log, pid, version, reload, onAction } =
+    surroundings;
+  const { registry, drains, fleet, discovery, healthChecker } = replicas;
+  const { serving, telemetry, metrics, figures, recentRecords } = dataPlane;
+  const identity = {
+    ...{ name: config.gateway.name, host: hostname(), pid, version },
+    ...{ startedAt: inEffect.loadedAt, workers: toWorkerCount(config) },
+  };
+  const handle = createAdminHandler(access, {
+    ...{ registry, drains, fleet, recentRecords, log },
+    idleWatcher: new IdleWatcher(),
+    gatewayName: config.gateway.name,
+    metricsText: (format) => metrics.toExposition(format),
+    stats: () => telemetry.stats(),
+    settleRecords: () => serving.settleRecords(),
+    dashboard: {
+      figures: () => figures.figures(),
+      gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),
+      usage: () => ({
+        connections: readLimit(memory.connections),
+        bufferedBytes: readLimit(memory.buffered),
+      }),
+      queueSize: config.export.queueSize,
+      traceUrlTemplate: config.trace.urlTemplate,
+    },
+    refresh: (replica) => discovery.refresh(replica),
+    ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
+    ...{ reload, onAction },
+  });
+  return createAdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
+}

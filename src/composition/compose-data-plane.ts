@@ -1,0 +1,123 @@
+import { toShownName } from '#otel/encode/shown-name.ts';
+import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts';
+import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
+import { RecentRecords } from '#otel/queue/recent-records.ts';
+import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import { type RunningFigures, startLiveFigures } from '../admin/dashboard/live-figures.ts';
+import type { Certificates } from '../certificates/certificate-files.ts';
+import { readLimit } from '../http/shared-limit.ts';
+import { loadSalt } from '../proxy/record/salt.ts';
+import { createViaName } from '../proxy/request-loop.ts';
+import { type ModelAvailability, toModelAvailabilities } from '../replicas/control/model-availability.ts';
+import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import { createServing, type Serving, type ServingMemory } from '../serving/serving.ts';
+import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
+import { type WorkerEnd, WorkerGroup } from '../serving/workers/worker-group.ts';
+import { orStartError } from '../start-error.ts';
+import type { ReplicaControl } from './compose-replicas.ts';
+import type { ConfigInEffect } from './config-in-effect.ts';
+import type { GatewayCollaborators } from './gateway-collaborators.ts';
+import { createRecordObserver } from './observe-record.ts';
+
+/** What serves clients, and what becomes of the records. */
+export interface DataPlane {
+  readonly serving: Serving;
+  readonly telemetry: Telemetry;
+  readonly metrics: Metrics;
+  readonly figures: RunningFigures;
+  readonly recentRecords: RecentRecords;
+}
+
+interface DataPlaneSurroundings extends GatewayCollaborators {
+  readonly replicas: ReplicaControl;
+  readonly certificates: Certificates;
+  readonly memory: ServingMemory;
+  readonly version: string;
+}
+
+/** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
+const RECENT_RECORDS = {
+  latest: { capacity: 500, capacityBytes: 8 * 1024 ** 2 },
+  failures: { capacity: 200, capacityBytes: 4 * 1024 ** 2 },
+};
+
+/** Composes the data plane: its workers, the queue of their records, and what is counted. Rejects with a StartError. */
+export async function composeDataPlane(
+  inEffect: ConfigInEffect,
+  surroundings: DataPlaneSurroundings,
+): Promise<DataPlane> {
+  const { config } = inEffect;
+  const { env, log, replicas, certificates, memory, version, onRecord = () => undefined } = surroundings;
+  const { registry, isKnownModel } = replicas;
+  const workerCount = toWorkerCount(config);
+  const salt = await orStartError('hash salt', loadSalt(config.stateDir, env.hashSalt ?? undefined));
+
+  const recentRecords = new RecentRecords(RECENT_RECORDS);
+  const telemetry = await orStartError(
+    'telemetry',
+    startTelemetry(toTelemetrySettings(config), {
+      log,
+      onRecord(ended) {
+        recentRecords.add(ended);
+        observeRecord(ended.record);
+      },
+    }),
+  );
+
+  const workerEnds = { ended: 0, hung: 0 };
+  const onWorkerEnd = (end: WorkerEnd) => {
+    workerEnds.ended += 1;
+    if (end === 'hung') workerEnds.hung += 1;
+  };
+  const metrics = await orStartError(
+    'metrics',
+    startMetrics(toMetricsSettings(config), {
+      isKnownModel,
+      replicas: () => registry.replicas.map(toReplicaState),
+      models: () => toModelAvailabilities(registry.replicas).map(toModelState),
+      gateway: () => ({
+        waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
+        connections: readLimit(memory.connections),
+        bufferedBytes: readLimit(memory.buffered),
+        workerEnds,
+      }),
+      // A single worker is this thread.
+      workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),
+      eventLoopDelays: memory.eventLoopDelays,
+      exportState: () => telemetry.exportState(),
+      version,
+      ...{ collector: telemetry.collector, resource: telemetry.resource, log },
+    }),
+  );
+
+  const settings = { config, salt, viaName: createViaName(), memory, tls: certificates.listen };
+  const serving =
+    workerCount === 1
+      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, log })
+      : new WorkerGroup({ ...settings, workerCount }, { telemetry, log, onWorkerEnd });
+  const figures = startLiveFigures(() => ({
+    stats: telemetry.stats(),
+    inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
+    eventLoops: serving.eventLoopTimes(),
+  }));
+  const observeRecord = createRecordObserver([figures.add, metrics.record, onRecord], {
+    log,
+    isLogged: () => inEffect.config.log.requests,
+  });
+  return { serving, telemetry, metrics, figures, recentRecords };
+}
+
+function toReplicaState(replica: RegisteredReplica): ReplicaState {
+  const { name, inflight, config, drain, health, reachability } = replica;
+  return {
+    ...{ name, inflight, maxInflight: config.maxInflight },
+    drained: drain.drained,
+    failing: health?.state === 'failing',
+    up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
+  };
+}
+
+/** In the form that records have. */
+function toModelState({ model, ...counts }: ModelAvailability): ModelState {
+  return { name: toShownName(model), ...counts };
+}

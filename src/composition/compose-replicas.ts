@@ -1,0 +1,95 @@
+import type { Logger } from 'pino';
+import { toShownName } from '#otel/encode/shown-name.ts';
+import type { Certificates } from '../certificates/certificate-files.ts';
+import type { Config } from '../config/config.ts';
+import { type Fleet, openFleet } from '../fleet/fleet.ts';
+import { FleetLog } from '../fleet/fleet-log.ts';
+import { createMembershipFile } from '../fleet/membership-file.ts';
+import { createRedisStore } from '../fleet/redis-store.ts';
+import { type DiscoverySettings, ReplicaDiscovery } from '../replicas/control/discovery/replica-discovery.ts';
+import type { Resolver } from '../replicas/control/discovery/resolver.ts';
+import { createDrainFile } from '../replicas/control/drain-file.ts';
+import { Drains } from '../replicas/control/drains.ts';
+import { HealthChecker } from '../replicas/control/health-checker.ts';
+import { ReplicaRegistry } from '../replicas/control/registry.ts';
+import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
+import type { SharedState } from '../replicas/shared/shared-state.ts';
+import type { Serving } from '../serving/serving.ts';
+import { toConnectionTimeouts } from '../serving/settings.ts';
+import { orStartError } from '../start-error.ts';
+
+/** The control plane of the replicas: which there are, which are drained, which answer. */
+export interface ReplicaControl {
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  /** Null: this gateway shares its drains with no other gateway. */
+  readonly fleet: Fleet | null;
+  readonly discovery: ReplicaDiscovery;
+  readonly healthChecker: HealthChecker;
+  /** Whether a model, in the form that records have, is one of a replica. */
+  readonly isKnownModel: (model: string) => boolean;
+}
+
+interface ReplicaControlCollaborators {
+  readonly certificates: Certificates;
+  readonly shared: SharedState;
+  readonly resolver: Resolver;
+  readonly log: Logger;
+  /** The data plane. It is not asked for before the gateway starts. */
+  readonly serving: () => Serving;
+}
+
+/** Composes the control plane of the replicas. Rejects with a StartError if a file in state_dir cannot be used. */
+export async function composeReplicas(
+  config: Config,
+  { certificates, shared, resolver, log, serving }: ReplicaControlCollaborators,
+): Promise<ReplicaControl> {
+  const file = createDrainFile(config.stateDir, log);
+  const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
+  await orStartError('drain states', drains.restore());
+  const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
+  const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
+  const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
+  let knownModels: ReadonlySet<string> = new Set();
+  const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
+    ...{ registry, resolver, log },
+    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
+    async publish() {
+      const { cursors } = await publish(registry, serving());
+      knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
+    },
+  });
+  const isKnownModel = (model: string) => knownModels.has(model);
+  return { registry, drains, fleet, discovery, healthChecker, isKnownModel };
+}
+
+/** The replicas of a configuration, with the contents of their certificate files. */
+export function withCertificates(config: Config, { replicas, services }: Certificates): DiscoverySettings {
+  return { ...config, replicas, services };
+}
+
+async function openConfiguredFleet(
+  { gateway, fleet, stateDir }: Config,
+  { drains, registry, log }: { drains: Drains; registry: ReplicaRegistry; log: Logger },
+): Promise<Fleet | null> {
+  if (fleet === null) return null;
+  return await openFleet(gateway.name, {
+    store: createRedisStore(fleet),
+    file: createMembershipFile(stateDir, log),
+    drains,
+    inflight: () => registry.inflightByName(),
+    log: new FleetLog(log),
+  });
+}
+
+/**
+ * Sends the registry's current snapshot to the data plane. Resolves, with that snapshot, when nothing can be written
+ * to a removed replica any more.
+ */
+async function publish(registry: ReplicaRegistry, serving: Serving): Promise<PoolSnapshot> {
+  const snapshot = registry.nextSnapshot();
+  await serving.apply(snapshot);
+  registry.noteApplied(snapshot.version);
+  await serving.confirm();
+  return snapshot;
+}

@@ -1,0 +1,25 @@
+import type { Logger } from 'pino';
+import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { ConfigSource } from '../reload-config.ts';
+import type { Resolver } from '../replicas/control/discovery/resolver.ts';
+
+/** What a gateway gets from outside, beside its configuration. */
+export interface GatewayCollaborators {
+  readonly env: {
+    /** The bearer token that allows every call of the admin API. Unset or empty: there is none. */
+    readonly adminToken?: string | null | undefined;
+    /** The bearer token that allows every GET of the admin API. Unset or empty: there is none. */
+    readonly readToken?: string | null | undefined;
+    /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
+    readonly hashSalt?: string | null | undefined;
+  };
+  readonly log: Logger;
+  /** The id of the process. */
+  readonly pid: number;
+  /** Reads the configuration again. Unset: a reload is refused. */
+  readonly configSource?: ConfigSource | undefined;
+  /** Resolves the DNS names of services. Unset: the system's resolver. */
+  readonly resolver?: Resolver | undefined;
+  /** Called with every finished record after it has entered the queue. */
+  readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
+}
