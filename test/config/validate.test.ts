@@ -20,6 +20,7 @@ function problemsOf(text: string): string[] {
   return [];
 }
 
+const DIGEST = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
 const NAME = 'a unique name of letters, digits and . _ ~ -, at most 128';
 const URL_TITLE =
   'an http:// or https:// URL without credentials (put a key into api_key), query or fragment';
@@ -196,6 +197,14 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '2: replicas[0].api_key: found "${BROKEN_KEY}", expected a key of printable ASCII characters',
         '3: replicas[1].api_key: found ***, expected a key of printable ASCII characters',
         '4: replicas[2].api_key: found "", expected a key of printable ASCII characters',
+      ],
+    ],
+    [
+      'keys in place of their digests, without showing them',
+      `${REPLICA}clients:\n- { name: a, key_sha256: sk-secret-1 }\n- { name: b, key_sha256: [sk-secret-2] }\n`,
+      [
+        `3: clients[0].key_sha256: found ***, expected ${DIGEST}`,
+        `4: clients[1].key_sha256[0]: found ***, expected ${DIGEST}`,
       ],
     ],
     [
