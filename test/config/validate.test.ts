@@ -208,6 +208,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'a key of TLS in place of its path, without showing it',
+      `gateway: { tls: { cert: a.pem, key: "-----BEGIN PRIVATE KEY-----\\nMIIE" } }\n${REPLICA}`,
+      ['1: gateway.tls.key: found ***, expected the path of a PEM file, not its text'],
+    ],
+    [
       'an invalid Redis URL, without showing it',
       `${REPLICA}state: { redis: "redis://:pass/word@redis/db" }`,
       ['2: state.redis: found ***, expected a URL redis[s]://[[user]:password@]host[:port][/database]'],
