@@ -41,7 +41,7 @@ export function readYaml(text: string, env: Environment): YamlSource {
   if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const lineOf = (offset: number) => lines.linePos(offset).line;
-  const syntax = toSyntaxProblems(document, text, lineOf);
+  const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
   if (syntax.some(({ keyPath }) => keyPath === '')) {
     return { data: undefined, places: new Map(), problems: syntax };
   }

@@ -1,16 +1,22 @@
-import type { Document } from 'yaml';
 import type { ConfigProblem } from './config-error.ts';
+
+/** What the parser of YAML says of a text. */
+interface SyntaxFinding {
+  readonly code: string;
+  readonly message: string;
+  readonly pos: readonly [offset: number, end: number];
+}
 
 /**
  * The errors and warnings of the parser, without quotations: the file may contain secrets. Only a duplicate key has a key
  * path; after any other problem the document cannot be used.
  */
 export function toSyntaxProblems(
-  { errors, warnings }: Pick<Document, 'errors' | 'warnings'>,
+  findings: readonly SyntaxFinding[],
   text: string,
   lineOf: (offset: number) => number,
 ): readonly ConfigProblem[] {
-  return [...errors, ...warnings].map(({ code, message, pos: [offset] }) => ({
+  return findings.map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
     keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
     text:
