@@ -32,7 +32,7 @@ interface ShownState {
   readonly why: string | null;
 }
 
-/** The state that an operator must know of first. The dashboard uses the same words. */
+/** The state that an operator must know of first. The dashboard uses the same words, but for a removed replica `draining`. */
 function toState(replica: unknown): ShownState {
   const isDrained = memberOf(replica, 'drained') === true;
   if (isDrained) {
