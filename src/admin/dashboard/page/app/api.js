@@ -58,7 +58,9 @@ async function call(method, path, token) {
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (response.status === 401) return { kind: 'unauthorized' };
-    const value = await response.json();
+    const value = /** @type {Value & { error?: { code?: string, message?: string } }} */ (
+      await response.json()
+    );
     if (response.ok) return { kind: 'ok', value };
     const { code = '', message = `Status ${response.status}.` } = value?.error ?? {};
     if (code === 'admin_disabled') return { kind: 'disabled' };
