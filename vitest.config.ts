@@ -4,6 +4,9 @@ import { defineConfig } from 'vitest/config';
 // Gateways that tests start, as processes or worker threads, share the code that Node has stripped and compiled once.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node-compile');
 
+/** Only an event that never comes takes so long, even on a busy machine. */
+const expectation = { poll: { timeout: 30_000 } };
+
 export default defineConfig({
   test: {
     // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
@@ -18,6 +21,7 @@ export default defineConfig({
           isolate: false,
           // Only a test that hangs takes so long, even on a busy machine.
           testTimeout: 60_000,
+          expect: expectation,
           hookTimeout: 60_000,
         },
       },
@@ -27,6 +31,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           isolate: false,
           testTimeout: 120_000,
+          expect: expectation,
           hookTimeout: 120_000,
         },
       },

@@ -1,8 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toOptionText, toSentence, toUsage } from '../src/commands/about/help-text.ts';
-import { COMMAND_GROUPS, type CommandSpec } from '../src/commands/command-line/command-spec.ts';
+import {
+  COMMAND_GROUPS,
+  type CommandSpec,
+  type OptionSpec,
+} from '../src/commands/command-line/command-spec.ts';
 import { COMMAND_NAMES, COMMANDS, type CommandName } from '../src/commands/command-line/command-table.ts';
+import { ADMIN_OPTIONS } from '../src/commands/command-line/shared-options.ts';
 
 /**
  * Generates docs/cli.md from the table of commands in src/commands/command-line/: `node scripts/generate-cli-docs.ts`. A
@@ -26,19 +31,31 @@ export function renderCommands(): string {
     const names = COMMAND_NAMES.filter((name) => COMMANDS[name].group === group);
     return `## ${group}\n\n${names.map(renderCommand).join('\n')}`;
   });
-  return `${INTRODUCTION}\n${groups.join('\n')}`;
+  const shared = `## Options for a running gateway\n\n${renderOptions(Object.entries(ADMIN_OPTIONS))}`;
+  return `${INTRODUCTION}\n${shared}${groups.join('\n')}`;
 }
 
 function renderCommand(name: CommandName): string {
   const { summary, details = [], options, examples }: CommandSpec = COMMANDS[name];
   const paragraphs = [toSentence(summary), ...details].map((paragraph) => `${paragraph}\n\n`);
-  const rows = Object.entries(options).map(
-    ([option, spec]) => `| \`${toOptionText(option, spec)}\` | ${spec.help.replaceAll('|', '\\|')} |\n`,
+  const isForGateway = Object.keys(ADMIN_OPTIONS).every((option) => Object.hasOwn(options, option));
+  const own = Object.entries(options).filter(
+    ([option]) => !isForGateway || !Object.hasOwn(ADMIN_OPTIONS, option),
   );
-  const table = rows.length === 0 ? '' : `| Option | Meaning |\n|---|---|\n${rows.join('')}\n`;
+  const shared = isForGateway
+    ? `Options: [those for a running gateway](#options-for-a-running-gateway)${own.length === 0 ? '.' : ', and:'}\n\n`
+    : '';
   const width = Math.max(...examples.map(({ line }) => line.length));
   const lines = examples.map(({ line, does }) => `${line.padEnd(width)}  # ${does}\n`);
-  return `### gateway ${name}\n\n${paragraphs.join('')}    ${toUsage(name)}\n\n${table}\`\`\`sh\n${lines.join('')}\`\`\`\n`;
+  const usage = `    ${toUsage(name)}\n\n`;
+  return `### gateway ${name}\n\n${paragraphs.join('')}${usage}${shared}${renderOptions(own)}\`\`\`sh\n${lines.join('')}\`\`\`\n`;
+}
+
+function renderOptions(options: readonly (readonly [name: string, spec: OptionSpec])[]): string {
+  const rows = options.map(
+    ([option, spec]) => `| \`${toOptionText(option, spec)}\` | ${spec.help.replaceAll('|', '\\|')} |\n`,
+  );
+  return rows.length === 0 ? '' : `| Option | Meaning |\n|---|---|\n${rows.join('')}\n`;
 }
 
 if (import.meta.main) {

@@ -33,17 +33,23 @@ const plain = (name: string) =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '');
 
-/** The Levenshtein distance: the smallest number of inserted, deleted or replaced characters. */
+/**
+ * The smallest number of characters that are inserted, deleted, replaced or swapped with their neighbour (optimal string
+ * alignment).
+ */
 function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  let beforeLast: readonly number[] = [];
+  let last: readonly number[] = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row += 1) {
     const current = [row];
     for (let column = 1; column <= b.length; column += 1) {
-      const replaced = (previous[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
-      const grown = Math.min(previous[column] ?? 0, current[column - 1] ?? 0) + 1;
-      current.push(Math.min(replaced, grown));
+      const replaced = (last[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
+      const grown = Math.min(last[column] ?? 0, current[column - 1] ?? 0) + 1;
+      const isSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapped = isSwap ? (beforeLast[column - 2] ?? 0) + 1 : grown;
+      current.push(Math.min(replaced, grown, swapped));
     }
-    previous = current;
+    [beforeLast, last] = [last, current];
   }
-  return previous[b.length] ?? 0;
+  return last[b.length] ?? 0;
 }

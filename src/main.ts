@@ -59,8 +59,12 @@ try {
     env: process.env,
     nodeVersion: process.versions.node,
     pid: process.pid,
-    get stdin() {
-      return process.stdin;
+    stdin: {
+      [Symbol.asyncIterator]: () => process.stdin[Symbol.asyncIterator](),
+      get setRawMode() {
+        const { isTTY, setRawMode } = process.stdin;
+        return isTTY ? setRawMode.bind(process.stdin) : undefined;
+      },
     },
     stdout: process.stdout,
     stderr: process.stderr,

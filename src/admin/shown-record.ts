@@ -31,6 +31,13 @@ export const shownRecordSchema = recordSchema
       'The facts of one request; docs/record.md defines each field but failed_attempts. An absent field is unknown.',
   });
 
+/** The query parameter of those who follow the records. */
+export const afterParam = z
+  .string()
+  .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
+  .default('0')
+  .describe('Return only records after this number. Use the last value of `last_record`.');
+
 /** A record in the shape of `shownRecordSchema`. */
 export type RecordJson = z.output<typeof shownRecordSchema>;
 

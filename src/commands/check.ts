@@ -9,8 +9,9 @@ import { COMMANDS } from './command-line/command-table.ts';
 import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createLogger } from './serve/log/logger.ts';
+import { createPaint } from './terminal/paint.ts';
 import { toReasonText } from './terminal/replica-cells.ts';
-import { toTable } from './terminal/table.ts';
+import { type Cell, toTable } from './terminal/table.ts';
 
 /**
  * `gateway check -config FILE`: validates a configuration with the certificates that it names, and prints it with all
@@ -30,10 +31,10 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const checks = await connectToAll(config, stderr);
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
-  else
-    stdout.write(
-      toTable(['NAME', 'TARGET', 'RESULT', 'TIME', 'WHAT TO CHANGE'], checks.map(toRow), ['TIME']),
-    );
+  else {
+    const look = { paint: createPaint(stdout, env), rightAligned: ['TIME'] };
+    stdout.write(toTable(HEAD, checks.map(toRow), look));
+  }
   return isOk ? 0 : 1;
 }
 
@@ -53,19 +54,23 @@ async function connectToAll(
   return await orStartError('telemetry', checkConnections(config, log));
 }
 
+const HEAD = ['NAME', 'TARGET', 'RESULT', 'TIME', 'WHAT TO CHANGE'];
+
 function toRow({
   kind,
   name,
   target,
+  isOk,
   result,
   advice,
   durationMs,
   found,
-}: ConnectionCheck): readonly string[] {
+}: ConnectionCheck): readonly Cell[] {
   const models = found === null ? '' : `, ${found.engine}: ${toModelList(found.models)}`;
   const time = `${Math.max(1, Math.round(durationMs))} ms`;
   const shownName = kind === 'replica' ? name : kind;
-  return [shownName, target, `${toReasonText(result) ?? result}${models}`, time, advice ?? '-'];
+  const text = `${toReasonText(result) ?? result}${models}`;
+  return [shownName, target, { text, style: isOk ? null : 'red' }, time, advice ?? '-'];
 }
 
 /** How many models of a replica a row names. */

@@ -8,6 +8,7 @@ import { StartError } from '../start-error.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
 import { COMMANDS } from './command-line/command-table.ts';
 import { parseArguments } from './command-line/options.ts';
+import { createPaint, type Paint } from './terminal/paint.ts';
 import { toOneLine, toTable } from './terminal/table.ts';
 
 /** A long request may end after this many later ones. Each takes about 100 to 1,200 bytes of memory. */
@@ -105,9 +106,10 @@ function reportOmissions(counts: Counts, filter: RecordFilter, { stderr }: Invoc
   stderr.write(`gateway: no request with token counts found${isFiltered ? ' for this filter' : ''}\n`);
 }
 
-function writeSummary(hits: PrefixHits, { asJson, sizes }: ExportOptions, { stdout }: Invocation): void {
+function writeSummary(hits: PrefixHits, { asJson, sizes }: ExportOptions, { env, stdout }: Invocation): void {
   const summary = hits.summarize();
-  stdout.write(asJson ? `${JSON.stringify(summary, roundTo4, 2)}\n` : toSummaryText(summary, sizes));
+  if (asJson) stdout.write(`${JSON.stringify(summary, roundTo4, 2)}\n`);
+  else stdout.write(toSummaryText(summary, sizes, createPaint(stdout, env)));
 }
 
 /** For JSON.stringify: shares and averages have no more digits than records justify. */
@@ -118,11 +120,15 @@ function roundTo4(_name: string, value: unknown): unknown {
 const HEAD = ['REPLICA', 'REQUESTS', 'INPUT TOKENS', 'CACHED', 'POSSIBLE AS ROUTED', 'POSSIBLE SHARED'];
 
 /** Formats the summary as a table for people, with its assumptions. */
-function toSummaryText(summary: CacheSummary, { blockChars, charsPerToken }: BlockSizes): string {
+function toSummaryText(
+  summary: CacheSummary,
+  { blockChars, charsPerToken }: BlockSizes,
+  paint: Paint,
+): string {
   const rows = [...summary.replicas, { ...summary.all, replica: 'all' }].map(toRow);
   const measured = summary.chars_per_token?.toFixed(2) ?? 'unknown';
   const hashTokens = Math.round(blockChars / charsPerToken);
-  return `${toTable(HEAD, rows)}
+  return `${toTable(HEAD, rows, { paint })}
 CACHED is what the engines report. POSSIBLE is what caches that never evict would have hit: one cache per replica, with
 the requests as they were routed, and one cache that all replicas share. It counts whole blocks of the prefix hashes,
 assumed to be ${hashTokens} tokens each. The blocks of engines are smaller: they may hit up to one more such block per request.

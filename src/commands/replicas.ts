@@ -2,6 +2,7 @@ import { itemsOf, memberOf, openAdmin, printJson } from './admin/client.ts';
 import type { Invocation } from './command-line/command.ts';
 import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
+import { createPaint, type Paint } from './terminal/paint.ts';
 import { toCell, toNameAndState } from './terminal/replica-cells.ts';
 import { toTable } from './terminal/table.ts';
 
@@ -11,7 +12,7 @@ export async function replicas({ args, env, stdout }: Invocation): Promise<numbe
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/replicas');
   if (values.json) printJson(stdout, answer);
-  else stdout.write(toReplicaTable(answer, Date.now()));
+  else stdout.write(toReplicaTable(answer, Date.now(), createPaint(stdout, env)));
   return 0;
 }
 
@@ -28,7 +29,7 @@ const HEAD = [
   'REASON',
 ];
 
-function toReplicaTable(answer: unknown, nowEpochMs: number): string {
+function toReplicaTable(answer: unknown, nowEpochMs: number, paint: Paint): string {
   const rows = itemsOf(answer, 'replicas').map((replica) => [
     ...toNameAndState(replica, nowEpochMs),
     toCell(memberOf(replica, 'inflight')),
@@ -40,7 +41,7 @@ function toReplicaTable(answer: unknown, nowEpochMs: number): string {
     toCell(memberOf(replica, 'url')),
     toCell(memberOf(replica, 'reason')),
   ]);
-  return toTable(HEAD, rows);
+  return toTable(HEAD, rows, { paint });
 }
 
 function toYesOrNo(value: unknown): string {

@@ -24,6 +24,7 @@ export const apiClient = z.strictObject({
   models: z
     .array(oneLine(), { error: 'a list of model names' })
     .min(1, { error: 'a list of model names' })
+    .meta({ title: 'a list of model names' })
     .optional()
     .describe('The models that the client may use; others do not exist for it. Default: all.'),
   expires: z.iso

@@ -107,7 +107,9 @@ function toProblem(violation: Violation, places: ReadonlyMap<string, Place>): Co
   const place = places.get(keyPath);
   const line = place?.line ?? lineOfNearest(violation.path, places);
   if ('message' in violation) return { line, keyPath, text: violation.message };
-  const found = showValue(place?.value, violation.path.at(-1));
+  // What is in a list is as secret as the list.
+  const key = violation.path.findLast((step) => typeof step === 'string');
+  const found = showValue(place?.value, key);
   return { line, keyPath, text: `found ${found}, expected ${violation.expected}` };
 }
 

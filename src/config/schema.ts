@@ -201,7 +201,7 @@ const exporting = z.strictObject({
   queue_bytes: size({ minBytes: 1024 ** 2 })
     .prefault('256MiB')
     .describe(
-      'The maximum size of these records. New records are dropped beyond either maximum. A record usually takes 1KiB.',
+      'The maximum size of these records. New records are dropped beyond either maximum. A record usually takes 1.5 KB.',
     ),
   batch_size: wholeNumber(1, 10_000_000)
     .prefault(512)
@@ -252,20 +252,24 @@ const timeouts = z.strictObject({
   connect: duration()
     .prefault('2s')
     .describe('Time to connect to a replica; then the next replica is tried.'),
-  first_byte: duration().prefault('15m').describe('Time until the response headers of a replica arrive.'),
+  first_byte: duration()
+    .prefault('15m')
+    .describe('Time from the written request to the response headers of a replica. Long prompts need it.'),
   idle: duration()
     .prefault('5m')
     .describe('Time without progress in a response: the replica sends nothing, or the client reads nothing.'),
   queue: duration({ minMs: 0 })
     .prefault('30s')
-    .describe('Time that a request waits for a replica below its `max_inflight`.'),
+    .describe('Time that a request waits for a replica below its `max_inflight`, over all attempts.'),
   client_headers: duration()
     .prefault('15s')
     .describe('Time to receive all request headers of a client, from their first byte.'),
   client_body: duration().prefault('60s').describe('Time to receive all of a request body from a client.'),
   keep_alive: duration()
     .prefault('75s')
-    .describe('An idle connection of a client is closed after this time.'),
+    .describe(
+      'An idle connection of a client is closed after this time. Keep it above that of a load balancer in front.',
+    ),
   upstream_keep_alive: duration()
     .prefault('4s')
     .describe('An idle connection to a replica is closed after this time. Engines close it after 5s.'),
@@ -273,7 +277,7 @@ const timeouts = z.strictObject({
 
 const limits = z.strictObject({
   body: size().prefault('32MiB').describe('The maximum size of a request body.'),
-  buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory.'),
+  buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
@@ -285,7 +289,7 @@ const limits = z.strictObject({
     ),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
-    .describe('The maximum number of client connections.'),
+    .describe('The maximum number of client connections. Each takes up to two file descriptors.'),
 });
 
 const shutdown = z.strictObject({

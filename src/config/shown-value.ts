@@ -1,8 +1,8 @@
 /** What a secret is replaced by. */
 export const MASK = '***';
 
-/** Keys whose value is or may contain a secret. */
-const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
+/** Keys whose value is or may contain a secret: instead of its digest somebody may have written the key itself. */
+const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'key_sha256', 'redis']);
 
 /** Keys whose value is a URL, even without `://`. */
 const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);
@@ -20,8 +20,14 @@ export function showValue(value: unknown, key: PropertyKey | undefined): string 
   const isVariable = typeof value === 'string' && /^\$\{[^}]*\}$/.test(value);
   if (SECRETS.has(key) && !isVariable && value !== '') return MASK;
   if (typeof value !== 'string') return String(value);
+  if (isPem(value)) return MASK;
   const shown = maskUrl(value, URL_KEYS.has(key));
   return JSON.stringify(shown.length > MAX_SHOWN_CHARS ? `${shown.slice(0, MAX_SHOWN_CHARS)}…` : shown);
+}
+
+/** Whether a text is a certificate or a private key: a mistake for the path of its file. */
+export function isPem(text: string): boolean {
+  return text.includes('-----BEGIN');
 }
 
 /** `['replicas', 0, 'url']` → `replicas[0].url` */

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { flag, oneOf, text } from './codecs.ts';
+import { isPem } from './shown-value.ts';
 
 const path = (meaning: string) =>
   z
     .string({ error: 'a path' })
     .min(1, { error: 'a path' })
+    .refine((given) => !isPem(given), { error: 'the path of a PEM file, not its text' })
     .meta({ title: 'a path, relative to the directory of this file' })
     .describe(meaning);
 

@@ -12,6 +12,7 @@ import {
 import type { ConfigProblem } from './config-error.ts';
 import { type Environment, expandVariables } from './environment.ts';
 import { toKeyPath } from './shown-value.ts';
+import { toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
 export interface Place {
@@ -40,14 +41,7 @@ export function readYaml(text: string, env: Environment): YamlSource {
   if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const lineOf = (offset: number) => lines.linePos(offset).line;
-  const syntax = [...document.errors, ...document.warnings].map(({ code, message, pos: [offset] }) => ({
-    line: lineOf(offset),
-    keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
-    text:
-      code === 'DUPLICATE_KEY'
-        ? `duplicate key${text.startsWith('<<', offset) ? ', expected <<: [*a, *b]' : ''}`
-        : toSyntaxText(code, message, lineTextAt(text, offset)),
-  }));
+  const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
   if (syntax.some(({ keyPath }) => keyPath === '')) {
     return { data: undefined, places: new Map(), problems: syntax };
   }
@@ -234,31 +228,4 @@ class Walk {
 /** A merge key (https://yaml.org/type/merge.html) is not quoted. */
 function isMergeKey(key: Node): boolean {
   return isScalar(key) && key.value === '<<' && key.type === 'PLAIN';
-}
-
-/** What the parser's errors usually mean, by their codes. */
-const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
-  ['TAB_AS_INDENT', 'indent with spaces'],
-  ['BAD_INDENT', 'compare the indentation with the lines above'],
-  ['MISSING_CHAR', 'a quote, a bracket or a dash is missing, or the indentation is wrong'],
-  ['MULTILINE_IMPLICIT_KEY', 'after a key, here or in the line below, a colon and a space are missing'],
-  ['TAG_RESOLVE_FAILED', 'write the value without a !tag'],
-  ['MULTIPLE_DOCS', 'keep one, and remove ---'],
-]);
-
-function keyAt(text: string, offset: number): string {
-  return /^["']?([\w.-]+|<<)/.exec(text.slice(offset, offset + 100))?.[1] ?? 'a key';
-}
-
-function lineTextAt(text: string, offset: number): string {
-  const end = text.indexOf('\n', offset);
-  return text.slice(text.lastIndexOf('\n', offset - 1) + 1, end === -1 ? undefined : end);
-}
-
-/** Removes quotations from a message of the parser, because the file may contain secrets. */
-function toSyntaxText(code: string, message: string, lineText: string): string {
-  const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
-  const isVariable = /[{[].*\$\{/.test(lineText);
-  const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
-  return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
 }

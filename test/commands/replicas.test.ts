@@ -1,9 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { styleText } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { REACHABILITY_REASONS, REASON_TEXTS } from '../../src/replicas/reachability.ts';
-import { invoke } from './invoke.ts';
+import { invoke, start } from './invoke.ts';
 import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
 
 const REPLICAS = {
@@ -83,6 +84,20 @@ describe('gateway replicas', () => {
     );
     expect(exitCode).toBe(0);
     expect(calls).toEqual(['GET /admin/replicas Bearer token-1']);
+  });
+
+  it('colours the heads and the states on a terminal, as gateway top does', async () => {
+    const { url } = await startAdmin(() => ({ body: REPLICAS }));
+    const terminal = { columns: 200, rows: 50 };
+    const { stdout } = await start(['replicas', '--admin', url], TOKEN, { terminal }).ended;
+    expect(stdout).toContain(styleText('bold', 'NAME', { validateStream: false }));
+    expect(stdout).toContain(
+      styleText('red', 'unreachable 3m (connection refused)', { validateStream: false }),
+    );
+    expect(stdout).toContain(styleText('yellow', 'loading 6m', { validateStream: false }));
+    expect(stdout).toContain(styleText('dim', 'drained 2h', { validateStream: false }));
+    const plain = await start(['replicas', '--admin', url], { ...TOKEN, NO_COLOR: '1' }, { terminal }).ended;
+    expect(plain.stdout).not.toContain('\u001b');
   });
 
   it('prints the answer itself with --json', async () => {

@@ -20,6 +20,7 @@ function problemsOf(text: string): string[] {
   return [];
 }
 
+const DIGEST = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
 const NAME = 'a unique name of letters, digits and . _ ~ -, at most 128';
 const URL_TITLE =
   'an http:// or https:// URL without credentials (put a key into api_key), query or fragment';
@@ -197,6 +198,19 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '3: replicas[1].api_key: found ***, expected a key of printable ASCII characters',
         '4: replicas[2].api_key: found "", expected a key of printable ASCII characters',
       ],
+    ],
+    [
+      'keys in place of their digests, without showing them',
+      `${REPLICA}clients:\n- { name: a, key_sha256: sk-secret-1 }\n- { name: b, key_sha256: [sk-secret-2] }\n`,
+      [
+        `3: clients[0].key_sha256: found ***, expected ${DIGEST}`,
+        `4: clients[1].key_sha256[0]: found ***, expected ${DIGEST}`,
+      ],
+    ],
+    [
+      'a key of TLS in place of its path, without showing it',
+      `gateway: { tls: { cert: a.pem, key: "-----BEGIN PRIVATE KEY-----\\nMIIE" } }\n${REPLICA}`,
+      ['1: gateway.tls.key: found ***, expected the path of a PEM file, not its text'],
     ],
     [
       'an invalid Redis URL, without showing it',

@@ -14,8 +14,9 @@ import {
   startPrometheus,
 } from '../support/real-prometheus.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
+const READ_TOKEN = 'read-token-of-prometheus';
 const DASHBOARD = join(import.meta.dirname, '../../deploy/grafana/dashboards/spangate.json');
 
 interface Panel {
@@ -124,9 +125,10 @@ describe('a real Prometheus with the shipped configuration', () => {
     });
     await using gateway = await startGateway({
       replicas: [{ ...a, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
+      readToken: READ_TOKEN,
     });
     await using counter = await startScrapeCounter(gateway);
-    await using prometheus = await startPrometheus(counter.target, ADMIN_TOKEN);
+    await using prometheus = await startPrometheus(counter.target, READ_TOKEN);
 
     // A rate needs each series twice, and growing.
     for (let round = 0; round < 3; round += 1) {
@@ -134,7 +136,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       await counter.untilStored();
     }
     const records = await gateway.waitForRecords(54);
-    await gateway.admin('/admin/replicas/b/drain?force=true', { method: 'POST' });
+    await gateway.admin('/admin/replicas/b/drain', { method: 'POST' });
     await counter.untilStored();
     expect(new Set(counter.statuses)).toEqual(new Set([200]));
 

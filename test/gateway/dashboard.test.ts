@@ -111,7 +111,10 @@ describe('GET /admin/records', () => {
     await using gateway = await startGateway({ replicas: [replica] });
     const response = await gateway.admin(`/admin/records?limit=${limit}`);
     expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', param: 'limit' } });
+    const message = 'limit: a whole number from 1 to 9999';
+    expect(await response.json()).toMatchObject({
+      error: { code: 'invalid_request', param: 'limit', message },
+    });
   });
 
   test('shows every field that a record can have', () => {

@@ -27,9 +27,6 @@ test.for([
   ['a long answer', PLAIN, answerJson({ pad: 'x'.repeat(8_000_000), a: 'end' }), '"end"}'],
 ] as const)(
   'e2e_ms of %s is over when the client has it, whatever the gateway does then',
-  {
-    timeout: 30_000,
-  },
   async ([, request, script, end]) => {
     await using replica = await startFakeReplica({ script });
     await using gateway = await startGateway({ replicas: [replica] });
@@ -58,9 +55,7 @@ test.for([
   },
 );
 
-test('the times of a stream lie between what the replica and what the client saw', {
-  timeout: 30_000,
-}, async () => {
+test('the times of a stream lie between what the replica and what the client saw', async () => {
   const taken = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const sentMs: number[] = [];
   await using replica = await startFakeReplica({
@@ -105,9 +100,7 @@ test('the times of a stream lie between what the replica and what the client saw
   expect(e2e_ms).toBeLessThanOrEqual(endedMs - startedMs);
 });
 
-test('e2e_ms of an answer that the client reads late lasts until the system has taken the rest', {
-  timeout: 30_000,
-}, async () => {
+test('e2e_ms of an answer that the client reads late lasts until the system has taken the rest', async () => {
   const length = 16_000_000;
   await using replica = await startFakeReplica({ script: answerJson({ pad: 'x'.repeat(length) }) });
   await using gateway = await startGateway({ replicas: [replica] });

@@ -366,6 +366,9 @@ describe('the commands', () => {
     expect((await stats(...known, '--cert', client.certPath)).stderr).toContain(
       '--cert and --key belong together',
     );
+    const own = [...known, '--cert', client.certPath, '--key', client.keyPath];
+    const { stdout } = await invoke(['__complete', 'bash', '--', 'drain', ...own, ''], env);
+    expect(stdout).toBe(`${replica.name}\n`);
   });
 
   test('trust the certificate of the configuration file and no other', async () => {

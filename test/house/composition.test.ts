@@ -11,6 +11,8 @@ interface Service {
   readonly image: string;
   readonly build?: string;
   readonly volumes?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly secrets?: readonly string[];
 }
 
 interface Panel {
@@ -33,7 +35,10 @@ interface Variable {
 }
 
 describe('the composition', () => {
-  const { services } = parse(read('docker-compose.yml')) as { readonly services: Record<string, Service> };
+  const { services, secrets } = parse(read('docker-compose.yml')) as {
+    readonly services: Record<string, Service>;
+    readonly secrets: Readonly<Record<string, { readonly environment: string }>>;
+  };
 
   test('pins every image to a version', () => {
     const images = Object.values(services).map(({ image }) => image);
@@ -46,6 +51,18 @@ describe('the composition', () => {
     );
     const missing = sources.filter((source) => source.startsWith('./') && !existsSync(join(ROOT, source)));
     expect(missing).toEqual([]);
+  });
+
+  test('gives Prometheus the token that only reads, which every gateway knows', () => {
+    const { scrape_configs } = parse(read('deploy/prometheus/prometheus.yml'));
+    const [name = ''] = services.prometheus?.secrets ?? [];
+    expect(scrape_configs[0].authorization).toEqual({ credentials_file: `/run/secrets/${name}` });
+    expect(secrets).toEqual({ [name]: { environment: 'SVC_READ_TOKEN' } });
+    const gateways = Object.values(services).filter(({ environment }) => environment?.SVC_ADMIN_TOKEN);
+    expect(gateways).toHaveLength(3);
+    for (const { environment } of gateways) {
+      expect(environment?.SVC_READ_TOKEN).toMatch(/^\$\{SVC_READ_TOKEN:\?/);
+    }
   });
 
   test('has the services that Prometheus and Grafana ask', () => {

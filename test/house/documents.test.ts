@@ -46,19 +46,6 @@ describe('what the documents show works', () => {
   test('docs/record.md says how many timings are kept', () => {
     expect(read('docs/record.md')).toContain(`At most ${MAX_TIMINGS} of them.`);
   });
-
-  test('the defaults in docs/operations.md are those of the configuration', () => {
-    const rows = [...read('docs/operations.md').matchAll(/^\| `(timeouts|limits)\.(\w+)` \| (\w+) \|/gm)];
-    const toSection = (section: string) => {
-      const entries = rows.filter(([, of]) => of === section).map(([, , key, value]) => `${key}: ${value}`);
-      return `${section}: { ${entries.join(', ')} }\n`;
-    };
-    const replicas = 'replicas: [{ name: a, url: http://127.0.0.1:1 }]\n';
-    const toConfig = (text: string) => parseConfig(text, { path: 'docs/operations.md', env: {} });
-    const documented = toConfig(replicas + toSection('timeouts') + toSection('limits'));
-    expect(rows).toHaveLength(14);
-    expect(documented).toEqual(toConfig(replicas));
-  });
 });
 
 /** The files of the repository, relative to it. */

@@ -29,6 +29,17 @@ describe('the command', () => {
     expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
   });
 
+  it('does not open its standard input unless it reads it', async () => {
+    const preload =
+      'Object.defineProperty(process, "stdin", { get: () => { throw new Error("standard input was opened"); } })';
+    expect(await runMain(['help', 'drain'], { preload })).toMatchObject({ code: 0, stderr: '' });
+    const refused = await runMain(['records', '--admin', 'http://127.0.0.1:1'], {
+      env: { SVC_ADMIN_TOKEN: 'a-token-of-sixteen' },
+      preload,
+    });
+    expect(refused.stderr).toContain('cannot reach the admin API');
+  });
+
   it('says in one line that its Node is too old', async () => {
     const preload = 'Object.defineProperty(process, "versions", { value: { node: "20.11.1" } })';
     expect(await runMain(['--version'], { preload })).toEqual({

@@ -63,11 +63,11 @@ export interface StoredExemplar {
 }
 
 /** Starts it on a free port. `target` is host and port of what it scrapes, ten times a second. */
-export async function startPrometheus(target: string, adminToken: string): Promise<RealPrometheus> {
+export async function startPrometheus(target: string, readToken: string): Promise<RealPrometheus> {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-prometheus-'));
   const config = join(folder, 'prometheus.json');
-  const tokenFile = join(folder, 'admin-token');
-  await writeFile(tokenFile, `${adminToken}\n`, { mode: 0o600 });
+  const tokenFile = join(folder, 'read-token');
+  await writeFile(tokenFile, `${readToken}\n`, { mode: 0o600 });
   await writeFile(config, JSON.stringify(await toTestConfig(target, tokenFile)));
   const port = await findFreePort();
   const child = spawn(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/encode/shown-name.ts';
-import { parseDuration, printDuration } from '../../config/values.ts';
+import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
 import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
@@ -164,7 +164,9 @@ function toDrainJson(
 /** A query parameter with a duration such as `30s`, at most `maxMs`. Becomes milliseconds. */
 function durationParam(maxMs: number, meaning: string) {
   const expected = `a duration from 0s to ${printDuration(maxMs)}, such as 500ms, 30s or 10m`;
-  const text = z.string().meta({ description: `${meaning} It is ${expected}.`, pattern: '^\\d+(ms|s|m|h)$' });
+  const text = z
+    .string()
+    .meta({ description: `${meaning} It is ${expected}.`, pattern: `^${DURATION_PATTERN}$` });
   return text.transform((given, context) => {
     const ms = parseDuration(given);
     if (ms !== null && ms <= maxMs) return ms;

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
 import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
@@ -6,7 +5,7 @@ import { type Overview, overviewSchema } from '../dashboard/overview.ts';
 import { toFiguresJson } from '../dashboard/overview-json.ts';
 import { defineRoute, json } from '../route.ts';
 import { toReplicaJson, toStatsJson } from '../schemas.ts';
-import { roundTo3, toRecordJson } from '../shown-record.ts';
+import { afterParam, roundTo3, toRecordJson } from '../shown-record.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;
@@ -19,13 +18,7 @@ export const showOverview = defineRoute({
   summary: 'Everything that the dashboard shows, in one response',
   description:
     'This call is made for the dashboard and may change with it. Other programs should use the other calls.',
-  query: {
-    after: z
-      .string()
-      .regex(/^\d{1,15}$/)
-      .default('0')
-      .describe('Return only records after this number. Use the last value of `last_record`.'),
-  },
+  query: { after: afterParam },
   response: { description: 'The current state.', content: json(overviewSchema) },
   async handle({ query, canChange }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
 import { hasFailed } from '#otel/encode/request-outcome.ts';
 import { defineRoute, json } from '../route.ts';
-import { shownRecordSchema, toRecordJson } from '../shown-record.ts';
+import { afterParam, shownRecordSchema, toRecordJson } from '../shown-record.ts';
 
 /** GET /admin/records. */
 export const listRecords = defineRoute({
@@ -16,20 +16,16 @@ export const listRecords = defineRoute({
   query: {
     limit: z
       .string()
-      .regex(/^[1-9]\d{0,3}$/)
+      .regex(/^[1-9]\d{0,3}$/, 'a whole number from 1 to 9999')
       .default('100')
       .describe('The most records to return: a whole number. There are never more than 900.'),
-    after: z
-      .string()
-      .regex(/^\d{1,15}$/)
-      .default('0')
-      .describe('Return only records after this number. Use the last value of `last_record`.'),
+    after: afterParam,
     replica: z.string().optional().describe('Only records with exactly this `replica`.'),
     model: z.string().optional().describe('Only records with exactly this `model`.'),
     tenant: z.string().optional().describe('Only records with exactly this `tenant`.'),
     status: z
       .string()
-      .regex(/^[1-5](?:\d\d|xx)$/)
+      .regex(/^[1-5](?:\d\d|xx)$/, 'a status such as 404, or a class such as 5xx')
       .optional()
       .describe('Only records with this status, such as 404, or of this class, such as 5xx.'),
     failed: z

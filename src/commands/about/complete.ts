@@ -141,14 +141,9 @@ async function readNames(
   values: ReadonlyMap<string, string>,
   env: Invocation['env'],
 ): Promise<readonly Candidate[]> {
-  const admin = values.get('admin');
-  const config = values.get('config');
   try {
     const { itemsOf, memberOf, openAdmin } = await import('../admin/client.ts');
-    const client = await openAdmin(
-      { ...(admin === undefined ? {} : { admin }), ...(config === undefined ? {} : { config }) },
-      env,
-    );
+    const client = await openAdmin(Object.fromEntries(values), env);
     const answer = await client.call('GET', `/admin/${list}`, AbortSignal.timeout(GATEWAY_TIMEOUT_MS));
     return itemsOf(answer, list).map((item) => ({ word: String(memberOf(item, 'name')), help: '' }));
   } catch {

@@ -98,15 +98,14 @@ export async function callOrAsk(
   { mayAsk, signal }: { readonly mayAsk: boolean; readonly signal?: AbortSignal | undefined },
   call: (isForced: boolean) => Promise<unknown>,
 ): Promise<unknown> {
-  const { stdout, stderr } = invocation;
+  const { stdin, stdout, stderr } = invocation;
   try {
     return await call(false);
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'last_replica') throw error;
     stderr.write(`gateway: ${toOneLine(error.message)}\n`);
   }
-  // Standard input is opened by the first look at it. Only a terminal has a raw mode.
-  const { stdin } = invocation;
+  // Only a terminal has a raw mode.
   if (!mayAsk || stdin.setRawMode === undefined || stdout.isTTY !== true) {
     stderr.write('gateway: to drain it anyway: --force\n');
     return null;

@@ -14,7 +14,7 @@ export interface TextSink {
 /** Where a command reads: standard input, or a test's substitute. */
 export interface ByteSource extends AsyncIterable<Uint8Array> {
   /** Only a terminal has this. In raw mode it delivers every key at once, Ctrl-C included. */
-  setRawMode?(isRaw: boolean): unknown;
+  readonly setRawMode?: ((isRaw: boolean) => unknown) | undefined;
 }
 
 /** The signals that a command can react to. src/main.ts provides them. */
@@ -40,7 +40,7 @@ export interface Invocation {
   readonly nodeVersion: string;
   /** The id of the process. */
   readonly pid: number;
-  /** Standard input; nothing is read before the command iterates it. */
+  /** Standard input. It is opened when the command iterates it or looks for `setRawMode`. */
   readonly stdin: ByteSource;
   readonly stdout: TextSink;
   readonly stderr: TextSink;

@@ -2,8 +2,9 @@ import { type AdminClient, itemsOf, memberOf, openAdmin, printJson } from '../ad
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';
+import { createPaint, type Paint } from '../terminal/paint.ts';
 import { toCell } from '../terminal/replica-cells.ts';
-import { toTable } from '../terminal/table.ts';
+import { type Cell, toTable } from '../terminal/table.ts';
 
 /** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */
 export async function gateways({ args, env, stdout }: Invocation): Promise<number> {
@@ -11,16 +12,16 @@ export async function gateways({ args, env, stdout }: Invocation): Promise<numbe
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/gateways');
   if (values.json) printJson(stdout, answer);
-  else stdout.write(toGatewayTable(answer, client));
+  else stdout.write(toGatewayTable(answer, client, createPaint(stdout, env)));
   return 0;
 }
 
-function toGatewayTable(answer: unknown, { baseUrl }: AdminClient): string {
-  const rows = itemsOf(answer, 'gateways').map((gateway) => [
+function toGatewayTable(answer: unknown, { baseUrl }: AdminClient, paint: Paint): string {
+  const rows = itemsOf(answer, 'gateways').map((gateway): Cell[] => [
     toCell(memberOf(gateway, 'name')),
-    memberOf(gateway, 'alive') === true ? 'alive' : 'vanished',
+    memberOf(gateway, 'alive') === true ? 'alive' : { text: 'vanished', style: 'red' },
     toCell(memberOf(gateway, 'inflight')),
     memberOf(gateway, 'self') === true ? baseUrl : '',
   ]);
-  return toTable(['NAME', 'STATE', 'INFLIGHT', 'ADMIN API'], rows);
+  return toTable(['NAME', 'STATE', 'INFLIGHT', 'ADMIN API'], rows, { paint });
 }

@@ -2,6 +2,7 @@ import { memberOf, openAdmin, printJson } from '../admin/client.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';
+import { createPaint, type Paint } from '../terminal/paint.ts';
 import { toTable } from '../terminal/table.ts';
 
 /** `gateway stats`: shows the export counters of a running gateway, as a table or JSON. */
@@ -10,15 +11,15 @@ export async function stats({ args, env, stdout }: Invocation): Promise<number> 
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/stats');
   if (values.json) printJson(stdout, answer);
-  else stdout.write(toStatsTable(answer));
+  else stdout.write(toStatsTable(answer, createPaint(stdout, env)));
   return 0;
 }
 
-function toStatsTable(answer: unknown): string {
+function toStatsTable(answer: unknown, paint: Paint): string {
   const names = typeof answer === 'object' && answer !== null ? Object.keys(answer) : [];
   const rows = names.flatMap((name): [string, number][] => {
     const value = memberOf(answer, name);
     return typeof value === 'number' ? [[name, value]] : [];
   });
-  return toTable(['COUNTER', 'VALUE'], rows);
+  return toTable(['COUNTER', 'VALUE'], rows, { paint });
 }

@@ -18,7 +18,7 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
   terminal.write(ENTER);
   return {
     show(text) {
-      const { columns = 80, rows = 24 } = terminal;
+      const { columns, rows } = sizeOf(terminal);
       const lines = text.trimEnd().split('\n').slice(0, rows);
       const cut = lines.map((line) => cutPainted(line, columns) + CLEAR_REST_OF_LINE);
       terminal.write(HOME + cut.join('\r\n') + CLEAR_REST);
@@ -27,6 +27,11 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
       terminal.write(LEAVE);
     },
   };
+}
+
+/** The size of a terminal in characters. One that does not know its own, such as a serial console, says 0. */
+export function sizeOf({ columns, rows }: TextSink): { readonly columns: number; readonly rows: number } {
+  return { columns: columns || 80, rows: rows || 24 };
 }
 
 /** What a colour sequence begins and ends with, and the one that ends all colours. */

@@ -1,4 +1,5 @@
 import type { TextSink } from '../command-line/command.ts';
+import { sizeOf } from './full-screen.ts';
 
 /** A line of progress that is updated in place. */
 export interface ProgressLine {
@@ -18,7 +19,7 @@ export function createProgressLine(sink: TextSink): ProgressLine {
       if (text === shown) return;
       shown = text;
       if (!sink.isTTY) sink.write(`${text}\n`);
-      else sink.write(BACK_TO_START_AND_CLEAR + text.slice(0, (sink.columns ?? 80) - 1));
+      else sink.write(BACK_TO_START_AND_CLEAR + text.slice(0, sizeOf(sink).columns - 1));
     },
     end() {
       if (sink.isTTY && shown !== null) sink.write('\n');

@@ -1,22 +1,38 @@
 import { memberOf } from '../admin/client.ts';
-import { toOneLine } from './table.ts';
+import type { Style } from './paint.ts';
+import { type Cell, toOneLine } from './table.ts';
 
 /** Formats the first two cells of each table of replicas. `replica` is a replica of the admin API. */
-export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: string] {
+export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [name: string, state: Cell] {
   const name = String(toCell(memberOf(replica, 'name')));
   const { word, since, why } = toState(replica);
   const age = typeof since === 'string' ? ` ${toAge(nowEpochMs - Date.parse(since))}` : '';
-  return [name, word + age + (why === null ? '' : ` (${why})`)];
+  const text = word + age + (why === null ? '' : ` (${why})`);
+  return [name, { text, style: STATE_STYLES[word] }];
 }
 
-/** A state in one word, or few. `since`: RFC 3339, or anything else. `why`: a text, or null. */
+type StateWord = keyof typeof STATE_STYLES;
+
+/** How each state is emphasized. */
+const STATE_STYLES = {
+  unreachable: 'red',
+  failing: 'red',
+  loading: 'yellow',
+  draining: 'yellow',
+  'not seen yet': 'yellow',
+  drained: 'dim',
+  removed: 'dim',
+  serving: null,
+} as const satisfies Readonly<Record<string, Style | null>>;
+
+/** `since`: RFC 3339, or anything else. `why`: a text, or null. */
 interface ShownState {
-  readonly word: string;
+  readonly word: StateWord;
   readonly since: unknown;
   readonly why: string | null;
 }
 
-/** The state that an operator must know of first. The dashboard uses the same words. */
+/** The state that an operator must know of first. The dashboard uses the same words, but for a removed replica `draining`. */
 function toState(replica: unknown): ShownState {
   const isDrained = memberOf(replica, 'drained') === true;
   if (isDrained) {

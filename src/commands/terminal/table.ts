@@ -1,18 +1,24 @@
 import { withoutControls } from '#otel/encode/shown-name.ts';
-import { type Paint, type Style, WITHOUT_PAINT } from './paint.ts';
+import type { Paint, Style } from './paint.ts';
 
 /** A cell of a table: its text, and how it is emphasized. */
 export type Cell = string | number | { readonly text: string; readonly style: Style | null };
 
+/** How a table looks. */
+export interface TableLook {
+  readonly paint: Paint;
+  /** The heads of the columns whose texts stand for numbers. */
+  readonly rightAligned?: readonly string[];
+}
+
 /**
  * Formats a table with columns two spaces apart, each as wide as its widest cell. Columns of numbers are aligned to the
- * right, as are the columns named in `rightAligned`, whose texts stand for numbers.
+ * right.
  */
 export function toTable(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],
-  rightAligned: readonly string[] = [],
-  paint: Paint = WITHOUT_PAINT,
+  { paint, rightAligned = [] }: TableLook,
 ): string {
   const lines = [head, ...rows].map((row) => row.map((cell) => toOneLine(textOf(cell))));
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));

@@ -132,6 +132,17 @@ describe('gateway top on a terminal', () => {
     expect(first).toBe(`\u001b[H${lines.map((line) => `${line.slice(0, 40)}\u001b[K`).join('\r\n')}`);
   });
 
+  it('shows 24 lines of 80 characters on a terminal that says that it has none', async () => {
+    const { url } = await startAdmin(() => ({ body: OVERVIEW }));
+    const sizeless = { columns: 0, rows: 0 };
+    const command = start(['top', '--interval', '1h', '--admin', url], WITHOUT_COLOUR, {
+      terminal: sizeless,
+    });
+    await command.untilWritten('up 1d');
+    command.interrupt();
+    await command.ended;
+  });
+
   it('ends with a signal if it has no keyboard', async () => {
     const { url } = await startAdmin(() => ({ body: OVERVIEW }));
     const command = start(['top', '--admin', url], TOKEN, { terminal });

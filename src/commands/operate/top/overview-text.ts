@@ -91,22 +91,12 @@ function toTrafficTable(
   const numbers = isByReplica ? ['INFLIGHT', ...TRAFFIC_COLUMNS] : TRAFFIC_COLUMNS;
   const head = isByReplica ? ['NAME', 'STATE', ...numbers] : ['NAME', ...numbers];
   const cells = rows.map((row) => [
-    ...(isByReplica ? toReplicaCells(row, nowEpochMs) : [String(memberOf(row, 'name'))]),
+    ...(isByReplica
+      ? [...toNameAndState(row, nowEpochMs), toDecimal(memberOf(row, 'inflight'))]
+      : [String(memberOf(row, 'name'))]),
     ...toTrafficCells(memberOf(row, 'last_minute')),
   ]);
-  return toTable(head, cells, numbers, paint);
-}
-
-function toReplicaCells(replica: unknown, nowEpochMs: number): readonly Cell[] {
-  const [name, state] = toNameAndState(replica, nowEpochMs);
-  return [name, { text: state, style: toStateStyle(state) }, toDecimal(memberOf(replica, 'inflight'))];
-}
-
-/** The state begins with one of the product's words for it. */
-function toStateStyle(state: string): Style | null {
-  if (/^(?:failing|unreachable)/.test(state)) return 'red';
-  if (/^(?:loading|draining|not seen)/.test(state)) return 'yellow';
-  return /^(?:drained|removed)/.test(state) ? 'dim' : null;
+  return toTable(head, cells, { paint, rightAligned: numbers });
 }
 
 function toTrafficCells(traffic: unknown): readonly Cell[] {

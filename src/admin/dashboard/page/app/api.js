@@ -1,8 +1,10 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { DrainResponse } from '../replicas/consequences.js' */
 
-/** How long a call may take. */
-const TIMEOUT_MS = 10_000;
+/** How long a response with data may take. */
+const DATA_TIMEOUT_MS = 10_000;
+/** A drain waits for probes of other replicas, and in a fleet for gateways that do not answer. */
+const CHANGE_TIMEOUT_MS = 20_000;
 
 /**
  * The result of a call to the admin API.
@@ -47,15 +49,18 @@ export function changeDrain(token, name, action, { reason, unlessLast }) {
  * @returns {Promise<Result<Value>>}
  */
 async function call(method, path, token) {
+  const timeoutMs = method === 'GET' ? DATA_TIMEOUT_MS : CHANGE_TIMEOUT_MS;
   try {
     const response = await fetch(path, {
       method,
       headers: { Authorization: `Bearer ${token}` },
       cache: 'no-store',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     if (response.status === 401) return { kind: 'unauthorized' };
-    const value = await response.json();
+    const value = /** @type {Value & { error?: { code?: string, message?: string } }} */ (
+      await response.json()
+    );
     if (response.ok) return { kind: 'ok', value };
     const { code = '', message = `Status ${response.status}.` } = value?.error ?? {};
     if (code === 'admin_disabled') return { kind: 'disabled' };
@@ -65,7 +70,9 @@ async function call(method, path, token) {
     return {
       kind: 'failed',
       code: '',
-      message: isTimeout ? 'There was no response within 10 s.' : 'The gateway cannot be reached.',
+      message: isTimeout
+        ? `There was no response within ${timeoutMs / 1000} s.`
+        : 'The gateway cannot be reached.',
     };
   }
 }

@@ -8,8 +8,8 @@ const HEIGHT_PX = 48;
 const scheme = window.matchMedia('(prefers-color-scheme: dark)');
 
 /**
- * A small line chart of the last minutes, with an optional second line for errors. It is red if there were any. The figures beside it have the same
- * content, so it is hidden from screen readers. Pointing at it shows the values at that time.
+ * A small line chart of the last minutes. A second line, for errors, is red if there were any. The figures beside it have
+ * the same content, so it is hidden from screen readers. Pointing at it shows the values at that time.
  */
 export class Chart {
   /** @type {uPlot} */

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { toInflight, toState, toSummary } from '../../../../../src/admin/dashboard/page/replicas/state.js';
+import {
+  toInflight,
+  toReason,
+  toState,
+  toSummary,
+} from '../../../../../src/admin/dashboard/page/replicas/state.js';
+import { REACHABILITY_REASONS, REASON_TEXTS } from '../../../../../src/replicas/reachability.ts';
 import {
   MADE_AT,
   makeReplica,
@@ -35,6 +41,10 @@ describe('a replica', () => {
     [replica({ removing: true, inflight: 2 }), 'Draining', 'being removed · 2 requests left'],
   ])('%#: has one word for its state, with its reason and its duration: %s', (shown, word, detail) => {
     expect(toState(shown, NOW)).toMatchObject({ word, detail });
+  });
+
+  test.each(REACHABILITY_REASONS)('has the words of the gateway for the reason %s', (reachability_reason) => {
+    expect(toReason(replica({ reachability_reason }))).toBe(REASON_TEXTS[reachability_reason]);
   });
 
   test('that is drained is safe to stop only if that is known, and has its reason', () => {
