@@ -9,7 +9,9 @@ import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
-import { AdminAccess } from './admin/admin-access.ts';
+import { AdminAccess } from './admin/access/admin-access.ts';
+import { FailedTokens } from './admin/access/failed-tokens.ts';
+import { createHostCheck, type HostSettings } from './admin/access/host-check.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, createAdminListener, useAdminTls } from './admin/admin-listener.ts';
 import { type RunningFigures, startLiveFigures } from './admin/dashboard/live-figures.ts';
@@ -18,8 +20,8 @@ import { createAdminHandler } from './admin/handle-admin.ts';
 import { roundTo3 } from './admin/shown-record.ts';
 import { type Certificates, readCertificates } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
+import type { AdminToken } from './config/admin-tokens.ts';
 import type { Config } from './config/config.ts';
-import type { AdminTokens } from './config/secrets.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
 import { FleetLog } from './fleet/fleet-log.ts';
 import { createMembershipFile } from './fleet/membership-file.ts';
@@ -53,10 +55,8 @@ import { readVersion } from './version.ts';
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
   readonly env: {
-    /** The bearer token that allows every call of the admin API. Unset or empty: there is none. */
-    readonly adminToken?: string | null | undefined;
-    /** The bearer token that allows every GET of the admin API. Unset or empty: there is none. */
-    readonly readToken?: string | null | undefined;
+    /** The bearer tokens of the admin API. */
+    readonly tokens: readonly AdminToken[];
     /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
     readonly hashSalt?: string | null | undefined;
   };
@@ -84,7 +84,8 @@ export interface GatewayParts {
   readonly serving: Serving;
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
-  readonly reload: () => Promise<ReloadOutcome>;
+  /** `tokenName`: whose token asked for it; null for a signal. */
+  readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
   /** Where records are posted, without credentials; null if they go to files. */
@@ -156,6 +157,7 @@ export async function composeGateway(
         connections: readLimit(memory.connections),
         bufferedBytes: readLimit(memory.buffered),
         workerEnds,
+        wrongAdminTokens: failedTokens.count,
       }),
       // A single worker is this thread.
       workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),
@@ -191,7 +193,7 @@ export async function composeGateway(
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config, nextTokens: AdminTokens) => {
+  const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
     const read = await readCertificates(next);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
@@ -200,17 +202,25 @@ export async function composeGateway(
     await serving.configure(next);
     healthChecker.configure(next.health);
     adminAccess.configure(nextTokens);
+    isHostAllowed = createHostCheck(toHostSettings(next));
     configInEffect = next;
     configLoadedAt = new Date().toISOString();
     return changes;
   };
   const inTurn = createInTurn();
-  const tokens = { adminToken: env.adminToken || null, readToken: env.readToken || null };
+  const { tokens } = env;
   const adminAccess = new AdminAccess(tokens);
+  const failedTokens = new FailedTokens(log);
+  let isHostAllowed = createHostCheck(toHostSettings(config));
+  const guards = {
+    access: adminAccess,
+    failedTokens,
+    isHostAllowed: (host: string | undefined) => isHostAllowed(host),
+  };
   const reload = createReload(collaborators.configSource, { inTurn, tokens, apply, onAction, log });
   const adminListener = createAdminListener(toAdminListenerSettings(config), certificates.admin, {
     log,
-    handle: createAdminHandler(adminAccess, {
+    handle: createAdminHandler(guards, {
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
@@ -263,6 +273,10 @@ export async function composeGateway(
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
     workerCount,
   };
+}
+
+function toHostSettings({ gateway }: Config): HostSettings {
+  return { listenHost: gateway.adminListen.host, allowedHosts: gateway.adminHosts };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

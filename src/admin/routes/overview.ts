@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import { allows } from '../../config/admin-tokens.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
 import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';
@@ -27,7 +28,7 @@ export const showOverview = defineRoute({
       .describe('Return only records after this number. Use the last value of `last_record`.'),
   },
   response: { description: 'The current state.', content: json(overviewSchema) },
-  async handle({ query, canChange }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+  async handle({ query, caller }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
     const { latest, failures } = recentRecords.latestAndFailures({
@@ -57,7 +58,7 @@ export const showOverview = defineRoute({
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
-        can_change: canChange,
+        can_change: caller !== null && allows(caller.role, 'operator'),
       },
     };
   },
