@@ -123,7 +123,8 @@ function checkAcrossKeys(data: unknown): Violation[] {
   const violations: Violation[] = [];
   const { data: exporting } = configSchema.shape.export.safeParse(data.export);
   if (exporting !== undefined && exporting.batch_size > exporting.queue_size) {
-    violations.push({ path: ['export', 'batch_size'], message: 'it is more than export.queue_size' });
+    const message = `${exporting.batch_size} is more than export.queue_size, ${exporting.queue_size}`;
+    violations.push({ path: ['export', 'batch_size'], message });
   }
   if (exporting !== undefined && exporting.retry.initial > exporting.retry.max) {
     violations.push({ path: ['export', 'retry', 'initial'], message: 'it is longer than export.retry.max' });
