@@ -86,7 +86,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/secrets.ts',
+      'src/config/admin-tokens.ts',
       // How much of the limits that all workers share is used.
       'src/http/shared-limit.ts',
       // All workers use one salt for the hashes of prefixes; it is a file in state_dir.
@@ -101,7 +101,15 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/reload-config.ts',
-    may: ['src/in-turn.ts', 'src/start-error.ts', 'src/admin/', 'src/replicas/', 'src/config/', 'otel/span/'],
+    may: [
+      'src/in-turn.ts',
+      'src/start-error.ts',
+      'src/admin/',
+      'src/replicas/',
+      'src/config/',
+      'otel/span/',
+      NODE,
+    ],
     why: 'A reload reads the configuration again and tells the control plane.',
   },
   {
@@ -145,7 +153,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/secrets.ts',
+      'src/config/admin-tokens.ts',
       'src/config/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',
