@@ -108,9 +108,9 @@ describe('every answer is as documented, and every documented answer is given:',
       await before?.(gateway);
       responses.push(await gateway.admin(target, { method }));
     }
-    const wrong = { method, headers: { Authorization: 'Bearer wrong' } };
     for (let count = 1; count <= 11; count += 1) {
-      responses.push(await fetch(gateway.adminUrl + examples[0], wrong));
+      const headers = { Authorization: `Bearer wrong-${count}` };
+      responses.push(await fetch(gateway.adminUrl + examples[0], { method, headers }));
     }
     responses.push(await callUnderName(gateway.adminUrl + examples[0], { method, host: 'evil.example' }));
     for (const response of responses) await document.check(operation, response);

@@ -114,7 +114,7 @@ log: { level: trace, requests: true }
   }
   expect(await admin('/admin/reload', SECRETS.operatorToken, 'POST')).toBe(403);
   expect(await admin('/admin/replicas/b/drain', SECRETS.operatorToken, 'POST')).toBe(200);
-  for (let count = 0; count < 12; count += 1) await admin('/admin/stats', SECRETS.wrongToken);
+  for (let count = 0; count < 12; count += 1) await admin('/admin/stats', SECRETS.wrongToken + count);
   await write('gateway.yaml', `${config}headers: { tenant: "not a header \${file:api-key}" }\n`);
   expect(await admin('/admin/reload', SECRETS.adminToken, 'POST')).toBe(422);
   const refusedCheck = await runMain(['check'], { env });

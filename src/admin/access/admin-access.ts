@@ -4,8 +4,13 @@ import type { AdminToken } from '../../config/admin-tokens.ts';
 /** Who calls: the name and the role of the token. */
 export type Caller = Pick<AdminToken, 'name' | 'role'>;
 
+/** A token that nobody has. `digest` is of the token. */
+export interface WrongToken {
+  readonly digest: string;
+}
+
 /** Whose token a call has, or why it has none that counts. */
-export type Access = Caller | 'missing' | 'wrong' | 'admin_disabled';
+export type Access = Caller | WrongToken | 'missing' | 'admin_disabled';
 
 /** Finds out whose bearer token a call has. The tokens can change while calls are handled. */
 export class AdminAccess {
@@ -31,7 +36,7 @@ export class AdminAccess {
     if (given === undefined) return 'missing';
     const digest = toDigest(given);
     const matches = this.#known.filter((known) => timingSafeEqual(digest, known.digest));
-    return matches[0]?.caller ?? 'wrong';
+    return matches[0]?.caller ?? { digest: digest.toString('base64') };
   }
 }
 

@@ -1,10 +1,10 @@
 import { isIPv6 } from 'node:net';
 import { atMostOncePerMinute } from '../../at-most-once-per-minute.ts';
-import type { Access, Caller } from './admin-access.ts';
+import type { Access, Caller, WrongToken } from './admin-access.ts';
 
-/** How many wrong tokens a source may send at once. */
+/** How many different wrong tokens a source may send at once. */
 const BURST = 10;
-/** How soon one more wrong token is forgiven. */
+/** How soon one more is forgiven. */
 const FORGIVEN_AFTER_MS = 1_000;
 /** How many sources are remembered. The one that called least recently is forgotten. */
 const MAX_SOURCES = 4_096;
@@ -16,17 +16,21 @@ interface FailedTokenLog {
 
 /** What is known of the clients behind one address. */
 interface Source {
-  /** Wrong tokens that are not forgiven yet, at `atMs`. */
+  /** Wrong tokens, each counted once, that are not forgiven yet, at `atMs`. */
   failures: number;
   atMs: number;
+  /** The digests of the latest wrong tokens, at most BURST, oldest first. */
+  readonly wrong: Set<string>;
   /** Whose tokens were right from here. */
-  readonly known: Set<Caller>;
+  readonly known: WeakSet<Caller>;
 }
 
 /**
  * Limits how often one source may guess a token. Above the limit, only tokens that were right from the same source
  * before are accepted, so guesses behind a proxy do not lock out who works behind it already. A right token that is new
  * there is answered like a wrong one meanwhile, because anything else would tell that it is right.
+ *
+ * A wrong token that comes again is no new guess: a script with an old token does not use up what others may try.
  */
 export class FailedTokens {
   readonly #sources = new Map<string, Source>();
@@ -49,26 +53,33 @@ export class FailedTokens {
   }
 
   /** Notes a call with a token. `limited`: it must be refused although its token may be right. */
-  admit(address: string | undefined, access: Access): Access | 'limited' {
+  admit(address: string | undefined, access: Access): Exclude<Access, WrongToken> | 'wrong' | 'limited' {
     if (access === 'missing' || access === 'admin_disabled') return access;
     const key = toSource(address);
     const source = this.#find(key);
     const isLimited = source.failures > BURST - 1;
-    if (access !== 'wrong' && (!isLimited || source.known.has(access))) {
+    if ('role' in access && (!isLimited || source.known.has(access))) {
       source.known.add(access);
       return access;
     }
     this.#count += 1;
     this.#logOnce(key);
+    if ('digest' in access && source.wrong.has(access.digest)) return 'wrong';
     if (isLimited) return 'limited';
     source.failures += 1;
+    if ('digest' in access) rememberWrong(source.wrong, access.digest);
     return 'wrong';
   }
 
   /** Moves the source to the end, which is forgotten last. */
   #find(key: string): Source {
     const nowMs = this.#nowMs();
-    const found = this.#sources.get(key) ?? { failures: 0, atMs: nowMs, known: new Set<Caller>() };
+    const found = this.#sources.get(key) ?? {
+      failures: 0,
+      atMs: nowMs,
+      known: new WeakSet<Caller>(),
+      wrong: new Set<string>(),
+    };
     found.failures = Math.max(0, found.failures - (nowMs - found.atMs) / FORGIVEN_AFTER_MS);
     found.atMs = nowMs;
     this.#sources.delete(key);
@@ -77,6 +88,12 @@ export class FailedTokens {
     if (this.#sources.size > MAX_SOURCES && oldest !== undefined) this.#sources.delete(oldest);
     return found;
   }
+}
+
+function rememberWrong(wrong: Set<string>, digest: string): void {
+  wrong.add(digest);
+  const [oldest] = wrong;
+  if (wrong.size > BURST && oldest !== undefined) wrong.delete(oldest);
 }
 
 /** The address; of an IPv6 address the first 64 bits, because one machine has all addresses behind them. */

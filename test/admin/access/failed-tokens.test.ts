@@ -10,8 +10,12 @@ function create() {
   const clock = { nowMs: 0 };
   const lines: object[] = [];
   const failedTokens = new FailedTokens({ warn: (fields) => lines.push(fields) }, () => clock.nowMs);
+  let guessCount = 0;
   const guess = (address: string, count: number) =>
-    Array.from({ length: count }, () => failedTokens.admit(address, 'wrong'));
+    Array.from({ length: count }, () => {
+      guessCount += 1;
+      return failedTokens.admit(address, { digest: `guess-${guessCount}` });
+    });
   return { failedTokens, clock, lines, guess };
 }
 
@@ -35,6 +39,17 @@ test('above the limit, who was right from there stays in, and a right guess is n
   expect(failedTokens.admit('10.0.0.2', BOB)).toBe(BOB);
   clock.nowMs = 1_000;
   expect(failedTokens.admit('10.0.0.1', BOB)).toBe(BOB);
+});
+
+test('a wrong token that comes again and again uses up nothing', () => {
+  const { failedTokens, guess } = create();
+  for (let count = 0; count < 100; count += 1) {
+    expect(failedTokens.admit('10.0.0.1', { digest: 'old' })).toBe('wrong');
+  }
+  expect(failedTokens.admit('10.0.0.1', BOB)).toBe(BOB);
+  expect(guess('10.0.0.1', 10)).toEqual([...Array(9).fill('wrong'), 'limited']);
+  expect(failedTokens.admit('10.0.0.1', { digest: 'old' })).toBe('wrong');
+  expect(failedTokens.count).toBe(111);
 });
 
 test('a call without a token is no guess', () => {
