@@ -1,4 +1,7 @@
-/** The features of browsers that a page may ask for. The dashboard needs none of them. */
+/**
+ * The features of browsers that a page may ask for. The dashboard needs none of them. Chrome warns in its console of
+ * features that it does not know, such as web-share.
+ */
 const FEATURES = [
   'accelerometer',
   'autoplay',
@@ -19,7 +22,6 @@ const FEATURES = [
   'screen-wake-lock',
   'sync-xhr',
   'usb',
-  'web-share',
   'xr-spatial-tracking',
 ];
 

@@ -46,12 +46,9 @@ function isLocalName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost');
 }
 
-/** Without port, brackets, zone and final dot, in lower case. */
+/** Without port, brackets and final dot, in lower case; of an IPv6 address also without its zone. */
 function toName(host: string): string {
-  const bare = isIP(host) === 6 ? host : host.replace(/:\d*$/, '');
-  return bare
-    .replace(/^\[(.*)\]$/, '$1')
-    .replace(/%.*$/, '')
-    .replace(/\.$/, '')
-    .toLowerCase();
+  const bare = isIP(host) === 6 ? host : host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+  const name = bare.includes(':') ? bare.replace(/%.*$/, '') : bare.replace(/\.$/, '');
+  return name.toLowerCase();
 }

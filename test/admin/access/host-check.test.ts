@@ -8,6 +8,7 @@ const OWN_WORDS = [
   'localhost.evil.example',
   '127.0.0.1.nip.io',
   '0x7f.1',
+  'localhost%.evil.example',
 ];
 
 describe('an admin API on loopback', () => {
