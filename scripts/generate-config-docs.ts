@@ -38,8 +38,9 @@ export:
 - \`\${file:PATH}\` in a value is replaced by the content of a file, without the line break at its end:
   \`api_key: \${file:/run/secrets/vllm-key}\`. A relative path begins at the directory of this file. A reload reads the
   file again. It has at most 4 KiB. A file that is missing, empty or larger is an error, which names the key and the
-  path. \`gateway check\` shows \`***\` instead of the content; with \`--connect\` it names the addresses that it tries. Keys that take a path, such as \`tls.key\`, take the path
-  itself. Commands with \`-config\` read these files too: who may not read them gives \`--admin URL\` instead.
+  path. \`gateway check\` shows \`***\` instead of the content; with \`--connect\` it names the
+  addresses that it tries. Keys that take a path, such as \`tls.key\`, take the path itself. Commands with
+  \`-config\` read these files too: who may not read them gives \`--admin URL\` instead.
 - Durations are \`500ms\`, \`1.5s\`, \`15m\`, \`1h30m\`; sizes \`512KiB\`, \`32MiB\`, \`10MB\` or plain bytes.
 - \`listen: :8080\` listens on all IPv4 addresses, as \`0.0.0.0:8080\` does.
 - What several replicas share can be written once, with an anchor and a merge key. The gateway ignores top-level keys

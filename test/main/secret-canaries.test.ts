@@ -15,6 +15,7 @@ import { startRedisServer } from '../support/redis-server.ts';
 const SECRETS = {
   inlineApiKey: 'canary-qzxa-inline-api-key',
   fileApiKey: 'canary-qzxb-file-api-key',
+  nextFileApiKey: 'canary-qzxn-next-file-api-key',
   redisPassword: 'canary-qzxc-redis-password',
   adminToken: 'canary-qzxd-admin-token',
   nextAdminToken: 'canary-qzxe-next-admin-token',
@@ -119,7 +120,9 @@ log: { level: trace, requests: true }
   expect(await admin('/admin/reload', SECRETS.adminToken, 'POST')).toBe(422);
   const refusedCheck = await runMain(['check'], { env });
   await write('gateway.yaml', config);
+  await write('api-key', SECRETS.nextFileApiKey);
   expect(await admin('/admin/reload', SECRETS.nextAdminToken, 'POST')).toBe(200);
+  expect(await chat(SECRETS.clientKey)).toBe(200);
   link.become('cut');
   await lines.until(() => lines.items.some((line) => line.includes('shared state cannot be reached')));
   for (const { method, path } of createRoutes()) {
@@ -136,8 +139,9 @@ log: { level: trace, requests: true }
   child.kill('SIGUSR2');
   expect(await closed).toMatchObject({ code: 1 });
 
-  expect(replica.requests.flatMap((each) => each.header('Authorization'))).toEqual(
-    replica.requests.map(() => `Bearer ${SECRETS.fileApiKey}`),
+  const replicaKeys = replica.requests.flatMap((each) => each.header('Authorization'));
+  expect(new Set(replicaKeys)).toEqual(
+    new Set([`Bearer ${SECRETS.fileApiKey}`, `Bearer ${SECRETS.nextFileApiKey}`]),
   );
   const files = await readFilesBeside(directory, own);
   expect(files).toMatch(/spool/);
