@@ -89,7 +89,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/secrets.ts',
+      'src/config/admin-tokens.ts',
       'otel/',
       NODE,
     ],
@@ -105,6 +105,7 @@ export const ROOMS: readonly Room[] = [
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
+      'src/config/admin-tokens.ts',
       'src/config/config.ts',
       // How much of the limits that all workers share is used.
       'src/http/shared-limit.ts',
@@ -120,7 +121,15 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/reload-config.ts',
-    may: ['src/in-turn.ts', 'src/start-error.ts', 'src/admin/', 'src/replicas/', 'src/config/', 'otel/span/'],
+    may: [
+      'src/in-turn.ts',
+      'src/start-error.ts',
+      'src/admin/',
+      'src/replicas/',
+      'src/config/',
+      'otel/span/',
+      NODE,
+    ],
     why: 'A reload reads the configuration again and tells the control plane.',
   },
   {
@@ -177,7 +186,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/secrets.ts',
+      'src/config/admin-tokens.ts',
       'src/config/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',

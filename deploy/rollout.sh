@@ -13,7 +13,7 @@
 # --timeout   how long one replica may take to become idle (default 10m): longer than your longest response.
 # --force     restart a replica even if no other replica of one of its models answers: requests for it will fail.
 #
-# SVC_ADMIN_TOKEN is the token of the admin API. GATEWAY is the command to call (default: gateway).
+# SVC_ADMIN_TOKEN or SVC_OPERATOR_TOKEN is the token of the admin API. GATEWAY is the command to call (default: gateway).
 set -euo pipefail
 
 timeout=10m

@@ -35,6 +35,12 @@ export:
 
 - \`\${NAME}\` in a value is replaced by that environment variable. A variable that is not set is an error.
   \`$\${\` is a literal \`\${\`. Inside \`{ }\` and \`[ ]\` YAML needs quotes: \`{ api_key: "\${KEY}" }\`.
+- \`\${file:PATH}\` in a value is replaced by the content of a file, without the line break at its end:
+  \`api_key: \${file:/run/secrets/vllm-key}\`. A relative path begins at the directory of this file. A reload reads the
+  file again. It has at most 4 KiB. A file that is missing, empty or larger is an error, which names the key and the
+  path. \`gateway check\` shows \`***\` instead of the content; with \`--connect\` it names the
+  addresses that it tries. Keys that take a path, such as \`tls.key\`, take the path itself. Commands with
+  \`-config\` read these files too: who may not read them gives \`--admin URL\` instead.
 - Durations are \`500ms\`, \`1.5s\`, \`15m\`, \`1h30m\`; sizes \`512KiB\`, \`32MiB\`, \`10MB\` or plain bytes.
 - \`listen: :8080\` listens on all IPv4 addresses, as \`0.0.0.0:8080\` does.
 - What several replicas share can be written once, with an anchor and a merge key. The gateway ignores top-level keys
@@ -56,9 +62,9 @@ export:
 - SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. A change of
   any other key needs a restart; the reload names such keys.
 - Editors that support JSON Schema can use [config.schema.json](config.schema.json).
-- Secrets: \`api_key\` is masked by \`gateway check\` and never logged. The tokens of the admin API and the salt of
-  the prefix hashes are not keys of this file: they come from SVC_ADMIN_TOKEN, SVC_READ_TOKEN and SVC_HASH_SALT, or from
-  the files that SVC_ADMIN_TOKEN_FILE, SVC_READ_TOKEN_FILE and SVC_HASH_SALT_FILE name
+- Secrets: \`api_key\` and the password in \`state.redis\` are masked by \`gateway check\` and never logged. The tokens of
+  the admin API and the salt of the prefix hashes are not keys of this file: they come from SVC_ADMIN_TOKEN,
+  SVC_OPERATOR_TOKEN, SVC_READ_TOKEN and SVC_HASH_SALT, or from the files that the same names with \`_FILE\` name
   ([security.md](security.md#who-may-use-the-admin-api)).
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply to what this file does not set.
 `;

@@ -3,7 +3,8 @@ import { toShownAddress } from '#otel/export/collector-advice.ts';
 import type { Metrics } from '#otel/metrics/start-metrics.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
-import { AdminAccess } from './admin/admin-access.ts';
+import { AdminAccess } from './admin/access/admin-access.ts';
+import { FailedTokens } from './admin/access/failed-tokens.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
 import { configureAdminListener, useAdminTls } from './admin/admin-listener.ts';
 import type { RunningFigures } from './admin/dashboard/live-figures.ts';
@@ -14,8 +15,8 @@ import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeReplicas, withCertificates } from './composition/compose-replicas.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
+import type { AdminToken } from './config/admin-tokens.ts';
 import type { Config } from './config/config.ts';
-import type { AdminTokens } from './config/secrets.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import { createInTurn } from './in-turn.ts';
 import { createReload } from './reload-config.ts';
@@ -42,7 +43,8 @@ export interface GatewayParts {
   readonly serving: Serving;
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
-  readonly reload: () => Promise<ReloadOutcome>;
+  /** `tokenName`: whose token asked for it; null for a signal. */
+  readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
   /** Where records are posted, without credentials; null if they go to files. */
@@ -75,16 +77,17 @@ export async function composeGateway(
     serving: () => serving,
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
-  const surroundings = { ...collaborators, certificates, replicas, memory, version };
+  const failedTokens = new FailedTokens(log);
+  const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const dataPlane = await composeDataPlane(inEffect, surroundings);
   const { serving, telemetry, metrics, figures } = dataPlane;
 
-  const tokens = { adminToken: env.adminToken || null, readToken: env.readToken || null };
+  const { tokens } = env;
   const access = new AdminAccess(tokens);
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config, nextTokens: AdminTokens) => {
+  const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
     const read = await readCertificates(next);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);

@@ -115,7 +115,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     },
 
     async reload() {
-      return running === null || closing !== null ? NOT_RUNNING : await running.reload();
+      return running === null || closing !== null ? NOT_RUNNING : await running.reload(null);
     },
 
     close: () => end((steps) => steps),

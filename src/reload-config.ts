@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
+import { type AdminRole, type AdminToken, TOKEN_VARIABLES } from './config/admin-tokens.ts';
 import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
 import { planReload } from './config/reload-plan.ts';
 import type { ConfigFile } from './config/schema.ts';
-import { type AdminTokens, SecretError } from './config/secrets.ts';
+import { SecretError } from './config/secret-file.ts';
 import type { InTurn } from './in-turn.ts';
 import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
 import { StartError } from './start-error.ts';
@@ -16,7 +18,7 @@ export interface ConfigSource {
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
   readonly read: () => Promise<ConfigFile>;
   /** Reads the tokens of the admin API again. Rejects with a SecretError. Unset: a reload keeps the tokens. */
-  readonly readTokens?: (() => Promise<AdminTokens>) | undefined;
+  readonly readTokens?: (() => Promise<readonly AdminToken[]>) | undefined;
 }
 
 /** What a reload works with. A pino logger fits as `log`. */
@@ -24,35 +26,39 @@ export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
   /** The tokens of the admin API at the start. */
-  readonly tokens: AdminTokens;
+  readonly tokens: readonly AdminToken[];
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
-  readonly apply: (config: Config, tokens: AdminTokens) => Promise<ReplicaChanges>;
+  readonly apply: (config: Config, tokens: readonly AdminToken[]) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
 /**
  * Creates the function that reloads the configuration of a running gateway. Calls run one at a time, in order, and each
- * reads the file when it starts. Without a source every call is refused. Rejects only on a defect.
+ * reads the file when it starts. `tokenName`: whose token asked for it; null for a signal. Without a source every call
+ * is refused. Rejects only on a defect.
  */
 export function createReload(
   source: ConfigSource | undefined,
   { inTurn, tokens, apply, onAction, log }: ReloadCollaborators,
-): () => Promise<ReloadOutcome> {
+): (tokenName: string | null) => Promise<ReloadOutcome> {
   let fileInEffect = source?.file;
   let tokensInEffect = tokens;
 
-  async function reload(): Promise<ReloadOutcome> {
+  async function reload(tokenName: string | null): Promise<ReloadOutcome> {
     const startEpochMs = Date.now();
     const outcome = await attempt();
     if (outcome.kind === 'refused') {
-      log.error({ problems: outcome.problems }, 'configuration refused');
+      log.error({ problems: outcome.problems, token_name: tokenName }, 'configuration refused');
     } else {
       const { changed, needsRestart, replicas } = outcome;
       const level = needsRestart.length === 0 ? 'info' : 'warn';
-      log[level]({ changed, needs_restart: needsRestart, replicas }, 'configuration reloaded');
+      log[level](
+        { changed, needs_restart: needsRestart, replicas, token_name: tokenName },
+        'configuration reloaded',
+      );
     }
-    onAction({ action: 'reload', done: toCounts(outcome), startEpochMs });
+    onAction({ action: 'reload', done: toCounts(outcome), tokenName, startEpochMs });
     return outcome;
   }
 
@@ -78,7 +84,7 @@ export function createReload(
     }
   }
 
-  return () => inTurn(reload);
+  return (tokenName) => inTurn(() => reload(tokenName));
 }
 
 const NO_SOURCE: ReloadOutcome = {
@@ -86,12 +92,14 @@ const NO_SOURCE: ReloadOutcome = {
   problems: ['the configuration was not read from a file'],
 };
 
-/** The variables whose token has changed. Only that of a file can change while the process runs. */
-function toChangedTokens(before: AdminTokens, after: AdminTokens): string[] {
-  return [
-    ...(before.adminToken === after.adminToken ? [] : ['SVC_ADMIN_TOKEN_FILE']),
-    ...(before.readToken === after.readToken ? [] : ['SVC_READ_TOKEN_FILE']),
-  ];
+/** The variables whose tokens have changed. Only those of a file can change while the process runs. */
+function toChangedTokens(before: readonly AdminToken[], after: readonly AdminToken[]): string[] {
+  const roles = ['admin', 'operator', 'reader'] as const;
+  const ofRole = (tokens: readonly AdminToken[], role: AdminRole) =>
+    tokens.filter((token) => token.role === role);
+  return roles
+    .filter((role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)))
+    .map((role) => `${TOKEN_VARIABLES[role]}_FILE`);
 }
 
 /** The problems that the file's author can fix. Throws any other error again. */

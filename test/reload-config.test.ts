@@ -5,7 +5,7 @@ import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
-const NO_TOKENS = { adminToken: null, readToken: null };
+const NO_TOKENS = [] as const;
 const NOTHING = { added: [], changed: [], removed: [] };
 
 const parse = (level: string) =>
@@ -40,7 +40,7 @@ describe('reloads that are requested together', () => {
       events.push(`end ${log.level}`);
       return NOTHING;
     });
-    await Promise.all([reload(), reload(), reload()]);
+    await Promise.all([reload(null), reload(null), reload(null)]);
     expect(events).toEqual([
       'begin warn',
       'end warn',
@@ -56,7 +56,7 @@ describe('reloads that are requested together', () => {
       if (log.level === 'warn') throw new TypeError('defect');
       return NOTHING;
     });
-    const [first, second] = await Promise.allSettled([reload(), reload()]);
+    const [first, second] = await Promise.allSettled([reload(null), reload(null)]);
     expect(first).toMatchObject({ status: 'rejected' });
     expect(second).toMatchObject({
       status: 'fulfilled',
@@ -72,9 +72,12 @@ test('the next reload is not compared with a configuration that could not be app
     if (!isRoom) throw new TooManyReplicasError();
     return NOTHING;
   });
-  expect(await reload()).toMatchObject({ kind: 'refused', problems: [expect.stringMatching('more than')] });
+  expect(await reload(null)).toMatchObject({
+    kind: 'refused',
+    problems: [expect.stringMatching('more than')],
+  });
   isRoom = true;
-  expect(await reload()).toMatchObject({ kind: 'reloaded', changed: ['log.level'] });
+  expect(await reload(null)).toMatchObject({ kind: 'reloaded', changed: ['log.level'] });
   expect(actions).toMatchObject([{ action: 'reload', done: null }, { done: { changedKeys: ['log.level'] } }]);
 });
 
@@ -87,5 +90,5 @@ test('a reload without a file is refused', async () => {
     onAction: quiet,
     log: { info: quiet, warn: quiet, error: quiet },
   });
-  expect(await reload()).toMatchObject({ kind: 'refused' });
+  expect(await reload(null)).toMatchObject({ kind: 'refused' });
 });

@@ -74,6 +74,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       gateway: () => ({
         ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
         workerEnds: { ended: 0, hung: 0 },
+        wrongAdminTokens: 0,
       }),
       workers: () => [],
       eventLoopDelays: allocateEventLoopDelays(0),

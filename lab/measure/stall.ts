@@ -92,7 +92,7 @@ async function measure(sizeBytes: number): Promise<void> {
       }),
       { path: 'gateway.yaml', env: {} },
     ),
-    { env: {}, log: pino({ level: 'silent' }), pid: process.pid },
+    { env: { tokens: [] }, log: pino({ level: 'silent' }), pid: process.pid },
   );
   const { listen } = await gateway.start();
   console.log(`bodies of ${sizeBytes / MEGABYTE} MB, ${REPEATS} each: delay of the event loop, in ms`);

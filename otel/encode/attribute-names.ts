@@ -297,6 +297,7 @@ export const ADMIN_ACTION = {
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
   reason: 'gateway.reason',
+  tokenName: 'gateway.token_name',
   changedKeys: 'gateway.changed_keys',
   replicasAdded: 'gateway.replicas_added',
   replicasChanged: 'gateway.replicas_changed',

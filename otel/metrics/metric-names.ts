@@ -281,6 +281,13 @@ export const METRICS = {
     unit: '{worker}',
     description: 'Workers that hung and were terminated and replaced. They are part of those that ended.',
   },
+  adminWrongTokens: {
+    name: 'gateway.admin.wrong_tokens',
+    instrument: 'counter',
+    unit: '{call}',
+    description:
+      'Calls of the admin API that were refused for their token: it was wrong, or too many wrong ones had come from the same address. Worry if it grows: a client has an old token, or somebody guesses.',
+  },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',

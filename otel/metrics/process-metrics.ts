@@ -22,6 +22,8 @@ export interface GatewayState {
   /** Bytes of request bodies in memory. */
   readonly bufferedBytes: Usage;
   readonly workerEnds: WorkerEnds;
+  /** Calls of the admin API that were refused for their token. */
+  readonly wrongAdminTokens: number;
 }
 
 /** How many workers ended unexpectedly. */
@@ -38,7 +40,7 @@ const one = (value: number, attributes: Attributes = {}): readonly Series<number
 
 /** What the gateway holds against its limits, and the ends of its workers, as metrics. */
 export function toGatewayMetrics(
-  { waiting, connections, bufferedBytes, workerEnds }: GatewayState,
+  { waiting, connections, bufferedBytes, workerEnds, wrongAdminTokens }: GatewayState,
   interval: Interval,
 ): readonly MetricData[] {
   const toData = (definition: MetricDefinition<'counter' | 'updowncounter'>, value: number) =>
@@ -52,6 +54,7 @@ export function toGatewayMetrics(
     toData(METRICS.bufferedLimit, bufferedBytes.limit),
     toData(METRICS.workerEnded, workerEnds.ended),
     toData(METRICS.workerHung, workerEnds.hung),
+    toData(METRICS.adminWrongTokens, wrongAdminTokens),
   ];
 }
 

@@ -26,6 +26,8 @@ interface DrainAction {
   readonly inflight: number;
   /** Null if none was given. */
   readonly reason: string | null;
+  /** The name of the token that asked for it. */
+  readonly tokenName: string | null;
   /** When the call arrived: epoch milliseconds. */
   readonly startEpochMs: number;
 }
@@ -40,6 +42,8 @@ interface ReloadAction {
     readonly changed: number;
     readonly removed: number;
   } | null;
+  /** The name of the token that asked for it; null for a signal. */
+  readonly tokenName: string | null;
   /** When the reload was requested: epoch milliseconds. */
   readonly startEpochMs: number;
 }
@@ -82,6 +86,7 @@ export function startAdminSpans(
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
       span.setAttributes(action.action === 'reload' ? toReloadAttributes(action) : toDrainAttributes(action));
+      if (action.tokenName !== null) span.setAttribute(ADMIN_ACTION.tokenName, action.tokenName);
       if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     },

@@ -25,8 +25,8 @@ export interface AdminCollaborators {
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
   /** Probes a replica and notes whether it answers. Does not probe a drained one. */
   readonly ask: (replica: RegisteredReplica) => Promise<void>;
-  /** Reads the configuration again. Logs the action and reports it to `onAction`. */
-  readonly reload: () => Promise<ReloadOutcome>;
+  /** Reads the configuration again. Logs the action and reports it to `onAction`, with the name of the caller's token. */
+  readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** Called for each action when it is applied, whether it could be stored or not. */
   readonly onAction: (action: AdminAction) => void;
   readonly log: AdminLog;

@@ -1,6 +1,8 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';
+import { toSecurityHeaders } from './security-headers.ts';
 
 /** The largest body that a call may send, although no call reads one. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -106,8 +108,10 @@ export class AdminConnection {
   #sendError(error: AdminError): void {
     const { status } = error;
     const body = `${error.toJson()}\n`;
+    const fields = Object.entries(toSecurityHeaders(this.#socket instanceof TLSSocket));
     this.#socket.write(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nCache-Control: no-store\r\n` +
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
+        fields.map(([name, value]) => `${name}: ${value}\r\n`).join('') +
         `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
     this.#linger();

@@ -17,6 +17,10 @@ export const ADMIN_ERRORS = {
     status: 403,
     message: 'This token only reads: send the admin token (SVC_ADMIN_TOKEN) to change something.',
   },
+  admin_token_required: {
+    status: 403,
+    message: 'This token only reads, drains and undrains: send the admin token (SVC_ADMIN_TOKEN).',
+  },
   not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
@@ -29,6 +33,15 @@ export const ADMIN_ERRORS = {
   request_too_large: {
     status: 413,
     message: 'No call needs a body, and this one is too large to be ignored: send none.',
+  },
+  host_not_allowed: {
+    status: 421,
+    message:
+      'The admin API does not know the name in `Host`: add it to `gateway.admin_hosts`, or use the IP address.',
+  },
+  too_many_wrong_tokens: {
+    status: 429,
+    message: 'Too many wrong tokens came from this address: try again later.',
   },
   headers_too_large: { status: 431, message: 'The request headers are larger than `limits.headers`.' },
   too_many_waits: {

@@ -1,14 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AdminAccess } from './admin-access.ts';
+import { allows } from '../config/admin-tokens.ts';
+import type { AdminAccess, Caller } from './access/admin-access.ts';
+import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError } from './admin-error.ts';
 import type { EncodedResponse, Route } from './route.ts';
 import { createRoutes } from './route-table.ts';
 import { sendResponse } from './send-response.ts';
 
-/** Creates the handler of the admin listener. `adminAccess` decides about every API call. */
+/** Decides which calls are answered. */
+export interface AdminGuards {
+  readonly access: AdminAccess;
+  readonly failedTokens: FailedTokens;
+  /** Whether a call with this `Host` is answered. */
+  readonly isHostAllowed: (host: string | undefined) => boolean;
+}
+
+/** Creates the handler of the admin listener. */
 export function createAdminHandler(
-  adminAccess: AdminAccess,
+  guards: AdminGuards,
   collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const match = createRouteMatcher(createRoutes());
@@ -17,17 +27,20 @@ export function createAdminHandler(
     request: IncomingMessage,
     signal: AbortSignal,
   ): Promise<EncodedResponse | AdminError> {
+    if (!guards.isHostAllowed(request.headers.host)) return new AdminError('host_not_allowed');
     const [path, query] = splitTarget(request.url ?? '');
     const found = match(request.method ?? '', path);
     // Unknown paths need the token too: a client without it cannot find out which paths exist.
-    const access = found?.route.isPage === true ? 'read' : adminAccess.decide(request.headers.authorization);
-    if (access !== 'change' && access !== 'read') return new AdminError(access);
+    const caller = found?.route.isPage === true ? null : identify(request, guards);
+    if (caller instanceof AdminError) return caller;
     if (found === null) return new AdminError('not_found');
-    const canChange = access === 'change';
-    if (!canChange && found.route.method !== 'GET') return new AdminError('read_only_token');
+    const { role } = found.route;
+    if (caller !== null && !allows(caller.role, role)) {
+      return new AdminError(caller.role === 'reader' ? 'read_only_token' : 'admin_token_required');
+    }
     const { accept = '' } = request.headers;
     const search = new URLSearchParams(query);
-    const call = { params: found.params, search, accept, canChange, signal };
+    const call = { params: found.params, search, accept, caller, signal };
     return await found.route.respond(call, collaborators);
   }
 
@@ -44,6 +57,23 @@ export function createAdminHandler(
       .then((result) => sendResponse(response, result))
       .catch(logFailure);
   };
+}
+
+/** Whose token a call has, or the error that it gets. */
+function identify(request: IncomingMessage, { access, failedTokens }: AdminGuards): Caller | AdminError {
+  const identified = access.identify(request.headers.authorization);
+  const admitted = failedTokens.admit(request.socket.remoteAddress, identified);
+  switch (admitted) {
+    case 'missing':
+    case 'wrong':
+      return new AdminError('unauthorized');
+    case 'limited':
+      return new AdminError('too_many_wrong_tokens');
+    case 'admin_disabled':
+      return new AdminError('admin_disabled');
+    default:
+      return admitted;
+  }
 }
 
 /** Splits a request target into its path and query, both as sent. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { AdminRole } from '../config/admin-tokens.ts';
 import { ADMIN_ERRORS, type AdminErrorCode, errorSchema } from './admin-error.ts';
 import type { Route } from './route.ts';
 
@@ -10,13 +11,15 @@ const COMMON_ERRORS: readonly AdminErrorCode[] = [
   'admin_disabled',
   'request_timeout',
   'request_too_large',
+  'host_not_allowed',
+  'too_many_wrong_tokens',
   'internal_error',
 ];
 
 const DESCRIPTION = `Drains replicas and shows what the gateway does. It listens on \`gateway.admin_listen\`.
 
-Every call needs a bearer token. The admin token (SVC_ADMIN_TOKEN) allows every call, the read-only token \
-(SVC_READ_TOKEN) every GET. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
+Every call needs a bearer token. An admin token (SVC_ADMIN_TOKEN) allows every call, an operator token \
+(SVC_OPERATOR_TOKEN) every GET, drain and undrain, a read-only token (SVC_READ_TOKEN) every GET. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
 
 /** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
@@ -115,8 +118,8 @@ function toQueryParameters({ query }: Route): object[] {
 type Codes = readonly [AdminErrorCode, ...AdminErrorCode[]];
 
 /** The errors of a route, grouped by status, because a status has one response. */
-function errorsOf({ method, errors }: Route): Codes[] {
-  const accessErrors: readonly AdminErrorCode[] = method === 'GET' ? [] : ['read_only_token'];
+function errorsOf({ role, errors }: Route): Codes[] {
+  const accessErrors = ROLE_ERRORS[role];
   const byStatus = Object.groupBy(
     [...errors, ...accessErrors, ...COMMON_ERRORS],
     (code) => ADMIN_ERRORS[code].status,
@@ -125,6 +128,13 @@ function errorsOf({ method, errors }: Route): Codes[] {
     (codes): codes is [AdminErrorCode, ...AdminErrorCode[]] => codes !== undefined,
   );
 }
+
+/** The errors of calls whose token has a weaker role. */
+const ROLE_ERRORS: Readonly<Record<AdminRole, readonly AdminErrorCode[]>> = {
+  reader: [],
+  operator: ['read_only_token'],
+  admin: ['read_only_token', 'admin_token_required'],
+};
 
 function nameOf(codes: Codes): string {
   return codes.join('.');

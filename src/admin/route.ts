@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { AdminRole } from '../config/admin-tokens.ts';
+import type { Caller } from './access/admin-access.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';
 
@@ -41,8 +43,8 @@ export interface Call<P extends string, Q extends z.ZodRawShape> {
   readonly params: Readonly<Record<ParamNames<P>, string>>;
   /** The query parameters that the route defines. Others are ignored. */
   readonly query: Readonly<z.output<z.ZodObject<Q>>>;
-  /** Whether the token of the call also allows changes. */
-  readonly canChange: boolean;
+  /** Whose token the call has; null for a page, which needs none. */
+  readonly caller: Caller | null;
   /** The header `Accept` of the request; empty if it has none. */
   readonly accept: string;
   /** Aborts when the client disconnects before it has the whole response, and when the gateway stops. */
@@ -70,6 +72,8 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
    * OpenAPI document. A response with data is an API call and needs the token.
    */
   readonly isPage?: boolean;
+  /** The weakest role that may call it. Default: `reader` for GET, `admin` for POST. */
+  readonly role?: AdminRole;
   /** The query parameters. Each schema takes a string and may transform it. */
   readonly query?: Q;
   /** The 200 response. */
@@ -86,7 +90,7 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
 export interface MatchedCall {
   readonly params: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
-  readonly canChange: boolean;
+  readonly caller: Caller | null;
   readonly accept: string;
   readonly signal: AbortSignal;
 }
@@ -106,6 +110,8 @@ export interface Route {
   readonly summary: string;
   readonly description: string | undefined;
   readonly isPage: boolean;
+  /** The weakest role that may call it. */
+  readonly role: AdminRole;
   readonly params: Readonly<Record<string, string>>;
   readonly query: z.ZodObject;
   readonly response: {
@@ -131,19 +137,20 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     summary,
     description,
     isPage = false,
+    role = method === 'GET' ? 'reader' : 'admin',
     params = {},
     errors = [],
   } = definition;
   const { content } = definition.response;
   const query = z.object(definition.query ?? ({} as Q));
   return {
-    ...{ method, path, operationId, summary, description, isPage, params, query },
+    ...{ method, path, operationId, summary, description, isPage, role, params, query },
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
-    async respond({ params, search, accept, canChange, signal }, collaborators) {
+    async respond({ params, search, accept, caller, signal }, collaborators) {
       const parsed = parseQuery(query, search);
       if (parsed instanceof AdminError) return parsed;
-      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, canChange, signal };
+      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, caller, signal };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;
       const headers = { 'Content-Type': content.mediaType, ...result.headers };

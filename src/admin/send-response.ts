@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { TLSSocket } from 'node:tls';
 import { AdminError } from './admin-error.ts';
 import type { EncodedResponse } from './route.ts';
+import { toSecurityHeaders } from './security-headers.ts';
 
 /** How long a client may read nothing of its response before the connection is closed. */
 const STALLED_MS = 30_000;
@@ -16,7 +18,7 @@ export async function sendResponse(
   result: EncodedResponse | AdminError,
 ): Promise<void> {
   const { status, headers, body } = result instanceof AdminError ? toErrorResponse(result) : result;
-  const fields = { 'Cache-Control': 'no-store', ...headers };
+  const fields = { ...toSecurityHeaders(response.req.socket instanceof TLSSocket), ...headers };
   response.setTimeout(STALLED_MS, () => response.destroy());
   if (typeof body === 'string' || body instanceof Uint8Array) {
     response.writeHead(status, { ...fields, 'Content-Length': Buffer.byteLength(body) });
@@ -39,6 +41,7 @@ function toErrorResponse(error: AdminError): EncodedResponse {
     headers: {
       'Content-Type': 'application/json',
       ...(error.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="spangate admin"' } : {}),
+      ...(error.status === 429 ? { 'Retry-After': '1' } : {}),
     },
     body: `${error.toJson()}\n`,
   };

@@ -6,7 +6,7 @@ import { orStartError } from '../start-error.ts';
 import { printJson } from './admin/client.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
 import { COMMANDS } from './command-line/command-table.ts';
-import { readConfigFile, requireConfigPath } from './command-line/config-file.ts';
+import { loadConfigFile, requireConfigPath } from './command-line/config-file.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createLogger } from './serve/log/logger.ts';
 import { createPaint } from './terminal/paint.ts';
@@ -22,10 +22,10 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const { values } = parseOptions(args, COMMANDS.check.options);
   if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
   const path = requireConfigPath(values.config, env);
-  const file = await readConfigFile(path, env);
+  const { file, fromFiles } = await loadConfigFile(path, env);
   const config = await withCertificates(toConfig(file));
   if (!values.connect) {
-    stdout.write(printConfigFile(file));
+    stdout.write(printConfigFile(file, fromFiles));
     return 0;
   }
   const checks = await connectToAll(config, stderr);

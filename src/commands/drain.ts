@@ -40,7 +40,7 @@ export async function drain(invocation: Invocation): Promise<number> {
   if (values.force && values['unless-last']) {
     throw new UsageError("options '--force' and '--unless-last' exclude each other");
   }
-  const client = await openAdmin(values, env, 'change');
+  const client = await openAdmin(values, env, 'operator');
   const [name = ''] = positionals;
   const mayAsk = !values['unless-last'] && !values.json;
   const retry = values.wait ? toRetryPolicy(invocation, Math.min(timeoutMs, MAX_RETRY_MS)) : null;

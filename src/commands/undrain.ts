@@ -25,7 +25,7 @@ export async function undrain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, COMMANDS.undrain.options, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
-  const client = await openAdmin(values, env, 'change');
+  const client = await openAdmin(values, env, 'operator');
   const [name = ''] = positionals;
   const print = (text: string) => {
     if (!values.json) stdout.write(`${text}\n`);

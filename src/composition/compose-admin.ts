@@ -1,7 +1,9 @@
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
-import type { AdminAccess } from '../admin/admin-access.ts';
+import type { AdminAccess } from '../admin/access/admin-access.ts';
+import type { FailedTokens } from '../admin/access/failed-tokens.ts';
+import { createHostCheck } from '../admin/access/host-check.ts';
 import type { ReloadOutcome } from '../admin/admin-collaborators.ts';
 import { createAdminListener } from '../admin/admin-listener.ts';
 import { IdleWatcher } from '../admin/drains/idle-watcher.ts';
@@ -22,7 +24,8 @@ interface AdminSurroundings extends GatewayCollaborators {
   readonly memory: ServingMemory;
   readonly version: string;
   readonly access: AdminAccess;
-  readonly reload: () => Promise<ReloadOutcome>;
+  readonly failedTokens: FailedTokens;
+  readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   readonly onAction: (action: AdminAction) => void;
 }
 
@@ -32,34 +35,41 @@ const PROBE_NOW_TIMEOUT_MS = 5_000;
 /** Composes the admin API and the dashboard. The listener does not listen yet. */
 export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurroundings): Server {
   const { config } = inEffect;
-  const { replicas, dataPlane, certificates, memory, access, log, pid, version, reload, onAction } =
-    surroundings;
+  const { replicas, dataPlane, certificates, memory, access, failedTokens, log, pid } = surroundings;
+  const { version, reload, onAction } = surroundings;
   const { registry, drains, fleet, discovery, healthChecker } = replicas;
   const { serving, telemetry, metrics, figures, recentRecords } = dataPlane;
   const identity = {
     ...{ name: config.gateway.name, host: hostname(), pid, version },
     ...{ startedAt: inEffect.loadedAt, workers: toWorkerCount(config) },
   };
-  const handle = createAdminHandler(access, {
-    ...{ registry, drains, fleet, recentRecords, log },
-    idleWatcher: new IdleWatcher(),
-    gatewayName: config.gateway.name,
-    metricsText: (format) => metrics.toExposition(format),
-    stats: () => telemetry.stats(),
-    settleRecords: () => serving.settleRecords(),
-    dashboard: {
-      figures: () => figures.figures(),
-      gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),
-      usage: () => ({
-        connections: readLimit(memory.connections),
-        bufferedBytes: readLimit(memory.buffered),
-      }),
-      queueSize: config.export.queueSize,
-      traceUrlTemplate: config.trace.urlTemplate,
+  const isHostAllowed = (host: string | undefined) => {
+    const { adminListen, adminHosts } = inEffect.config.gateway;
+    return createHostCheck({ listenHost: adminListen.host, allowedHosts: adminHosts })(host);
+  };
+  const handle = createAdminHandler(
+    { access, failedTokens, isHostAllowed },
+    {
+      ...{ registry, drains, fleet, recentRecords, log },
+      idleWatcher: new IdleWatcher(),
+      gatewayName: config.gateway.name,
+      metricsText: (format) => metrics.toExposition(format),
+      stats: () => telemetry.stats(),
+      settleRecords: () => serving.settleRecords(),
+      dashboard: {
+        figures: () => figures.figures(),
+        gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),
+        usage: () => ({
+          connections: readLimit(memory.connections),
+          bufferedBytes: readLimit(memory.buffered),
+        }),
+        queueSize: config.export.queueSize,
+        traceUrlTemplate: config.trace.urlTemplate,
+      },
+      refresh: (replica) => discovery.refresh(replica),
+      ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
+      ...{ reload, onAction },
     },
-    refresh: (replica) => discovery.refresh(replica),
-    ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
-    ...{ reload, onAction },
-  });
+  );
   return createAdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
 }

@@ -3,6 +3,7 @@ import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts'
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
+import type { FailedTokens } from '../admin/access/failed-tokens.ts';
 import { type RunningFigures, startLiveFigures } from '../admin/dashboard/live-figures.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import { readLimit } from '../http/shared-limit.ts';
@@ -33,6 +34,7 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly certificates: Certificates;
   readonly memory: ServingMemory;
   readonly version: string;
+  readonly failedTokens: FailedTokens;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -47,7 +49,16 @@ export async function composeDataPlane(
   surroundings: DataPlaneSurroundings,
 ): Promise<DataPlane> {
   const { config } = inEffect;
-  const { env, log, replicas, certificates, memory, version, onRecord = () => undefined } = surroundings;
+  const {
+    env,
+    log,
+    replicas,
+    certificates,
+    memory,
+    version,
+    failedTokens,
+    onRecord = () => undefined,
+  } = surroundings;
   const { registry, isKnownModel } = replicas;
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, env.hashSalt ?? undefined));
@@ -80,6 +91,7 @@ export async function composeDataPlane(
         connections: readLimit(memory.connections),
         bufferedBytes: readLimit(memory.buffered),
         workerEnds,
+        wrongAdminTokens: failedTokens.count,
       }),
       // A single worker is this thread.
       workers: () => (workerCount === 1 ? [] : serving.eventLoopTimes()),

@@ -46,6 +46,7 @@ export function toConfig(file: ConfigFile) {
       name: gateway.name ?? hostname(),
       listen: gateway.listen,
       adminListen: gateway.admin_listen,
+      adminHosts: gateway.admin_hosts ?? null,
       workers: gateway.workers,
       tls: gateway.tls === undefined ? null : toListenerTls(gateway.tls),
       adminTls: gateway.admin_tls === undefined ? null : toListenerTls(gateway.admin_tls),

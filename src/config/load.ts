@@ -5,21 +5,40 @@ import { z } from 'zod';
 import { type Config, toConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
 import type { Environment } from './environment.ts';
+import { readReferencedFiles, type SecretFiles } from './references.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
 import { MASK, showValue, toKeyPath } from './shown-value.ts';
 import { validate } from './validate.ts';
 import type { Violation } from './violation.ts';
-import { type Place, readYaml } from './yaml-source.ts';
+import { type Place, readYaml, type YamlSource } from './yaml-source.ts';
 
-/** Where a configuration text comes from: its path, for relative paths, and the variables that it may use. */
+/** Where a configuration text comes from: its path, for relative paths, and the variables and files that it may use. */
 export interface ConfigOrigin {
   readonly path: string;
   readonly env: Environment;
+  /** The files that its references name, already read. Unset: none. */
+  readonly files?: SecretFiles;
+}
+
+/** A valid file, and which of its values must not be shown. */
+export interface LoadedConfigFile {
+  readonly file: ConfigFile;
+  /** The key paths of the values that contain the content of another file. */
+  readonly fromFiles: ReadonlySet<string>;
 }
 
 /** Reads a configuration file. Throws a ConfigError with all its problems, or the error of the file system. */
 export async function loadConfig(path: string, env: Environment): Promise<Config> {
-  return parseConfig(await readFile(path, 'utf8'), { path, env });
+  return toConfig((await loadConfigText(await readFile(path, 'utf8'), { path, env })).file);
+}
+
+/** Parses YAML after reading the files that it refers to. Rejects with a ConfigError with all its problems. */
+export async function loadConfigText(
+  text: string,
+  { path, env }: Pick<ConfigOrigin, 'path' | 'env'>,
+): Promise<LoadedConfigFile> {
+  const files = await readReferencedFiles(text, dirname(resolve(path)));
+  return parseLoaded(text, { path, env, files });
 }
 
 /** Parses YAML to the configuration in effect. Throws a ConfigError with all its problems. */
@@ -28,23 +47,27 @@ export function parseConfig(text: string, origin: ConfigOrigin): Config {
 }
 
 /** Parses YAML to the keys of the file, with all defaults. Throws a ConfigError with all its problems. */
-export function parseConfigFile(text: string, { path, env }: ConfigOrigin): ConfigFile {
-  const source = readYaml(text, env);
+export function parseConfigFile(text: string, origin: ConfigOrigin): ConfigFile {
+  return parseLoaded(text, origin).file;
+}
+
+function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigin): LoadedConfigFile {
+  const source = readYaml(text, { env, files });
   if (source.data === undefined) throw new ConfigError(path, source.problems);
   const result = validate(source.data ?? {});
   const violations = 'violations' in result ? result.violations : [];
   const reported = new Set(source.problems.map(({ keyPath }) => keyPath));
   const problems = violations
-    .map((violation) => toProblem(violation, source.places))
+    .map((violation) => toProblem(violation, source))
     .filter(({ keyPath }) => !reported.has(keyPath));
   if ('violations' in result || source.problems.length > 0) {
     throw new ConfigError(path, [...source.problems, ...problems]);
   }
-  return fillDerivedDefaults(result.file, dirname(resolve(path)));
+  return { file: fillDerivedDefaults(result.file, dirname(resolve(path))), fromFiles: source.fromFiles };
 }
 
-/** Prints the file with all defaults; secrets are masked. */
-export function printConfigFile(file: ConfigFile): string {
+/** Prints the file with all defaults; secrets, and all that comes from other files, are masked. */
+export function printConfigFile(file: ConfigFile, fromFiles: ReadonlySet<string> = new Set()): string {
   const { replicas, state, ...rest } = z.encode(configSchema, file);
   const shown = {
     ...rest,
@@ -52,7 +75,18 @@ export function printConfigFile(file: ConfigFile): string {
       state?.redis === undefined ? state : { ...state, redis: state.redis.replace(/\/\/.*@/, `//${MASK}@`) },
     replicas: replicas.map((replica) => ('api_key' in replica ? { ...replica, api_key: MASK } : replica)),
   };
-  return stringify(shown, { lineWidth: 0 });
+  return stringify(maskPaths(shown, [], fromFiles), { lineWidth: 0 });
+}
+
+/** Replaces the values at these key paths. The host of a replica may have been taken from its URL. */
+function maskPaths(value: unknown, path: readonly PropertyKey[], masked: ReadonlySet<string>): unknown {
+  const isDerivedHost = path.at(-1) === 'host' && masked.has(toKeyPath([...path.slice(0, -1), 'url']));
+  if (isDerivedHost || masked.has(toKeyPath(path))) return MASK;
+  if (Array.isArray(value)) return value.map((item, index) => maskPaths(item, [...path, index], masked));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, maskPaths(item, [...path, key], masked)]),
+  );
 }
 
 /** Prints entries of `clients` as that section of a file. */
@@ -102,11 +136,15 @@ function withAbsolutePairs<T extends TlsPaths & { readonly pairs: TlsPaths[] }>(
   return { ...withAbsolutePaths(tls, directory), pairs };
 }
 
-function toProblem(violation: Violation, places: ReadonlyMap<string, Place>): ConfigProblem {
+function toProblem(violation: Violation, { places, fromFiles }: YamlSource): ConfigProblem {
   const keyPath = toKeyPath(violation.path);
   const place = places.get(keyPath);
   const line = place?.line ?? lineOfNearest(violation.path, places);
-  if ('message' in violation) return { line, keyPath, text: violation.message };
+  if ('message' in violation) {
+    // A message may quote the value after expansion.
+    const text = fromFiles.has(keyPath) ? 'the content of the file does not fit here' : violation.message;
+    return { line, keyPath, text };
+  }
   // What is in a list is as secret as the list.
   const key = violation.path.findLast((step) => typeof step === 'string');
   const found = showValue(place?.value, key);

@@ -7,6 +7,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
  * restart: its value was used to bind, open or compute something at start.
  */
 export const RELOADED_KEYS = [
+  'gateway.admin_hosts',
   'headers',
   'clients',
   'replicas',

@@ -22,6 +22,7 @@ import { parseCollectorUrl } from './values.ts';
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
+const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose API the gateway knows. */
@@ -138,12 +139,22 @@ const health = z.strictObject({
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
+const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
+const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
+
 const gateway = z.strictObject({
   name: plainName()
     .optional()
     .describe('The name of this gateway among those that share state. Default: the name of the machine.'),
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
+  admin_hosts: z
+    .array(text(hostTitle, ADMIN_HOST), { error: hostListTitle })
+    .optional()
+    .meta({ title: hostListTitle })
+    .describe(
+      'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
+    ),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
     .describe('The number of threads that serve clients. `auto`: one per core.'),

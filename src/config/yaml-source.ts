@@ -10,7 +10,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import type { ConfigProblem } from './config-error.ts';
-import { type Environment, expandVariables } from './environment.ts';
+import { expandReferences, type ReferenceSources } from './references.ts';
 import { toKeyPath } from './shown-value.ts';
 import { toSyntaxProblems } from './yaml-syntax.ts';
 
@@ -29,13 +29,15 @@ export interface YamlSource {
   /** The values by their key paths. */
   readonly places: ReadonlyMap<string, Place>;
   readonly problems: readonly ConfigProblem[];
+  /** The key paths of the values that contain the content of a file. */
+  readonly fromFiles: ReadonlySet<string>;
 }
 
 /** How many values aliases may bring. A thousand replicas with twenty keys each have a fifth of that. */
 const MAX_ALIASED_VALUES = 100_000;
 
-/** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands variables in texts. Keys are not expanded. */
-export function readYaml(text: string, env: Environment): YamlSource {
+/** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. */
+export function readYaml(text: string, sources: ReferenceSources): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   const lines = new LineCounter();
   if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
@@ -43,12 +45,12 @@ export function readYaml(text: string, env: Environment): YamlSource {
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
   if (syntax.some(({ keyPath }) => keyPath === '')) {
-    return { data: undefined, places: new Map(), problems: syntax };
+    return toNoData(syntax);
   }
-  const walk = new Walk(lineOf, env);
+  const walk = new Walk(lineOf, sources);
   const data = walk.read(document.contents);
-  if (walk.isTooLarge) return { data: undefined, places: new Map(), problems: walk.problems };
-  return { data, places: walk.places, problems: [...syntax, ...walk.problems] };
+  if (walk.isTooLarge) return toNoData(walk.problems);
+  return { data, places: walk.places, problems: [...syntax, ...walk.problems], fromFiles: walk.fromFiles };
 }
 
 /** The configuration has four levels. */
@@ -66,8 +68,15 @@ function isTooDeep(text: string): boolean {
 }
 
 function toUnreadable(problem: string): YamlSource {
-  return { data: undefined, places: new Map(), problems: [{ line: 1, keyPath: '', text: problem }] };
+  return toNoData([{ line: 1, keyPath: '', text: problem }]);
 }
+
+function toNoData(problems: readonly ConfigProblem[]): YamlSource {
+  return { data: undefined, places: new Map(), problems, fromFiles: new Set() };
+}
+
+/** Keys whose value is the path of a file. The content of a file there would appear as a path in messages. */
+const PATH_KEY = /^(?:cert|key|ca|client_ca|state_dir|.*_file)$/;
 
 /** Where the walk is. */
 interface Position {
@@ -84,17 +93,18 @@ type MapNode = YAMLMap<Node, Node | null>;
 class Walk {
   readonly places = new Map<string, Place>();
   readonly problems: ConfigProblem[] = [];
+  readonly fromFiles = new Set<string>();
   readonly #lineOf: (offset: number) => number;
-  readonly #env: Environment;
+  readonly #sources: ReferenceSources;
   /** The nodes by their anchors. An alias means the last one before it. */
   readonly #anchors = new Map<string, Node>();
   /** The nodes that contain the current one. */
   readonly #open = new Set<Node>();
   #aliasedCount = 0;
 
-  constructor(lineOf: (offset: number) => number, env: Environment) {
+  constructor(lineOf: (offset: number) => number, sources: ReferenceSources) {
     this.#lineOf = lineOf;
-    this.#env = env;
+    this.#sources = sources;
   }
 
   /** Whether the walk has ended early. */
@@ -202,9 +212,13 @@ class Walk {
 
   #expand(text: string, position: Position): string {
     if (!text.includes('${')) return text;
-    const expansion = expandVariables(text, this.#env);
-    for (const problem of expansion.problems) this.#report(position, problem);
-    return expansion.text;
+    const { isFromFile, problems, text: expanded } = expandReferences(text, this.#sources);
+    for (const problem of problems) this.#report(position, problem);
+    if (!isFromFile) return expanded;
+    this.fromFiles.add(toKeyPath(position.path));
+    if (!PATH_KEY.test(String(position.path.at(-1)))) return expanded;
+    this.#report(position, `found a \${file:…}, expected the path itself: the gateway reads the file`);
+    return text;
   }
 
   #noteNothing(position: Position): null {

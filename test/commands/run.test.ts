@@ -105,6 +105,28 @@ describe('the token of a command', () => {
     expect(calls).toHaveLength(1);
   });
 
+  it('may be the operator one if the command only reads, drains or undrains', async () => {
+    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const env = {
+      SVC_OPERATOR_TOKEN: 'operator-token-of-the-test',
+      SVC_READ_TOKEN: 'read-token-of-the-test',
+    };
+    for (const command of [['stats'], ['drain', 'a', '--force'], ['undrain', 'a']]) {
+      await invoke([...command, '--admin', url], env);
+    }
+    expect(calls).toEqual([
+      'GET /admin/stats Bearer operator-token-of-the-test',
+      'POST /admin/replicas/a/drain Bearer operator-token-of-the-test',
+      'POST /admin/replicas/a/undrain Bearer operator-token-of-the-test',
+    ]);
+    for (const command of [['forget', 'a'], ['reload']]) {
+      expect(await invoke([...command, '--admin', url], env)).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining('the token in SVC_OPERATOR_TOKEN only reads, drains and undrains\n'),
+      });
+    }
+  });
+
   it('may be in a file, and is the admin token if both are set', async () => {
     const { url, calls } = await startAdmin(() => ({ body: {} }));
     const env = {

@@ -16,6 +16,7 @@ describe('a configuration with only a replica', () => {
         name: hostname(),
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
+        adminHosts: null,
         workers: 1,
         tls: null,
         adminTls: null,
@@ -99,6 +100,7 @@ gateway:
   name: gw-a
   listen: "[::]:80"
   admin_listen: localhost:0
+  admin_hosts: [gateway.example.com, "*.internal"]
   workers: 1
   tls:
     cert: tls/a.pem
@@ -155,6 +157,7 @@ log: { level: warn, requests: true }
       name: 'gw-a',
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
+      adminHosts: ['gateway.example.com', '*.internal'],
       workers: 1,
       tls: {
         pairs: [

@@ -186,8 +186,8 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'replicas:\n  - name: a\n    url: http://${NOPE}:80\n    host: ${A-b}\n    gpu_model: ${open\n',
       [
         '3: replicas[0].url: found ${NOPE}, but the variable NOPE is not set',
-        '4: replicas[0].host: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
-        '5: replicas[0].gpu_model: found an invalid variable reference, expected ${NAME} (or $${ for a literal ${)',
+        '4: replicas[0].host: found an invalid reference, expected ${NAME} or ${file:PATH} (or $${ for a literal ${)',
+        '5: replicas[0].gpu_model: found an invalid reference, expected ${NAME} or ${file:PATH} (or $${ for a literal ${)',
       ],
     ],
     [

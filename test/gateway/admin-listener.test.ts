@@ -15,7 +15,7 @@ async function startAdmin(config: Readonly<Record<string, Readonly<Record<string
 }
 
 const head = (target: string, ...fields: readonly string[]) =>
-  `${[`${target} HTTP/1.1`, 'Host: g', ...fields].join('\r\n')}\r\n\r\n`;
+  `${[`${target} HTTP/1.1`, 'Host: localhost', ...fields].join('\r\n')}\r\n\r\n`;
 
 const codeOf = (body: Buffer) => JSON.parse(body.toString()).error.code;
 

@@ -22,7 +22,7 @@ const CALLS = [
 const call = (url: string, target: string, fields: readonly string[] = []) =>
   exchangeRaw(
     url,
-    `${[`${target} HTTP/1.1`, 'Host: g', 'Connection: close', ...fields].join('\r\n')}\r\n\r\n`,
+    `${[`${target} HTTP/1.1`, 'Host: localhost', 'Connection: close', ...fields].join('\r\n')}\r\n\r\n`,
   );
 
 const errorOf = (body: Buffer) => (JSON.parse(body.toString()) as { error: unknown }).error;

@@ -3,6 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { renderOpenApi } from '../../scripts/generate-openapi.ts';
 import { createRoutes } from '../../src/admin/route-table.ts';
+import { callUnderName } from '../support/call-under-name.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { OpenApiDocument } from '../support/openapi-document.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
@@ -107,6 +108,11 @@ describe('every answer is as documented, and every documented answer is given:',
       await before?.(gateway);
       responses.push(await gateway.admin(target, { method }));
     }
+    for (let count = 1; count <= 11; count += 1) {
+      const headers = { Authorization: `Bearer wrong-${count}` };
+      responses.push(await fetch(gateway.adminUrl + examples[0], { method, headers }));
+    }
+    responses.push(await callUnderName(gateway.adminUrl + examples[0], { method, host: 'evil.example' }));
     for (const response of responses) await document.check(operation, response);
 
     const statuses = Object.keys(operation.responses).filter(

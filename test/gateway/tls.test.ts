@@ -264,12 +264,13 @@ test.each([
 test('the admin API is served over TLS of its own', async () => {
   await using gateway = await start({ admin_tls: pathsOf(server) });
   const agent = new Agent({ connect: { ca: authority.ca.cert } });
-  const { statusCode, body } = await request(`${gateway.adminUrl}/admin/stats`, {
+  const { statusCode, headers, body } = await request(`${gateway.adminUrl}/admin/stats`, {
     dispatcher: agent,
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   expect(statusCode).toBe(200);
   expect(await body.json()).toMatchObject({ recorded: 0 });
+  expect(headers['strict-transport-security']).toBe('max-age=31536000');
   await agent.close();
 });
 

@@ -4,7 +4,8 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRoutes } from '../../src/admin/route-table.ts';
-import { readAdminTokens } from '../../src/config/secrets.ts';
+import { readAdminTokens } from '../../src/config/admin-tokens.ts';
+import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
@@ -66,6 +67,51 @@ describe('a read-only token', () => {
   });
 });
 
+describe('an operator token', () => {
+  const OPERATOR_TOKEN = 'test-operator-token';
+  const moreTokens = [{ name: 'olga', role: 'operator' as const, token: OPERATOR_TOKEN }];
+
+  test('reads, drains and undrains, and does nothing else', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica], moreTokens });
+    for (const path of pathsOf('GET')) {
+      const response = await call(gateway, 'GET', path, OPERATOR_TOKEN);
+      await response.arrayBuffer();
+      expect(response.status, path).toBe(200);
+    }
+    const changes = await Promise.all(
+      pathsOf('POST').map(async (path) => {
+        const response = await call(gateway, 'POST', path, OPERATOR_TOKEN);
+        return [path, response.status === 200 ? 'done' : await codeOf(response)];
+      }),
+    );
+    expect(Object.fromEntries(changes)).toEqual({
+      '/admin/replicas/a/drain': 'done',
+      '/admin/replicas/a/undrain': 'done',
+      '/admin/gateways/a/forget': 'admin_token_required',
+      '/admin/reload': 'admin_token_required',
+    });
+    const overview = await call(gateway, 'GET', '/admin/overview', OPERATOR_TOKEN);
+    expect(await overview.json()).toMatchObject({ can_change: true });
+  });
+
+  test('is named in the log and in the span of what it did, and never shown', async () => {
+    await using collector = await startFakeCollector();
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica], collector, moreTokens });
+    await call(gateway, 'POST', '/admin/replicas/a/drain', OPERATOR_TOKEN);
+    await gateway.reload();
+    expect(JSON.parse(await gateway.untilLogged('"drain"'))).toMatchObject({ token_name: 'olga' });
+    expect(JSON.parse(await gateway.untilLogged('reloaded'))).toMatchObject({ token_name: 'admin' });
+    await collector.waitFor(({ spans }) => spans.length === 2);
+    expect(collector.spans.map(({ name, attributes }) => [name, attributes['gateway.token_name']])).toEqual([
+      ['drain', 'olga'],
+      ['reload', 'admin'],
+    ]);
+    expect(JSON.stringify(collector.spans) + gateway.logLines.join()).not.toContain(OPERATOR_TOKEN);
+  });
+});
+
 describe('tokens from files', () => {
   /** A gateway whose tokens are in two files, with a way to change them. */
   async function startWithFiles(replica: { readonly name: string; readonly url: string }) {
@@ -105,6 +151,23 @@ describe('tokens from files', () => {
     expect(gateway.logLines.join()).not.toMatch(/next-(?:admin|read)-token/);
     const again = await call(gateway, 'POST', '/admin/reload', 'next-admin-token-1');
     expect(await again.json()).toMatchObject({ changed: [] });
+  });
+
+  test('can hold an old and a new one, which are both valid, and the log says which one was used', async () => {
+    await using replica = await startFakeReplica();
+    const { gateway, write } = await startWithFiles(replica);
+    await using _gateway = gateway;
+    await write('admin', `old: ${ADMIN_TOKEN}\nnew: next-admin-token-1\n`);
+    await gateway.reload();
+    for (const token of ['next-admin-token-1', ADMIN_TOKEN]) {
+      expect((await call(gateway, 'GET', '/admin/stats', token)).status).toBe(200);
+    }
+    await write('admin', 'new: next-admin-token-1\n');
+    await call(gateway, 'POST', '/admin/reload', 'next-admin-token-1');
+    expect(JSON.parse(await gateway.untilLogged('"token_name":"new"'))).toMatchObject({
+      changed: ['SVC_ADMIN_TOKEN_FILE'],
+    });
+    expect((await call(gateway, 'GET', '/admin/stats', ADMIN_TOKEN)).status).toBe(401);
   });
 
   test('that cannot be used make a reload change nothing, with all problems in one answer', async () => {

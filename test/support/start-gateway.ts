@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { AdminToken } from '../../src/config/admin-tokens.ts';
 import { toConfig } from '../../src/config/config.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
-import type { AdminTokens } from '../../src/config/secrets.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
 import type { Resolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { EventLog } from './event-log.ts';
@@ -47,8 +47,10 @@ export interface StartGatewayOptions {
   readonly adminToken?: string | null;
   /** Default: no read-only token. */
   readonly readToken?: string;
+  /** Further tokens. */
+  readonly moreTokens?: readonly AdminToken[];
   /** Reads the tokens again at each reload; without it a reload keeps them. */
-  readonly readTokens?: () => Promise<AdminTokens>;
+  readonly readTokens?: () => Promise<readonly AdminToken[]>;
   readonly hashSalt?: string;
   /** Default: a temporary directory, removed when the gateway is closed. */
   readonly stateDir?: string;
@@ -112,6 +114,16 @@ export interface StartedGateway extends AsyncDisposable {
   close(): Promise<CloseResult>;
 }
 
+/** The tokens of the admin API; an empty one is none. */
+function toTokens(options: StartGatewayOptions): readonly AdminToken[] {
+  const { adminToken = ADMIN_TOKEN, readToken, moreTokens = [] } = options;
+  return [
+    ...(adminToken ? [{ name: 'admin', role: 'admin' as const, token: adminToken }] : []),
+    ...(readToken === undefined ? [] : [{ name: 'reader', role: 'reader' as const, token: readToken }]),
+    ...moreTokens,
+  ];
+}
+
 /** Starts a gateway. Rejects with what `parseConfig` or `start` reject with. */
 export async function startGateway(options: StartGatewayOptions): Promise<StartedGateway> {
   const ownDir = options.stateDir === undefined ? await mkdtemp(join(tmpdir(), 'spangate-')) : null;
@@ -125,7 +137,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const gateway = createGateway(toConfig(file), {
     configSource: { file, read: async () => readConfig(), readTokens: options.readTokens },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
-    env: { hashSalt, adminToken, readToken: options.readToken },
+    env: { hashSalt, tokens: toTokens(options) },
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
     pid: process.pid,
     onRecord: (record) => {

@@ -155,7 +155,7 @@ export const overviewSchema = z
       .readonly()
       .describe('Why requests failed in the last minute, most frequent first, at most 50.'),
     last_record: count().describe('The number of the newest record. Use it as `after` in the next call.'),
-    can_change: z.boolean().describe('Whether the token of this call also allows changes, such as a drain.'),
+    can_change: z.boolean().describe('Whether the token of this call also allows drains.'),
   })
   .meta({ id: 'Overview' });
 

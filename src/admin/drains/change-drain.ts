@@ -19,7 +19,7 @@ export interface DrainResult {
 export async function changeDrain(
   replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
   action: 'drain' | 'undrain',
-  reason: string | null | undefined,
+  { reason, tokenName }: { readonly reason: string | null | undefined; readonly tokenName: string | null },
   { drains, fleet, onAction, log }: AdminCollaborators,
 ): Promise<DrainResult> {
   const startEpochMs = Date.now();
@@ -30,7 +30,7 @@ export async function changeDrain(
     fleet,
   });
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
-  log.info({ ...done, was_drained: before.drained }, action);
+  log.info({ ...done, was_drained: before.drained, token_name: tokenName }, action);
   const storing = stored.then(
     () => true,
     (error) => {
@@ -40,7 +40,7 @@ export async function changeDrain(
   );
   // When every worker has answered, a request whose replica was chosen before the drain has been sent.
   const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);
-  onAction({ ...done, wasDrained: before.drained, startEpochMs });
+  onAction({ ...done, wasDrained: before.drained, tokenName, startEpochMs });
   if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
     wasDrained: before.drained,

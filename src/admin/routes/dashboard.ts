@@ -19,12 +19,6 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-const COMMON_HEADERS = {
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-};
-
 /** Creates the routes of the dashboard. Reads its files. */
 export function createDashboardRoutes(): readonly [page: Route, file: Route] {
   const assets = loadAssets();
@@ -42,12 +36,7 @@ function createPageRoute({ page }: DashboardAssets): Route {
     response: { description: 'The page.', content: bytes(page.mediaType) },
     handle: () => ({
       body: page.body,
-      headers: {
-        ...COMMON_HEADERS,
-        'Cache-Control': 'no-cache',
-        'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-        'Cross-Origin-Opener-Policy': 'same-origin',
-      },
+      headers: { 'Cache-Control': 'no-cache', 'Content-Security-Policy': CONTENT_SECURITY_POLICY },
     }),
   });
 }
@@ -68,7 +57,6 @@ function createFileRoute({ version, files }: DashboardAssets): Route {
       return {
         body: asset.body,
         headers: {
-          ...COMMON_HEADERS,
           'Content-Type': asset.mediaType,
           'Cache-Control': 'public, max-age=31536000, immutable',
         },

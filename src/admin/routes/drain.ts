@@ -63,6 +63,7 @@ export const drainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/drain',
   params,
+  role: 'operator',
   operationId: 'drainReplica',
   summary: 'Stop sending new requests to a replica',
   description:
@@ -88,7 +89,7 @@ export const drainReplica = defineRoute({
   },
   response: { description: 'The drain is applied.', content: json(drainSchema) },
   errors: ['replica_not_found', 'last_replica', 'too_many_waits'],
-  async handle({ params: { name }, query, signal }, collaborators) {
+  async handle({ params: { name }, query, caller, signal }, collaborators) {
     const { registry, fleet, idleWatcher } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined) return replicaNotFound(name, registry);
@@ -101,7 +102,8 @@ export const drainReplica = defineRoute({
       const why = findReason();
       if (why !== null) return new AdminError('last_replica', { message: `Nothing was drained: ${why}.` });
     }
-    const result = await changeDrain(replica, 'drain', query.reason, collaborators);
+    const details = { reason: query.reason, tokenName: caller?.name ?? null };
+    const result = await changeDrain(replica, 'drain', details, collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.replicas)];
@@ -114,6 +116,7 @@ export const undrainReplica = defineRoute({
   method: 'POST',
   path: '/admin/replicas/{name}/undrain',
   params,
+  role: 'operator',
   operationId: 'undrainReplica',
   summary: 'Send new requests to a drained replica again',
   description:
@@ -125,14 +128,15 @@ export const undrainReplica = defineRoute({
   query: { reason: reason.optional() },
   response: { description: 'The replica gets new requests.', content: json(drainSchema) },
   errors: ['replica_not_found'],
-  async handle({ params: { name }, query }, collaborators) {
+  async handle({ params: { name }, query, caller }, collaborators) {
     const { registry, drains, refresh } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
     // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
-    const result = await changeDrain(replica ?? { name, inflight }, 'undrain', query.reason, collaborators);
+    const details = { reason: query.reason, tokenName: caller?.name ?? null };
+    const result = await changeDrain(replica ?? { name, inflight }, 'undrain', details, collaborators);
     // The replica may have been added or removed meanwhile.
     const toJson = () => {
       const present = registry.find(name);

@@ -44,11 +44,11 @@ export const forgetGateway = defineRoute({
     content: json(z.object({ gateways: z.array(gatewaySchema) })),
   },
   errors: ['gateway_not_found', 'gateway_alive', 'fleet_unreachable'],
-  handle({ params: { name } }, collaborators) {
+  handle({ params: { name }, caller }, collaborators) {
     const error = forget(name, collaborators);
     if (error === 'gateway_not_found') return gatewayNotFound(name, gatewaysOf(collaborators));
     if (error !== null) return new AdminError(error);
-    collaborators.log.info({ action: 'forget', gateway: name }, 'forget');
+    collaborators.log.info({ action: 'forget', gateway: name, token_name: caller?.name ?? null }, 'forget');
     return { body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } };
   },
 });

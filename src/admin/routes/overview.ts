@@ -1,4 +1,5 @@
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import { allows } from '../../config/admin-tokens.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
 import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';
@@ -20,7 +21,7 @@ export const showOverview = defineRoute({
     'This call is made for the dashboard and may change with it. Other programs should use the other calls.',
   query: { after: afterParam },
   response: { description: 'The current state.', content: json(overviewSchema) },
-  async handle({ query, canChange }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+  async handle({ query, caller }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
     await settleRecords();
     const figures = dashboard.figures();
     const { latest, failures } = recentRecords.latestAndFailures({
@@ -50,7 +51,7 @@ export const showOverview = defineRoute({
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
-        can_change: canChange,
+        can_change: caller !== null && allows(caller.role, 'operator'),
       },
     };
   },

@@ -7,8 +7,8 @@ const keys = () => z.array(z.string()).readonly();
 const reloadSchema = z
   .object({
     changed: keys().describe(
-      'Keys of the file whose new values apply. `replicas` is one of them. `SVC_ADMIN_TOKEN_FILE` and ' +
-        '`SVC_READ_TOKEN_FILE` stand for a token that was read from such a file and has changed.',
+      'Keys of the file whose new values apply. `replicas` is one of them. `SVC_ADMIN_TOKEN_FILE`, ' +
+        '`SVC_OPERATOR_TOKEN_FILE` and `SVC_READ_TOKEN_FILE` stand for tokens that were read from such a file and have changed.',
     ),
     needs_restart: keys().describe('Keys of the file whose new values need a restart.'),
     replicas: z.object({
@@ -30,8 +30,8 @@ export const reloadConfig = defineRoute({
     'A file with errors changes nothing: the message of the 422 lists them all, one per line.',
   response: { description: 'The new configuration applies.', content: json(reloadSchema) },
   errors: ['invalid_config'],
-  async handle(_call, { reload }) {
-    const outcome = await reload();
+  async handle({ caller }, { reload }) {
+    const outcome = await reload(caller?.name ?? null);
     if (outcome.kind === 'refused') {
       return new AdminError('invalid_config', { message: outcome.problems.join('\n') });
     }

@@ -5,13 +5,14 @@ import { COMMAND_NAMES, COMMANDS, type CommandName } from '../command-line/comma
 const WIDTH = 100;
 
 const ENVIRONMENT = `Environment:
-  SVC_CONFIG        path of the configuration file if -config is not given
-  SVC_ADMIN_TOKEN   bearer token for every call of the admin API
-  SVC_READ_TOKEN    bearer token that only reads: GETs and the dashboard; without either the admin API is off
-  SVC_HASH_SALT     salt of the prefix hashes; without it the gateway creates one in state_dir
-  SVC_…_FILE        for each of the three above: a file that holds the value
-  NO_COLOR          if it is not empty: no colour
-  OTEL_*            OTLP address, headers, TLS and resource, as OpenTelemetry specifies them
+  SVC_CONFIG          path of the configuration file if -config is not given
+  SVC_ADMIN_TOKEN     bearer token for every call of the admin API; without any token the API is off
+  SVC_OPERATOR_TOKEN  bearer token that reads, drains and undrains
+  SVC_READ_TOKEN      bearer token that only reads: GETs and the dashboard
+  SVC_HASH_SALT       salt of the prefix hashes; without it the gateway creates one in state_dir
+  SVC_…_FILE          for each of the four above: a file that holds the value, or several tokens
+  NO_COLOR            if it is not empty: no colour
+  OTEL_*              OTLP address, headers, TLS and resource, as OpenTelemetry specifies them
 
 Exit codes: 0 success; 1 failure, or something was cut short; 2 wrong command line or configuration.
 `;

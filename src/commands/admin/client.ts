@@ -1,4 +1,4 @@
-import { readAdminTokens } from '../../config/secrets.ts';
+import { type AdminRole, allows, readAdminTokens } from '../../config/admin-tokens.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
@@ -38,16 +38,16 @@ export class RefusedError extends StartError {
 }
 
 /**
- * Finds the gateway that a command line names. A command that only reads also works with the read-only token. Throws a
+ * Finds the gateway that a command line names. `role` is the weakest role that may make the command's calls. Throws a
  * UsageError, a SecretError, a ConfigError or a StartError.
  */
 export async function openAdmin(
   values: GatewayOptions,
   env: Invocation['env'],
-  purpose: 'read' | 'change' = 'read',
+  role: AdminRole = 'reader',
 ): Promise<AdminClient> {
   const address = await findGateway(values, env);
-  return createAdminClient(address, await findToken(env, purpose));
+  return createAdminClient(address, await findToken(env, role));
 }
 
 /** Creates a client of the admin API at this address. A call fails when there is no answer within `answerTimeoutMs`. */
@@ -63,14 +63,17 @@ export function createAdminClient(
   };
 }
 
-async function findToken(env: Invocation['env'], purpose: 'read' | 'change'): Promise<string> {
-  const { adminToken, readToken } = (await readAdminTokens(env)).tokens;
-  const token = adminToken ?? (purpose === 'read' ? readToken : null);
-  if (token !== null) return token;
+/** The strongest token of the environment. Of several in a file, the first: a new one is added below it until all know it. */
+async function findToken(env: Invocation['env'], needed: AdminRole): Promise<string> {
+  const [strongest] = (await readAdminTokens(env)).tokens;
+  if (strongest === undefined) {
+    throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
+  }
+  if (allows(strongest.role, needed)) return strongest.token;
   throw new UsageError(
-    readToken === null
-      ? 'SVC_ADMIN_TOKEN is not set: it holds the token of the admin API'
-      : 'SVC_ADMIN_TOKEN is not set, and the token in SVC_READ_TOKEN only reads',
+    strongest.role === 'reader'
+      ? 'SVC_ADMIN_TOKEN is not set, and the token in SVC_READ_TOKEN only reads'
+      : 'SVC_ADMIN_TOKEN is not set, and the token in SVC_OPERATOR_TOKEN only reads, drains and undrains',
   );
 }
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { parseConfigFile } from '../../config/load.ts';
+import { type LoadedConfigFile, loadConfigText } from '../../config/load.ts';
 import type { ConfigFile } from '../../config/schema.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, UsageError } from './command.ts';
@@ -19,7 +19,12 @@ export function requireConfigPath(option: string | undefined, env: Invocation['e
 
 /** Reads a configuration file. Throws a ConfigError, or a StartError if the file cannot be read. */
 export async function readConfigFile(path: string, env: Invocation['env']): Promise<ConfigFile> {
-  return parseConfigFile(await readText(path), { path, env });
+  return (await loadConfigFile(path, env)).file;
+}
+
+/** As `readConfigFile`, with what must not be shown of it. */
+export async function loadConfigFile(path: string, env: Invocation['env']): Promise<LoadedConfigFile> {
+  return await loadConfigText(await readText(path), { path, env });
 }
 
 async function readText(path: string): Promise<string> {

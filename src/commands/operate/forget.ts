@@ -6,7 +6,7 @@ import { parseOptions } from '../command-line/options.ts';
 /** `gateway forget NAME`: no drain waits any longer for a gateway that has vanished. */
 export async function forget({ args, env, stdout }: Invocation): Promise<number> {
   const { values, positionals } = parseOptions(args, COMMANDS.forget.options, ['NAME']);
-  const client = await openAdmin(values, env, 'change');
+  const client = await openAdmin(values, env, 'admin');
   const [name = ''] = positionals;
   const answer = await client.call('POST', `/admin/gateways/${encodeURIComponent(name)}/forget`);
   if (values.json) printJson(stdout, answer);

@@ -10,7 +10,7 @@ import { toOneLine } from '../terminal/table.ts';
  */
 export async function reload({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.reload.options);
-  const client = await openAdmin(values, env, 'change');
+  const client = await openAdmin(values, env, 'admin');
   let answer: unknown;
   try {
     answer = await client.call('POST', '/admin/reload');

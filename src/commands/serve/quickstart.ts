@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { readAdminTokens } from '../../config/admin-tokens.ts';
 import type { Config } from '../../config/config.ts';
 import { parseConfig } from '../../config/load.ts';
-import { readAdminTokens, readHashSalt } from '../../config/secrets.ts';
+import { readHashSalt } from '../../config/secrets.ts';
 import { createGateway } from '../../gateway.ts';
 import { createSimulatedReplica } from '../../simulate/create-replica.ts';
 import { StartError } from '../../start-error.ts';
@@ -47,10 +48,11 @@ async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: 
   const text = toConfigText({ ...addresses, replicas, exportTo: collector === null ? 'file' : 'otlp' });
   const config = parseConfig(text, { path: 'quickstart', env });
 
-  const adminToken = tokens.adminToken ?? randomBytes(16).toString('hex');
+  const given = tokens.find(({ role }) => role === 'admin');
+  const admin = given ?? { name: 'admin', role: 'admin' as const, token: randomBytes(16).toString('hex') };
   const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
-    env: { ...tokens, adminToken, hashSalt },
+    env: { tokens: [admin, ...tokens.filter((each) => each !== given)], hashSalt },
     ...{ log, pid },
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
@@ -59,8 +61,8 @@ async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: 
   const { listen, adminListen } = await gateway.start();
   const configPath = await saveConfig(config, text);
   const [gatewayUrl, adminUrl] = [toUrl(listen), toUrl(adminListen)];
-  const drained = await findDrained(adminUrl, adminToken);
-  const token = tokens.adminToken === null ? adminToken : null;
+  const drained = await findDrained(adminUrl, admin.token);
+  const token = given === undefined ? admin.token : null;
   for (const warning of warnings) log.warn(warning);
   stdout.write(toIntroduction({ gatewayUrl, adminUrl, replicas, drained, token, collector, configPath }));
 

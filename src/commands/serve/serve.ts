@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import { type AdminToken, readAdminTokens } from '../../config/admin-tokens.ts';
 import { type Config, toConfig } from '../../config/config.ts';
-import { type AdminTokens, readAdminTokens, readHashSalt } from '../../config/secrets.ts';
+import { readHashSalt } from '../../config/secrets.ts';
 import { printListenAddress } from '../../config/values.ts';
 import type { Gateway, ServingGateway } from '../../gateway.ts';
 import { readVersion } from '../../version.ts';
@@ -39,14 +40,14 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     return given.tokens;
   };
   const gateway = createGateway(config, {
-    env: { ...tokens, hashSalt },
+    env: { tokens, hashSalt },
     ...{ log, pid },
     configSource: { file, read, readTokens },
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();
   started.resolve(gateway);
-  if (tokens.adminToken === null) log.warn(toMissingTokenWarning(tokens));
+  if (tokens.every(({ role }) => role !== 'admin')) log.warn(toMissingTokenWarning(tokens));
   for (const warning of warnings) log.warn(warning);
   log.info({ version: await readVersion(), ...toStartFields(serving, config) }, 'serving');
 
@@ -57,9 +58,10 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   return cutRequests === 0 && undeliveredRecords === 0 ? 0 : 1;
 }
 
-function toMissingTokenWarning({ readToken }: AdminTokens): string {
-  const consequence =
-    readToken === null ? 'the admin API refuses every call' : 'the admin API refuses every call but a GET';
+/** What the admin API refuses without an admin token. The tokens are in the order of their roles, strongest first. */
+function toMissingTokenWarning([strongest]: readonly AdminToken[]): string {
+  const exceptions = strongest?.role === 'operator' ? ' but a GET, a drain or an undrain' : ' but a GET';
+  const consequence = `the admin API refuses every call${strongest === undefined ? '' : exceptions}`;
   return `SVC_ADMIN_TOKEN is not set: ${consequence}`;
 }
 

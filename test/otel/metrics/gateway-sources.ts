@@ -10,6 +10,7 @@ export const GATEWAY_SOURCES = {
     connections: { now: 12, limit: 10_000 },
     bufferedBytes: { now: 4096, limit: 1_048_576 },
     workerEnds: { ended: 2, hung: 1 },
+    wrongAdminTokens: 3,
   }),
   workers: () => [{ worker: 1, activeMs: 1500, idleMs: 500 }],
   eventLoopDelays: allocateEventLoopDelays(1),

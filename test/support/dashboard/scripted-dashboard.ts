@@ -42,7 +42,7 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
     const none = {
       search: new URLSearchParams(),
       accept: '',
-      canChange: true,
+      caller: null,
       signal: AbortSignal.timeout(10_000),
     };
     if (pathname === '/') {

@@ -1,0 +1,58 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { AdminToken } from '../../config/admin-tokens.ts';
+
+/** Who calls: the name and the role of the token. */
+export type Caller = Pick<AdminToken, 'name' | 'role'>;
+
+/** A token that nobody has. `digest` is of the token. */
+export interface WrongToken {
+  readonly digest: string;
+}
+
+/** Whose token a call has, or why it has none that counts. */
+export type Access = Caller | WrongToken | 'missing' | 'admin_disabled';
+
+/** Finds out whose bearer token a call has. The tokens can change while calls are handled. */
+export class AdminAccess {
+  #known: readonly KnownToken[];
+
+  constructor(tokens: readonly AdminToken[]) {
+    this.#known = tokens.map(toKnownToken);
+  }
+
+  /** Replaces the tokens. Calls that were allowed continue. A token that stays keeps its caller, the same object. */
+  configure(tokens: readonly AdminToken[]): void {
+    const before = this.#known;
+    this.#known = tokens.map(toKnownToken).map((next) => before.find((each) => isSame(each, next)) ?? next);
+  }
+
+  /**
+   * Checks `Authorization: Bearer <token>`. Without any token every call is rejected. It compares digests of equal
+   * length with every token, so its duration depends neither on where tokens differ nor on which one matches.
+   */
+  identify(authorization: string | undefined): Access {
+    if (this.#known.length === 0) return 'admin_disabled';
+    const given = /^Bearer +(.+)$/i.exec(authorization ?? '')?.[1];
+    if (given === undefined) return 'missing';
+    const digest = toDigest(given);
+    const matches = this.#known.filter((known) => timingSafeEqual(digest, known.digest));
+    return matches[0]?.caller ?? { digest: digest.toString('base64') };
+  }
+}
+
+interface KnownToken {
+  readonly caller: Caller;
+  readonly digest: Buffer;
+}
+
+function isSame(a: KnownToken, b: KnownToken): boolean {
+  return a.digest.equals(b.digest) && a.caller.name === b.caller.name && a.caller.role === b.caller.role;
+}
+
+function toKnownToken({ name, role, token }: AdminToken): KnownToken {
+  return { caller: { name, role }, digest: toDigest(token) };
+}
+
+function toDigest(token: string): Buffer {
+  return createHash('sha256').update(token, 'utf8').digest();
+}

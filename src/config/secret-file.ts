@@ -1,0 +1,50 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+
+/** A larger file is not a secret. */
+const MAX_FILE_BYTES = 4096;
+
+/** A secret is given in a way that cannot be used. `message` is one line for the operator and does not contain it. */
+export class SecretError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'SecretError';
+  }
+}
+
+/**
+ * Reads a file that holds a secret, without the line break at its end. `source` names the file in messages. Rejects with
+ * a SecretError if the file cannot be read, is not a regular file, is not text in UTF-8, is empty or has more than 4 KiB.
+ */
+export async function readSecretFile(path: string, source: string): Promise<string> {
+  const text = (await readSmallFile(path, source)).replace(/\r?\n$/, '');
+  if (text.trim() === '') throw new SecretError(`${source} is empty`);
+  return text;
+}
+
+/** Opening a FIFO would wait for its writer, and reading a device may never end, so only regular files are read. */
+async function readSmallFile(path: string, source: string): Promise<string> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await file.stat()).isFile()) throw new SecretError(`${source} is not a regular file`);
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_FILE_BYTES + 1), { position: 0 });
+    if (bytesRead > MAX_FILE_BYTES) throw new SecretError(`${source} is larger than ${MAX_FILE_BYTES} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, bytesRead));
+  } catch (error) {
+    if (error instanceof SecretError) throw error;
+    if (error instanceof TypeError) throw new SecretError(`${source} is not text in UTF-8`);
+    throw new SecretError(`${source} cannot be read: ${toReason(error)}`, error);
+  }
+}
+
+function toReason(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  return REASONS.get(code) ?? code;
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['ENOTDIR', 'there is no such file'],
+  ['EACCES', 'permission denied'],
+  ['ENXIO', 'it is not a regular file'],
+]);
