@@ -32,6 +32,7 @@ export const ROOMS: readonly Room[] = [
       'src/gateway.ts',
       'src/start-error.ts',
       'src/check-connections/',
+      'src/clients/',
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
@@ -82,6 +83,7 @@ export const ROOMS: readonly Room[] = [
       'src/version.ts',
       'src/admin/',
       'src/certificates/',
+      'src/clients/',
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
@@ -129,6 +131,12 @@ export const ROOMS: readonly Room[] = [
   },
 
   {
+    path: 'src/repeated-check.ts',
+    may: ['src/in-turn.ts', 'src/start-error.ts'],
+    why: 'Certificates and clients are read again with it, so it imports neither.',
+  },
+
+  {
     path: 'src/closest-name.ts',
     may: [],
     why: 'Several layers suggest names with it, so it imports nothing.',
@@ -137,8 +145,20 @@ export const ROOMS: readonly Room[] = [
   // The control plane.
   {
     path: 'src/certificates/',
-    may: ['src/in-turn.ts', 'src/start-error.ts', 'src/config/config.ts', 'src/http/', NODE],
+    may: [
+      'src/in-turn.ts',
+      'src/repeated-check.ts',
+      'src/start-error.ts',
+      'src/config/config.ts',
+      'src/http/',
+      NODE,
+    ],
     why: 'Certificates are read from files for the listeners and the replicas, and know neither.',
+  },
+  {
+    path: 'src/clients/',
+    may: ['src/in-turn.ts', 'src/repeated-check.ts', 'src/start-error.ts', 'src/config/', NODE],
+    why: 'The clients are read from a file for the data plane, and know neither it nor the rest of the control plane.',
   },
   {
     path: 'src/admin/',

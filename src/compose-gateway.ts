@@ -18,6 +18,8 @@ import { createAdminHandler } from './admin/handle-admin.ts';
 import { roundTo3 } from './admin/shown-record.ts';
 import { type Certificates, readCertificates } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
+import { ClientsWatcher } from './clients/clients-watcher.ts';
+import { readClients } from './clients/read-clients.ts';
 import type { Config } from './config/config.ts';
 import type { AdminTokens } from './config/secrets.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
@@ -84,6 +86,7 @@ export interface GatewayParts {
   readonly serving: Serving;
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
+  readonly clientsWatcher: ClientsWatcher;
   readonly reload: () => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
@@ -95,8 +98,8 @@ export interface GatewayParts {
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
 const PROBE_NOW_TIMEOUT_MS = 5_000;
 
-/** How soon new contents of certificate files are used. */
-const CERTIFICATE_INTERVAL_MS = 10_000;
+/** How soon new contents of certificate files, and of the file of clients, are used. */
+const FILE_INTERVAL_MS = 10_000;
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
 const RECENT_RECORDS = {
@@ -127,6 +130,7 @@ export async function composeGateway(
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
   const certificates = await readCertificates(config);
+  const clientList = await readClients(config);
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt ?? undefined));
   let knownModels: ReadonlySet<string> = new Set();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
@@ -165,7 +169,10 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
-  const servingSettings = { config, salt, viaName: createViaName(), memory, tls: certificates.listen };
+  const servingSettings = {
+    ...{ config, salt, memory, clients: clientList.clients },
+    ...{ viaName: createViaName(), tls: certificates.listen },
+  };
   const serving =
     workerCount === 1
       ? createServing({ ...servingSettings, worker: 0 }, { consumer: telemetry.consumer, log })
@@ -192,12 +199,13 @@ export async function composeGateway(
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config, nextTokens: AdminTokens) => {
-    const read = await readCertificates(next);
+    const [read, nextClients] = await Promise.all([readCertificates(next), readClients(next)]);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
     if (next.log.level !== configInEffect.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
+    await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
     adminAccess.configure(nextTokens);
     configInEffect = next;
@@ -236,7 +244,7 @@ export async function composeGateway(
     }),
   });
   const certificateWatcher = new CertificateWatcher(certificates, {
-    ...{ intervalMs: CERTIFICATE_INTERVAL_MS, inTurn, log },
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
     read: () => readCertificates(configInEffect),
     async useForListeners({ listen, admin }) {
       if (listen !== null) await serving.useTls(listen);
@@ -245,6 +253,11 @@ export async function composeGateway(
     async useForReplicas(next) {
       await discovery.configure(withCertificates(configInEffect, next));
     },
+  });
+  const clientsWatcher = new ClientsWatcher(clientList, {
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
+    sources: () => configInEffect,
+    use: (clients) => serving.useClients(clients),
   });
   const shutdown = () => configInEffect.shutdown;
   return {
@@ -258,6 +271,7 @@ export async function composeGateway(
     serving,
     adminListener,
     certificateWatcher,
+    clientsWatcher,
     reload,
     shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),

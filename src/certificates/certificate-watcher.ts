@@ -2,14 +2,14 @@ import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { TlsMaterial } from '../http/tls-acceptor.ts';
 import type { InTurn } from '../in-turn.ts';
-import { StartError } from '../start-error.ts';
+import { RepeatedCheck } from '../repeated-check.ts';
 import type { Certificates } from './certificate-files.ts';
 
 /** A certificate is announced as ending this long before it does. */
 const ENDS_SOON_MS = 14 * 24 * 3_600_000;
 
 export interface CertificateWatcherCollaborators {
-  /** How often the files are read. Kubernetes replaces a mounted secret by renaming a folder, which no watch would see. */
+  /** How often the files are read. */
   readonly intervalMs: number;
   /** Checks run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
@@ -28,23 +28,27 @@ export interface CertificateWatcherCollaborators {
  */
 export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
+  readonly #checks: RepeatedCheck;
   #current: Certificates;
-  #lastProblem: string | null = null;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
+    const { intervalMs, inTurn, log } = collaborators;
     this.#current = current;
     this.#collaborators = collaborators;
+    this.#checks = new RepeatedCheck({
+      ...{ intervalMs, inTurn },
+      check: () => this.#check(),
+      onProblem: (problem) => log.error({ problem }, 'certificates refused: the former ones stay'),
+    });
   }
 
   start(): void {
     this.#logCertificates(this.#current, null);
-    const { inTurn, intervalMs } = this.#collaborators;
-    this.#timer = setInterval(() => void inTurn(() => this.#check()), intervalMs).unref();
+    this.#checks.start();
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#checks.stop();
   }
 
   /** Has certificates used by the listeners that a reload has read, if they differ from those in effect. */
@@ -56,26 +60,13 @@ export class CertificateWatcher {
     this.#logCertificates(next, before);
   }
 
-  /** Reads the files, and has new contents used. Rejects on a defect only. */
   async #check(): Promise<void> {
     const { read, useForReplicas } = this.#collaborators;
-    try {
-      const next = await read();
-      const { replicas, services } = this.#current;
-      const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
-      await this.adopt(next);
-      if (isNewForReplicas) await useForReplicas(next);
-      this.#lastProblem = null;
-    } catch (error) {
-      if (!(error instanceof StartError)) throw error;
-      if (error.message !== this.#lastProblem) {
-        this.#collaborators.log.error(
-          { problem: error.message },
-          'certificates refused: the former ones stay',
-        );
-      }
-      this.#lastProblem = error.message;
-    }
+    const next = await read();
+    const { replicas, services } = this.#current;
+    const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
+    await this.adopt(next);
+    if (isNewForReplicas) await useForReplicas(next);
   }
 
   #logCertificates(next: Certificates, before: Certificates | null): void {

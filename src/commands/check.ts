@@ -1,4 +1,5 @@
 import type { ConnectionCheck } from '../check-connections/connection-check.ts';
+import { readClients } from '../clients/read-clients.ts';
 import { toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
 import type { ConfigFile } from '../config/schema.ts';
@@ -21,6 +22,7 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
   const path = requireConfigPath(values.config, env);
   const file = await readConfigFile(path, env);
+  await readClients(toConfig(file));
   if (!values.connect) {
     stdout.write(printConfigFile(file));
     return 0;

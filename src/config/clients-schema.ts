@@ -5,7 +5,7 @@ const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway ke
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
 const oneLine = () => text('a text of one line', /^[^\p{Cc}]{1,256}$/u);
 
-/** One entry of `clients`. */
+/** One entry of `clients`, or of the file that `clients_file` names. */
 export const apiClient = z.strictObject({
   name: text(
     'a unique name of letters, digits and . _ ~ -, at most 128',
@@ -32,3 +32,6 @@ export const apiClient = z.strictObject({
     .optional()
     .describe('When the keys of this client become invalid. Default: never.'),
 });
+
+/** A valid entry. */
+export type ApiClientSection = z.output<typeof apiClient>;

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { ApiClientSection } from './clients-schema.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -54,6 +55,8 @@ export function toConfig(file: ConfigFile) {
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
+    /** Absolute; null: there is none. */
+    clientsFile: file.clients_file ?? null,
     fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
@@ -105,8 +108,8 @@ function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTls
 
 type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
 
-/** The digests are in lower case. */
-function toApiClient({ name, key_sha256, tenant, feature, models, expires }: ApiClientSection) {
+/** Converts the keys of an entry. The digests are in lower case. */
+export function toApiClient({ name, key_sha256, tenant, feature, models, expires }: ApiClientSection) {
   return {
     name,
     keyDigests: [key_sha256].flat().map((digest) => digest.toLowerCase()),
@@ -117,7 +120,8 @@ function toApiClient({ name, key_sha256, tenant, feature, models, expires }: Api
   };
 }
 
-type ApiClientSection = NonNullable<ConfigFile['clients']>[number];
+/** One client, from `clients` or from the file of clients. */
+export type ApiClientConfig = NonNullable<Config['clients']>[number];
 
 /** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {

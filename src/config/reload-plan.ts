@@ -9,6 +9,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
 export const RELOADED_KEYS = [
   'headers',
   'clients',
+  'clients_file',
   'replicas',
   'discovery',
   'routing',

@@ -1,8 +1,8 @@
 /** What a secret is replaced by. */
 export const MASK = '***';
 
-/** Keys whose value is or may contain a secret. */
-const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'redis']);
+/** Keys whose value is or may contain a secret: instead of its digest somebody may have written the key itself. */
+const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'key_sha256', 'redis']);
 
 /** Keys whose value is a URL, even without `://`. */
 const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);

@@ -13,6 +13,7 @@ import { ReplicaLog, type ReplicaLogTarget } from '../proxy/attempt/replica-log.
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyCollaborators } from '../proxy/proxy-context.ts';
+import { type ApiClientEntry, ApiClients } from '../proxy/request/api-clients.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
@@ -58,6 +59,8 @@ export interface ServingSettings {
   /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
+  /** Who may send requests; null: everyone. */
+  readonly clients: readonly ApiClientEntry[] | null;
   /** What TLS handshakes of clients use; null: clients connect without encryption. */
   readonly tls: TlsMaterial | null;
 }
@@ -94,6 +97,8 @@ export interface Serving {
   apply(topology: PoolSnapshot): Promise<void>;
   /** Applies what a reload can change. Resolves when no request begins with older settings. */
   configure(config: Config): Promise<void>;
+  /** Applies other clients. Resolves when no request begins with the former ones. */
+  useClients(clients: ServingSettings['clients']): Promise<void>;
   /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
   useTls(material: TlsMaterial): Promise<void>;
   /**
@@ -118,7 +123,9 @@ export const CUT_NOTICE_MS = 500;
 
 /** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, viaName, worker, memory, tls } = settings;
+  const { salt, viaName, worker, memory, tls } = settings;
+  let { config } = settings;
+  let clients = toApiClients(settings.clients);
   const { consumer, log } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
@@ -129,7 +136,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxySettings(config, viaName), {
+  const proxy = createProxy(toProxySettings(config, clients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     replicaLog: new ReplicaLog(log),
@@ -163,10 +170,15 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     listen: (address) => server.listen(address),
     apply: async (topology) => pool.apply(topology),
     async configure(next) {
+      config = next;
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxySettings(next, viaName));
+      proxy.configure(toProxySettings(next, clients, viaName));
       pool.configure(toPoolSettings(next));
+    },
+    async useClients(next) {
+      clients = toApiClients(next);
+      proxy.configure(toProxySettings(config, clients, viaName));
     },
     useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
@@ -200,6 +212,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       await recorder.shutdown();
     },
   };
+}
+
+function toApiClients(clients: ServingSettings['clients']): ApiClients | null {
+  return clients === null ? null : new ApiClients(clients);
 }
 
 /** How often the deadlines of connections are checked. */

@@ -24,6 +24,7 @@ describe('a configuration with only a replica', () => {
       headers: { tenant: 'x-tenant', feature: 'x-feature' },
       stateDir: '/etc/spangate/state',
       clients: null,
+      clientsFile: null,
       fleet: null,
       replicas: [
         {
@@ -118,6 +119,7 @@ clients:
     feature: rag
     models: [llama-3.3-70b]
     expires: 2027-01-31T00:00:00+01:00
+clients_file: clients.jsonl
 replicas:
   - name: vllm-a
     url: https://10.0.0.11:8443/engine/
@@ -181,6 +183,7 @@ log: { level: warn, requests: true }
         expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
       },
     ]);
+    expect(config.clientsFile).toBe('/etc/spangate/clients.jsonl');
     expect(config.replicas).toEqual([
       {
         name: 'vllm-a',

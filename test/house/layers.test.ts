@@ -29,6 +29,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/at-most-once-per-minute.ts', specifier: './config/config.ts' },
     ],
     'src/in-turn.ts': [{ file: 'src/in-turn.ts', specifier: './start-error.ts' }],
+    'src/clients/': [{ file: 'src/clients/to-serving.ts', specifier: '../serving/serving.ts' }],
+    'src/repeated-check.ts': [{ file: 'src/repeated-check.ts', specifier: './clients/read-clients.ts' }],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },

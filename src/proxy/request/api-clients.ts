@@ -24,12 +24,12 @@ export interface ApiClientEntry extends ApiClient {
  * nothing about a key, because an attacker cannot choose digests.
  */
 export class ApiClients {
-  readonly #byDigest: ReadonlyMap<string, ApiClient>;
+  readonly #byDigest = new Map<string, ApiClient>();
 
   constructor(entries: readonly ApiClientEntry[]) {
-    this.#byDigest = new Map(
-      entries.flatMap(({ keyDigests, ...client }) => keyDigests.map((digest) => [digest, client] as const)),
-    );
+    for (const entry of entries) {
+      for (const digest of entry.keyDigests) this.#byDigest.set(digest, entry);
+    }
   }
 
   /** The client whose key a request presents, in `Authorization: Bearer` or `x-api-key`; null: none that is valid. */

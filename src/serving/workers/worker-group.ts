@@ -110,6 +110,11 @@ export class WorkerGroup implements Serving {
     await this.#callAll({ kind: 'configure', config, logLevels: this.#logLevels });
   }
 
+  async useClients(clients: ServingSettings['clients']): Promise<void> {
+    this.#settings = { ...this.#settings, clients };
+    await this.#callAll({ kind: 'useClients', clients });
+  }
+
   async useTls(material: TlsMaterial): Promise<void> {
     this.#settings = { ...this.#settings, tls: material };
     await this.#callAll({ kind: 'useTls', material });
