@@ -84,6 +84,7 @@ export const ROOMS: readonly Room[] = [
       'src/admin/',
       'src/certificates/',
       'src/clients/',
+      'src/client-limits/',
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
@@ -157,7 +158,15 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/clients/',
-    may: ['src/in-turn.ts', 'src/repeated-check.ts', 'src/start-error.ts', 'src/config/', NODE],
+    may: [
+      'src/in-turn.ts',
+      'src/repeated-check.ts',
+      'src/start-error.ts',
+      'src/config/',
+      // How many clients can have limits.
+      'src/client-limits/client-limit-table.ts',
+      NODE,
+    ],
     why: 'The clients are read from a file for the data plane, and know neither it nor the rest of the control plane.',
   },
   {
@@ -196,11 +205,19 @@ export const ROOMS: readonly Room[] = [
     why: 'Only redis-store.ts knows Redis.',
   },
 
+  // What both planes know of the limits of clients.
+  {
+    path: 'src/client-limits/',
+    may: ['src/config/config.ts', 'src/replicas/shared/shared-table.ts', 'src/start-error.ts', NODE],
+    why: 'Both planes count what clients use, so the counts import neither.',
+  },
+
   // The data plane.
   {
     path: 'src/serving/',
     may: [
       'src/proxy/',
+      'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/shared/',
       'src/replicas/*',
@@ -214,12 +231,21 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/serving/workers/',
-    may: ['src/serving/', 'src/replicas/shared/', 'src/replicas/*', 'src/http/', 'otel/', NODE],
+    may: [
+      'src/serving/',
+      'src/client-limits/',
+      'src/replicas/shared/',
+      'src/replicas/*',
+      'src/http/',
+      'otel/',
+      NODE,
+    ],
     why: 'A worker is a thread around one data plane. It reaches the proxy through src/serving/ only.',
   },
   {
     path: 'src/proxy/',
     may: [
+      'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/*',
       'src/config/config.ts',

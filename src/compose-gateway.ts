@@ -18,8 +18,10 @@ import { createAdminHandler } from './admin/handle-admin.ts';
 import { roundTo3 } from './admin/shown-record.ts';
 import { type Certificates, readCertificates } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
+import { ClientLimitTable } from './client-limits/client-limit-table.ts';
+import { LimitRows } from './client-limits/limit-rows.ts';
 import { ClientsWatcher } from './clients/clients-watcher.ts';
-import { readClients } from './clients/read-clients.ts';
+import { type ClientList, readClients } from './clients/read-clients.ts';
 import type { Config } from './config/config.ts';
 import type { AdminTokens } from './config/secrets.ts';
 import { type Fleet, openFleet } from './fleet/fleet.ts';
@@ -169,8 +171,10 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
+  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
+  const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
   const servingSettings = {
-    ...{ config, salt, memory, clients: clientList.clients },
+    ...{ config, salt, memory, clients: withRows(clientList.clients) },
     ...{ viaName: createViaName(), tls: certificates.listen },
   };
   const serving =
@@ -257,7 +261,7 @@ export async function composeGateway(
   const clientsWatcher = new ClientsWatcher(clientList, {
     ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
     sources: () => configInEffect,
-    use: (clients) => serving.useClients(clients),
+    use: (clients) => serving.useClients(withRows(clients)),
   });
   const shutdown = () => configInEffect.shutdown;
   return {

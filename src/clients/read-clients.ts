@@ -1,4 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
+import { MAX_LIMITED_CLIENTS } from '../client-limits/client-limit-table.ts';
 import { parseClientsFile } from '../config/clients-file.ts';
 import type { ApiClientConfig, Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
@@ -23,12 +24,20 @@ export interface ClientList {
  * StartError of one line when the file cannot be used.
  */
 export async function readClients({ clients, clientsFile }: ClientSources): Promise<ClientList> {
-  if (clientsFile === null) return { clients, sources: { clients, fileVersion: null } };
+  if (clientsFile === null) return toList(clients, { clients, fileVersion: null });
   // A change after this look makes another version.
   const fileVersion = await readVersion(clientsFile);
   const text = await orRefuse(clientsFile, readFile(clientsFile, 'utf8'));
   const fromFile = await orRefuse(clientsFile, parseClientsFile(text, clientsFile, clients ?? []));
-  return { clients: [...(clients ?? []), ...fromFile], sources: { clients, fileVersion } };
+  return toList([...(clients ?? []), ...fromFile], { clients, fileVersion });
+}
+
+function toList(clients: ClientList['clients'], sources: ClientList['sources']): ClientList {
+  const limitedCount = clients?.filter(({ limits }) => limits !== null).length ?? 0;
+  if (limitedCount > MAX_LIMITED_CLIENTS) {
+    throw new StartError(`clients: ${limitedCount} have limits, but only ${MAX_LIMITED_CLIENTS} can`);
+  }
+  return { clients, sources };
 }
 
 /** A text that changes with the file: where it is, how long it is, and when it was last written or replaced. */

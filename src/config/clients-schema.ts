@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from './codecs.ts';
+import { text, wholeNumber } from './codecs.ts';
 
 const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
@@ -31,6 +31,15 @@ export const apiClient = z.strictObject({
     .meta({ title: 'a time such as 2027-01-31T00:00:00Z' })
     .optional()
     .describe('When the keys of this client become invalid. Default: never.'),
+  max_inflight: wholeNumber(1, 1_000_000)
+    .optional()
+    .describe('How many of its requests may run at the same time. Default: no limit.'),
+  requests_per_minute: wholeNumber(1, 10_000_000)
+    .optional()
+    .describe('How many requests it may send per minute. Default: no limit.'),
+  tokens_per_minute: wholeNumber(1, 1_000_000_000)
+    .optional()
+    .describe('How many tokens its requests may use per minute, prompt and completion. Default: no limit.'),
 });
 
 /** A valid entry. */

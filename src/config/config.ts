@@ -109,7 +109,8 @@ function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTls
 type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
 
 /** Converts the keys of an entry. The digests are in lower case. */
-export function toApiClient({ name, key_sha256, tenant, feature, models, expires }: ApiClientSection) {
+export function toApiClient(section: ApiClientSection) {
+  const { name, key_sha256, tenant, feature, models, expires } = section;
   return {
     name,
     keyDigests: [key_sha256].flat().map((digest) => digest.toLowerCase()),
@@ -117,7 +118,18 @@ export function toApiClient({ name, key_sha256, tenant, feature, models, expires
     feature: feature ?? null,
     models: models ?? null,
     expiresAtMs: expires === undefined ? null : Date.parse(expires),
+    limits: toClientLimits(section),
   };
+}
+
+/** Null: the client has no limits; a limit that is null: it does not have this one. */
+function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }: ApiClientSection) {
+  const limits = {
+    maxInflight: max_inflight ?? null,
+    requestsPerMinute: requests_per_minute ?? null,
+    tokensPerMinute: tokens_per_minute ?? null,
+  };
+  return Object.values(limits).every((limit) => limit === null) ? null : limits;
 }
 
 /** One client, from `clients` or from the file of clients. */

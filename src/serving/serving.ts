@@ -3,6 +3,12 @@ import { allocateEventLoopDelays, type EventLoopDelayMemory } from '#otel/metric
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
+import { ClientLimiter } from '../client-limits/admission.ts';
+import {
+  allocateClientLimits,
+  type ClientLimitMemory,
+  ClientLimitTable,
+} from '../client-limits/client-limit-table.ts';
 import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
@@ -32,6 +38,8 @@ export interface ServingMemory {
   readonly buffered: LimitMemory;
   /** Client connections. */
   readonly connections: LimitMemory;
+  /** What clients with limits have used of them. */
+  readonly clientLimits: ClientLimitMemory;
   /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
   readonly eventLoopDelays: EventLoopDelayMemory;
 }
@@ -45,6 +53,7 @@ export function allocateServingMemory(
     replicas: allocateSharedState(workerCount),
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
+    clientLimits: allocateClientLimits(workerCount),
     eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
@@ -139,6 +148,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const proxy = createProxy(toProxySettings(config, clients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
+    limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
     replicaLog: new ReplicaLog(log),
     onLoop: atMostOncePerMinute(() =>
       log.warn(

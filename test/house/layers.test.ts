@@ -30,6 +30,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
     ],
     'src/in-turn.ts': [{ file: 'src/in-turn.ts', specifier: './start-error.ts' }],
     'src/clients/': [{ file: 'src/clients/to-serving.ts', specifier: '../serving/serving.ts' }],
+    'src/client-limits/': [{ file: 'src/client-limits/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
     'src/repeated-check.ts': [{ file: 'src/repeated-check.ts', specifier: './clients/read-clients.ts' }],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },

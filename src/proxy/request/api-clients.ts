@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { CountedLimits } from '../../client-limits/admission.ts';
 import type { Fields } from '../../http/fields.ts';
 
 /** A client that the configuration names: what is recorded of it, and what it may use. */
@@ -12,6 +13,8 @@ export interface ApiClient {
   readonly models: readonly string[] | null;
   /** When its keys end: milliseconds since 1970; null: never. */
   readonly expiresAtMs: number | null;
+  /** Null: it may use as much as it likes. */
+  readonly limits: CountedLimits | null;
 }
 
 /** A client with the SHA-256 digests of its keys: hexadecimal, in lower case. */
