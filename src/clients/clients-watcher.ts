@@ -48,21 +48,25 @@ export class ClientsWatcher {
 
   /** Has clients used that a reload has read, if they differ from those in effect. */
   async adopt(next: ClientList): Promise<void> {
-    if (!isDeepStrictEqual(this.#current.sources, next.sources)) {
-      await this.#collaborators.use(next.clients);
-    }
+    const { use, log } = this.#collaborators;
+    const { sources } = this.#current;
+    const { fileVersion } = next.sources;
+    this.#seenVersion = fileVersion;
+    if (isDeepStrictEqual(sources, next.sources)) return;
+    await use(next.clients);
     this.#current = next;
-    this.#seenVersion = next.sources.fileVersion;
+    if (fileVersion !== null && fileVersion !== sources.fileVersion) {
+      log.info({ clients: next.clients?.length ?? 0 }, 'clients_file applied');
+    }
   }
 
   async #check(): Promise<void> {
-    const { sources, log } = this.#collaborators;
+    const { sources } = this.#collaborators;
     const { clientsFile } = sources();
     if (clientsFile === null) return;
     const version = await readVersion(clientsFile);
     if (version === this.#seenVersion) return;
     this.#seenVersion = version;
     await this.adopt(await readClients(sources()));
-    log.info({ clients: this.#current.clients?.length ?? 0 }, 'clients_file applied');
   }
 }

@@ -118,6 +118,7 @@ clients:
     tenant: search
     feature: rag
     models: [llama-3.3-70b]
+    requests_per_minute: 600
     expires: 2027-01-31T00:00:00+01:00
 clients_file: clients.jsonl
 replicas:
@@ -181,6 +182,7 @@ log: { level: warn, requests: true }
         keyDigests: ['a'.repeat(64), 'b'.repeat(64)],
         ...{ tenant: 'search', feature: 'rag', models: ['llama-3.3-70b'] },
         expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
+        limits: { maxInflight: null, requestsPerMinute: 600, tokensPerMinute: null },
       },
     ]);
     expect(config.clientsFile).toBe('/etc/spangate/clients.jsonl');
