@@ -74,13 +74,12 @@ export class Admission {
   end(usedTokens: number): void {
     const { row, tokensPerMinute } = this.#limits;
     if (!this.#holdsInflight) return;
-    this.#holdsInflight = false;
     const rest = usedTokens - this.#reservedTokens;
     if (tokensPerMinute !== null && rest !== 0) {
       this.#table.charge('tokens', row, toCostNs(rest, tokensPerMinute));
     }
     // Last: the row may be another client's when nothing is in flight.
-    this.#table.endInflight(this.#worker, row);
+    this.#endInflight();
   }
 
   /** The field lines of the answer that say what is left of the budgets, and after a refusal when to come back. */
@@ -99,7 +98,13 @@ export class Admission {
     if (this.#table.tryTake(kind, row, costNs)) return true;
     const retryAfterSeconds = toRetryAfterSeconds(this.#table.fullInNs(kind, row), costNs);
     this.#refusal = { kind, retryAfterSeconds };
+    this.#endInflight();
     return false;
+  }
+
+  #endInflight(): void {
+    this.#holdsInflight = false;
+    this.#table.endInflight(this.#worker, this.#limits.row);
   }
 
   #toLines(kind: BudgetKind, perMinute: number | null): string {

@@ -42,7 +42,10 @@ function toList(clients: ClientList['clients'], sources: ClientList['sources']):
 
 /** A text that changes with the file: where it is, how long it is, and when it was last written or replaced. */
 export async function readVersion(path: string): Promise<string> {
-  const { dev, ino, size, mtimeNs, ctimeNs } = await orRefuse(path, stat(path, { bigint: true }));
+  const stats = await orRefuse(path, stat(path, { bigint: true }));
+  // To read a pipe could take forever.
+  if (!stats.isFile()) throw new StartError(`clients_file: ${path} is not a file`);
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   return [path, dev, ino, size, mtimeNs, ctimeNs].join(' ');
 }
 

@@ -75,8 +75,11 @@ test('a list that a reload has read is used only if it is another one', async ()
   expect(used).toMatchObject([[{ name: 'first' }, { name: 'second' }], null]);
 });
 
-test('a file that is not there says so in one line', async () => {
-  const reading = readClients({ clients: null, clientsFile: join(folder, 'none') });
+test.each([
+  ['none', /^clients_file: cannot read .*none \(ENOENT\)$/],
+  ['.', /^clients_file: .* is not a file$/],
+])('a path without a file says so in one line: %s', async (name, message) => {
+  const reading = readClients({ clients: null, clientsFile: join(folder, name) });
   await expect(reading).rejects.toThrow(StartError);
-  await expect(reading).rejects.toThrow(/^clients_file: cannot read .*none \(ENOENT\)$/);
+  await expect(reading).rejects.toThrow(message);
 });
