@@ -130,7 +130,11 @@ export async function composeGateway(
   const drains = new Drains({ shared, file, barrier: () => serving.confirm() });
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
-  const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
+  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
+  const fleet = await orStartError(
+    'fleet',
+    openConfiguredFleet(config, { drains, registry, clientLimits: limitRows, log }),
+  );
   const certificates = await readCertificates(config);
   const clientList = await readClients(config);
   const salt = await orStartError('hash salt', loadSalt(stateDir, env.hashSalt ?? undefined));
@@ -171,7 +175,6 @@ export async function composeGateway(
       ...{ collector: telemetry.collector, resource: telemetry.resource, log },
     }),
   );
-  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
   const servingSettings = {
     ...{ config, salt, memory, clients: withRows(clientList.clients) },
@@ -290,7 +293,12 @@ function withCertificates(config: Config, { replicas, services }: Certificates):
 
 async function openConfiguredFleet(
   { gateway, fleet, stateDir }: Config,
-  { drains, registry, log }: { drains: Drains; registry: ReplicaRegistry; log: Logger },
+  {
+    drains,
+    registry,
+    clientLimits,
+    log,
+  }: { drains: Drains; registry: ReplicaRegistry; clientLimits: LimitRows; log: Logger },
 ): Promise<Fleet | null> {
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
@@ -298,6 +306,7 @@ async function openConfiguredFleet(
     file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),
+    clientLimits,
     log: new FleetLog(log),
   });
 }

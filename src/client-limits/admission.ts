@@ -60,13 +60,16 @@ export class Admission {
   reserveTokens(estimate: number): boolean {
     const { row, requestsPerMinute, tokensPerMinute } = this.#limits;
     if (tokensPerMinute === null) return true;
-    const tokens = Math.min(estimate, tokensPerMinute);
+    const tokens = Math.min(Math.ceil(estimate), tokensPerMinute);
     if (this.#take('tokens', tokens, tokensPerMinute)) {
       this.#reservedTokens = tokens;
       return true;
     }
     // A request that is refused is not counted.
-    if (requestsPerMinute !== null) this.#table.charge('requests', row, -toCostNs(1, requestsPerMinute));
+    if (requestsPerMinute !== null) {
+      this.#table.charge('requests', row, -toCostNs(1, requestsPerMinute));
+      this.#table.addUsed('requests', row, -1);
+    }
     return false;
   }
 
@@ -74,9 +77,10 @@ export class Admission {
   end(usedTokens: number): void {
     const { row, tokensPerMinute } = this.#limits;
     if (!this.#holdsInflight) return;
-    const rest = usedTokens - this.#reservedTokens;
+    const rest = Math.ceil(usedTokens) - this.#reservedTokens;
     if (tokensPerMinute !== null && rest !== 0) {
       this.#table.charge('tokens', row, toCostNs(rest, tokensPerMinute));
+      this.#table.addUsed('tokens', row, rest);
     }
     // Last: the row may be another client's when nothing is in flight.
     this.#endInflight();
@@ -95,7 +99,10 @@ export class Admission {
   #take(kind: BudgetKind, units: number, perMinute: number): boolean {
     const { row } = this.#limits;
     const costNs = Math.min(toCostNs(units, perMinute), WINDOW_NS);
-    if (this.#table.tryTake(kind, row, costNs)) return true;
+    if (this.#table.tryTake(kind, row, costNs)) {
+      this.#table.addUsed(kind, row, units);
+      return true;
+    }
     const retryAfterSeconds = toRetryAfterSeconds(this.#table.fullInNs(kind, row), costNs);
     this.#refusal = { kind, retryAfterSeconds };
     this.#endInflight();

@@ -16,9 +16,14 @@ const LIMIT_COLUMNS = {
   /** When the budget is full again, in ns of the clock that all threads share; in the past: it is full. */
   requests: 'int64',
   tokens: 'int64',
+  /** What was taken from the budgets since the gateway started, without what was given back. */
+  usedRequests: 'int64',
+  usedTokens: 'int64',
   /** Requests in flight of all workers: the sum of `inflightByWorker`. */
   inflight: 'int32',
 } as const;
+
+const USED_COLUMNS = { requests: 'usedRequests', tokens: 'usedTokens' } as const;
 
 /** The memory itself, which can be passed to another thread. The system provides only what is used of it. */
 export interface ClientLimitMemory {
@@ -75,6 +80,16 @@ export class ClientLimitTable {
     }
   }
 
+  /** Adds to what was taken from a budget; negative: it was given back. */
+  addUsed(kind: BudgetKind, row: number, units: number): void {
+    Atomics.add(this.#rows[USED_COLUMNS[kind]], row, BigInt(units));
+  }
+
+  /** What was taken from a budget since the gateway started. */
+  usedOf(kind: BudgetKind, row: number): number {
+    return Number(Atomics.load(this.#rows[USED_COLUMNS[kind]], row));
+  }
+
   /** How long it takes until a budget is full; 0 if it is. */
   fullInNs(kind: BudgetKind, row: number): number {
     return Math.max(0, Number(Atomics.load(this.#rows[kind], row)) - this.#nowNs());
@@ -114,6 +129,8 @@ export class ClientLimitTable {
   clearRow(row: number): void {
     Atomics.store(this.#rows.requests, row, 0n);
     Atomics.store(this.#rows.tokens, row, 0n);
+    Atomics.store(this.#rows.usedRequests, row, 0n);
+    Atomics.store(this.#rows.usedTokens, row, 0n);
     Atomics.store(this.#rows.inflight, row, 0);
     for (let worker = 0; worker < this.#workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, worker * MAX_LIMIT_ROWS + row, 0);

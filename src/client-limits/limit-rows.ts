@@ -1,7 +1,14 @@
 import type { ApiClientConfig } from '../config/config.ts';
 import { StartError } from '../start-error.ts';
 import type { CountedLimits } from './admission.ts';
-import { type ClientLimitTable, MAX_LIMIT_ROWS } from './client-limit-table.ts';
+import { toCostNs, WINDOW_NS } from './budget.ts';
+import { type BudgetKind, type ClientLimitTable, MAX_LIMIT_ROWS } from './client-limit-table.ts';
+
+/** What a client has used. */
+interface Used {
+  readonly requests: number;
+  readonly tokens: number;
+}
 
 /** A client with the row of its limits; null: it has none. */
 export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits: CountedLimits | null };
@@ -16,8 +23,8 @@ export class LimitRows {
   /** The rows of all names, in the order in which they came; of former clients until somebody else needs the row. */
   readonly #rows = new Map<string, number>();
   #usedCount = 0;
-  /** The names of the latest assignment. */
-  #inEffect: ReadonlySet<string> = new Set();
+  /** The limits of the latest assignment, by the names of the clients. */
+  #inEffect: ReadonlyMap<string, CountedLimits> = new Map();
 
   constructor(table: ClientLimitTable, rowCount = MAX_LIMIT_ROWS) {
     this.#table = table;
@@ -38,8 +45,37 @@ export class LimitRows {
       return { ...client, limits: { ...limits, row } };
     });
     this.#table.noteUsedRows(this.#usedCount);
-    this.#inEffect = names;
+    this.#inEffect = new Map(
+      assigned.flatMap(({ name, limits }) => (limits === null ? [] : [[name, limits] as const])),
+    );
     return assigned;
+  }
+
+  /** What each client in effect has used since the gateway started, by name; without those that have used nothing. */
+  used(): ReadonlyMap<string, Used> {
+    const used = new Map<string, Used>();
+    for (const [name, { row }] of this.#inEffect) {
+      const requests = this.#table.usedOf('requests', row);
+      const tokens = this.#table.usedOf('tokens', row);
+      if (requests !== 0 || tokens !== 0) used.set(name, { requests, tokens });
+    }
+    return used;
+  }
+
+  /**
+   * Charges a client in effect for what it has used elsewhere: at most one minute's worth at a time. What is negative is
+   * given back.
+   */
+  charge(name: string, use: Used): void {
+    const limits = this.#inEffect.get(name);
+    if (limits === undefined) return;
+    this.#chargeOne('requests', limits.row, use.requests, limits.requestsPerMinute);
+    this.#chargeOne('tokens', limits.row, use.tokens, limits.tokensPerMinute);
+  }
+
+  #chargeOne(kind: BudgetKind, row: number, units: number, perMinute: number | null): void {
+    if (perMinute === null || units === 0) return;
+    this.#table.charge(kind, row, Math.min(toCostNs(units, perMinute), WINDOW_NS));
   }
 
   #takeRow(name: string, free: number[]): number {

@@ -1,0 +1,87 @@
+import type { Heartbeat } from './wire-format.ts';
+
+/** What a client with limits has used of one gateway. Negative: estimates of before were too high. */
+export interface ClientUse {
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** The limits of this gateway's clients. */
+export interface ClientLimitsPort {
+  /** What each client has used since this gateway started, by name; without those that have used nothing. */
+  used(): ReadonlyMap<string, ClientUse>;
+  /** Charges a client for what it has used of another gateway. */
+  charge(name: string, use: ClientUse): void;
+}
+
+/** A client stays in so many heartbeats after its use has changed: not each of them is read. */
+const REPEATED_HEARTBEATS = 10;
+
+/** More clients in one heartbeat would make it larger than 300 KB. */
+const MAX_CLIENTS = 5_000;
+
+/**
+ * Exchanges what clients use through the heartbeats, so that each gateway charges the budgets of its clients with what
+ * they use of all gateways. No request waits for it: a gateway learns of the use a second or two later, and the client
+ * then waits until the budget has refilled.
+ */
+export class ClientUseExchange {
+  readonly #limits: ClientLimitsPort;
+  /** The clients in the heartbeats: their use, and in how many more heartbeats they are. */
+  readonly #told = new Map<string, { readonly use: ClientUse; readonly rest: number }>();
+  /** Their use when they were last not in the heartbeats, which tell what was used after that. */
+  readonly #bases = new Map<string, ClientUse>();
+  /** What the other gateways told last, by id and name. */
+  #known: ReadonlyMap<string, ReadonlyMap<string, ClientUse>> = new Map();
+
+  constructor(limits: ClientLimitsPort) {
+    this.#limits = limits;
+  }
+
+  /** What the next heartbeat says. */
+  nextReport(): ReadonlyMap<string, ClientUse> {
+    const report = new Map<string, ClientUse>();
+    for (const [name, use] of this.#limits.used()) {
+      const base = this.#bases.get(name) ?? NOTHING;
+      const before = this.#told.get(name) ?? { use: base, rest: 0 };
+      const hasChanged = !isSame(before.use, use);
+      if (!hasChanged && before.rest === 0) {
+        this.#told.delete(name);
+        this.#bases.set(name, use);
+        continue;
+      }
+      if (report.size === MAX_CLIENTS) continue;
+      this.#told.set(name, { use, rest: hasChanged ? REPEATED_HEARTBEATS - 1 : before.rest - 1 });
+      report.set(name, subtract(use, base));
+    }
+    return report;
+  }
+
+  /**
+   * Charges what was used since the last heartbeats. The first heartbeat of a gateway changes nothing: it may be about
+   * long ago, as after an outage.
+   */
+  take(heartbeats: readonly Heartbeat[], ownId: string): void {
+    const others = heartbeats.filter(({ id }) => id !== ownId);
+    for (const { id, used = NOBODY } of others) {
+      const known = this.#known.get(id);
+      if (known === undefined) continue;
+      for (const [name, use] of used) {
+        const before = known.get(name) ?? NOTHING;
+        if (!isSame(before, use)) this.#limits.charge(name, subtract(use, before));
+      }
+    }
+    this.#known = new Map(others.map(({ id, used = NOBODY }) => [id, used]));
+  }
+}
+
+const NOTHING: ClientUse = { requests: 0, tokens: 0 };
+const NOBODY: ReadonlyMap<string, ClientUse> = new Map();
+
+function isSame(a: ClientUse, b: ClientUse): boolean {
+  return a.requests === b.requests && a.tokens === b.tokens;
+}
+
+function subtract(a: ClientUse, b: ClientUse): ClientUse {
+  return { requests: a.requests - b.requests, tokens: a.tokens - b.tokens };
+}
