@@ -307,7 +307,7 @@ const state = z.strictObject({
   redis: redisUrl()
     .optional()
     .describe(
-      'A Redis or Valkey server through which gateways share drains and the number of requests in flight.',
+      'A Redis or Valkey server through which gateways share drains, the number of requests in flight, and what clients use of their limits.',
     ),
   prefix: plainName()
     .prefault('spangate')
