@@ -19,6 +19,8 @@ const LIMIT_COLUMNS = {
   /** What was taken from the budgets since the gateway started, without what was given back. */
   usedRequests: 'int64',
   usedTokens: 'int64',
+  /** 1 if `usedRequests` or `usedTokens` has changed since `takeChanged`. */
+  changed: 'int32',
   /** Requests in flight of all workers: the sum of `inflightByWorker`. */
   inflight: 'int32',
 } as const;
@@ -83,6 +85,13 @@ export class ClientLimitTable {
   /** Adds to what was taken from a budget; negative: it was given back. */
   addUsed(kind: BudgetKind, row: number, units: number): void {
     Atomics.add(this.#rows[USED_COLUMNS[kind]], row, BigInt(units));
+    Atomics.store(this.#rows.changed, row, 1);
+  }
+
+  /** Whether what was taken has changed since the last call. */
+  takeChanged(row: number): boolean {
+    const { changed } = this.#rows;
+    return Atomics.load(changed, row) !== 0 && Atomics.exchange(changed, row, 0) !== 0;
   }
 
   /** What was taken from a budget since the gateway started. */
@@ -131,6 +140,7 @@ export class ClientLimitTable {
     Atomics.store(this.#rows.tokens, row, 0n);
     Atomics.store(this.#rows.usedRequests, row, 0n);
     Atomics.store(this.#rows.usedTokens, row, 0n);
+    Atomics.store(this.#rows.changed, row, 0);
     Atomics.store(this.#rows.inflight, row, 0);
     for (let worker = 0; worker < this.#workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, worker * MAX_LIMIT_ROWS + row, 0);

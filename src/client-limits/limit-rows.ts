@@ -51,13 +51,17 @@ export class LimitRows {
     return assigned;
   }
 
-  /** What each client in effect has used since the gateway started, by name; without those that have used nothing. */
-  used(): ReadonlyMap<string, Used> {
+  /**
+   * What the clients in effect have used since the gateway started, by name: those whose use has changed since the last
+   * call.
+   */
+  takeChanged(): ReadonlyMap<string, Used> {
     const used = new Map<string, Used>();
     for (const [name, { row }] of this.#inEffect) {
+      // The flag first: what changes after it sets it again.
+      if (!this.#table.takeChanged(row)) continue;
       const requests = this.#table.usedOf('requests', row);
-      const tokens = this.#table.usedOf('tokens', row);
-      if (requests !== 0 || tokens !== 0) used.set(name, { requests, tokens });
+      used.set(name, { requests, tokens: this.#table.usedOf('tokens', row) });
     }
     return used;
   }

@@ -8,8 +8,11 @@ export interface ClientUse {
 
 /** The limits of this gateway's clients. */
 export interface ClientLimitsPort {
-  /** What each client has used since this gateway started, by name; without those that have used nothing. */
-  used(): ReadonlyMap<string, ClientUse>;
+  /**
+   * What clients have used since this gateway started, by name: those whose use has changed since the last call, which
+   * costs little with many others.
+   */
+  takeChanged(): ReadonlyMap<string, ClientUse>;
   /** Charges a client for what it has used of another gateway. */
   charge(name: string, use: ClientUse): void;
 }
@@ -40,19 +43,20 @@ export class ClientUseExchange {
 
   /** What the next heartbeat says. */
   nextReport(): ReadonlyMap<string, ClientUse> {
+    for (const [name, use] of this.#limits.takeChanged()) {
+      // Those that change move to the end: if there are too many, others are not passed over for ever.
+      this.#told.delete(name);
+      this.#told.set(name, { use, rest: REPEATED_HEARTBEATS });
+    }
     const report = new Map<string, ClientUse>();
-    for (const [name, use] of this.#limits.used()) {
-      const base = this.#bases.get(name) ?? NOTHING;
-      const before = this.#told.get(name) ?? { use: base, rest: 0 };
-      const hasChanged = !isSame(before.use, use);
-      if (!hasChanged && before.rest === 0) {
+    for (const [name, { use, rest }] of this.#told) {
+      if (rest === 0) {
         this.#told.delete(name);
         this.#bases.set(name, use);
-        continue;
+      } else if (report.size < MAX_CLIENTS) {
+        this.#told.set(name, { use, rest: rest - 1 });
+        report.set(name, subtract(use, this.#bases.get(name) ?? NOTHING));
       }
-      if (report.size === MAX_CLIENTS) continue;
-      this.#told.set(name, { use, rest: hasChanged ? REPEATED_HEARTBEATS - 1 : before.rest - 1 });
-      report.set(name, subtract(use, base));
     }
     return report;
   }

@@ -94,7 +94,10 @@ describe('the gateways of a fleet', () => {
 
   test('charge nothing for what a gateway tells that was not known', () => {
     const charged: unknown[] = [];
-    const exchange = new ClientUseExchange({ used: () => NONE, charge: (...use) => charged.push(use) });
+    const exchange = new ClientUseExchange({
+      takeChanged: () => NONE,
+      charge: (...use) => charged.push(use),
+    });
     const heartbeatOf = (requests: number) => ({
       ...{ id: 'other', number: 1, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
       used: new Map([['a', { requests, tokens: 0 }]]),

@@ -61,7 +61,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       close: () => undefined,
       ...store,
     },
-    clientLimits: { used: () => new Map(), charge: () => undefined },
+    clientLimits: { takeChanged: () => new Map(), charge: () => undefined },
     ...{ file, drains, inflight: () => new Map(), log: new FleetLog({ info: say, warn: say, error: say }) },
   });
   const cut = () => {
