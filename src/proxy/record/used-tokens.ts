@@ -44,7 +44,7 @@ export function toUsedTokens(
   const { promptTokens, completionTokens } = usage;
   if (promptTokens !== undefined || completionTokens !== undefined) {
     const used = (promptTokens ?? estimate.prompt) + (completionTokens ?? outputCount);
-    return Math.min(used, MAX_TOKENS);
+    return Math.min(Math.max(0, used), MAX_TOKENS);
   }
   if (status >= 400) return 0;
   return isEventStream ? estimate.prompt + outputCount : estimate.total;

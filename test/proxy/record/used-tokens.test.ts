@@ -24,6 +24,7 @@ test.each([
   ['the events of a stream without usage', {}, 17],
   ['the estimate for an answer without usage', { isEventStream: false, outputCount: 0 }, 110],
   ['nothing for an error', { status: 400, isEventStream: false, outputCount: 0 }, 0],
+  ['nothing less than nothing', { usage: { promptTokens: -50, completionTokens: 3 } }, 0],
   ['no more than any request can use', { usage: { promptTokens: 1e15, completionTokens: 3 } }, 1e9],
 ])('a request with a response costs %s', (_, response, tokens) => {
   expect(toUsedTokens(ESTIMATE, { ...RESPONSE, ...response })).toBe(tokens);
