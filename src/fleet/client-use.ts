@@ -1,9 +1,14 @@
-import type { Heartbeat } from './wire-format.ts';
-
 /** What a client with limits has used of one gateway. Negative: estimates of before were too high. */
 export interface ClientUse {
   readonly requests: number;
   readonly tokens: number;
+}
+
+/** What a heartbeat says of clients. */
+interface UseReport {
+  /** The id of the gateway. */
+  readonly id: string;
+  readonly used?: ReadonlyMap<string, ClientUse>;
 }
 
 /** The limits of this gateway's clients. */
@@ -65,7 +70,7 @@ export class ClientUseExchange {
    * Charges what was used since the last heartbeats. The first heartbeat of a gateway changes nothing: it may be about
    * long ago, as after an outage.
    */
-  take(heartbeats: readonly Heartbeat[], ownId: string): void {
+  take(heartbeats: readonly UseReport[], ownId: string): void {
     const others = heartbeats.filter(({ id }) => id !== ownId);
     for (const { id, used = NOBODY } of others) {
       const known = this.#known.get(id);
