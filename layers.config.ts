@@ -33,6 +33,7 @@ export const ROOMS: readonly Room[] = [
       'src/start-error.ts',
       'src/check-connections/',
       'src/certificates/certificate-files.ts',
+      'src/clients/',
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
@@ -85,6 +86,8 @@ export const ROOMS: readonly Room[] = [
       'src/version.ts',
       'src/admin/',
       'src/certificates/',
+      'src/clients/',
+      'src/client-limits/',
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
@@ -101,6 +104,7 @@ export const ROOMS: readonly Room[] = [
       'src/reload-config.ts',
       'src/start-error.ts',
       'src/admin/',
+      'src/client-limits/',
       'src/certificates/',
       'src/serving/',
       'src/fleet/',
@@ -182,6 +186,19 @@ export const ROOMS: readonly Room[] = [
     why: 'Certificates are read from files for the listeners and the replicas, and know neither.',
   },
   {
+    path: 'src/clients/',
+    may: [
+      'src/in-turn.ts',
+      'src/repeated-check.ts',
+      'src/start-error.ts',
+      'src/config/',
+      // How many clients can have limits.
+      'src/client-limits/client-limit-table.ts',
+      NODE,
+    ],
+    why: 'The clients are read from a file for the data plane, and know neither it nor the rest of the control plane.',
+  },
+  {
     path: 'src/admin/',
     may: [
       'src/replicas/',
@@ -217,11 +234,19 @@ export const ROOMS: readonly Room[] = [
     why: 'Only redis-store.ts knows Redis.',
   },
 
+  // What both planes know of the limits of clients.
+  {
+    path: 'src/client-limits/',
+    may: ['src/config/config.ts', 'src/replicas/shared/shared-table.ts', 'src/start-error.ts', NODE],
+    why: 'Both planes count what clients use, so the counts import neither.',
+  },
+
   // The data plane.
   {
     path: 'src/serving/',
     may: [
       'src/proxy/',
+      'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/shared/',
       'src/replicas/*',
@@ -235,12 +260,21 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/serving/workers/',
-    may: ['src/serving/', 'src/replicas/shared/', 'src/replicas/*', 'src/http/', 'otel/', NODE],
+    may: [
+      'src/serving/',
+      'src/client-limits/',
+      'src/replicas/shared/',
+      'src/replicas/*',
+      'src/http/',
+      'otel/',
+      NODE,
+    ],
     why: 'A worker is a thread around one data plane. It reaches the proxy through src/serving/ only.',
   },
   {
     path: 'src/proxy/',
     may: [
+      'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/*',
       'src/config/config.ts',

@@ -10,6 +10,10 @@ import { configureAdminListener, useAdminTls } from './admin/admin-listener.ts';
 import type { RunningFigures } from './admin/dashboard/live-figures.ts';
 import { createCertificateReader } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
+import { ClientLimitTable } from './client-limits/client-limit-table.ts';
+import { LimitRows } from './client-limits/limit-rows.ts';
+import { ClientsWatcher } from './clients/clients-watcher.ts';
+import { type ClientList, readClients } from './clients/read-clients.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
 import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeReplicas, withCertificates } from './composition/compose-replicas.ts';
@@ -43,6 +47,7 @@ export interface GatewayParts {
   readonly serving: Serving;
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
+  readonly clientsWatcher: ClientsWatcher;
   /** `tokenName`: whose token asked for it; null for a signal. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
@@ -52,8 +57,8 @@ export interface GatewayParts {
   readonly workerCount: number;
 }
 
-/** How soon new contents of certificate files are used. */
-const CERTIFICATE_INTERVAL_MS = 10_000;
+/** How soon new contents of certificate files, and of the file of clients, are used. */
+const FILE_INTERVAL_MS = 10_000;
 
 /**
  * The composition root: creates every part of a gateway from its configuration and connects them. No part listens yet;
@@ -71,15 +76,19 @@ export async function composeGateway(
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const shared = new SharedState(memory.replicas);
+  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
+  const clientList = await readClients(config);
+  const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
   const replicas = await composeReplicas(config, {
-    ...{ certificates, shared, resolver, log },
+    ...{ certificates, shared, clientLimits: limitRows, resolver, log },
     serving: () => serving,
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
   const failedTokens = new FailedTokens(log);
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
-  const dataPlane = await composeDataPlane(inEffect, surroundings);
+  const clients = withRows(clientList.clients);
+  const dataPlane = await composeDataPlane(inEffect, { ...surroundings, clients });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
   const { tokens } = env;
@@ -88,12 +97,13 @@ export async function composeGateway(
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
-    const read = await readCertificates(next);
+    const [read, nextClients] = await Promise.all([readCertificates(next), readClients(next)]);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
     if (next.log.level !== inEffect.config.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await serving.configure(next);
+    await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
     access.configure(nextTokens);
     inEffect.replace(next);
@@ -102,7 +112,7 @@ export async function composeGateway(
   const reload = createReload(collaborators.configSource, { inTurn, tokens, apply, onAction, log });
   const adminListener = composeAdmin(inEffect, { ...surroundings, dataPlane, access, reload, onAction });
   const certificateWatcher = new CertificateWatcher(certificates, {
-    ...{ intervalMs: CERTIFICATE_INTERVAL_MS, inTurn, log, epochMs: Date.now },
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log, epochMs: Date.now },
     read: () => readCertificates(inEffect.config),
     async useForListeners({ listen, admin }) {
       if (listen !== null) await serving.useTls(listen);
@@ -114,9 +124,15 @@ export async function composeGateway(
     },
   });
 
+  const clientsWatcher = new ClientsWatcher(clientList, {
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
+    sources: () => inEffect.config,
+    use: (next) => serving.useClients(withRows(next)),
+  });
+
   return {
     ...{ registry, discovery, fleet, healthChecker, telemetry, figures, metrics, serving },
-    ...{ adminListener, certificateWatcher, reload, workerCount },
+    ...{ adminListener, certificateWatcher, clientsWatcher, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
   };

@@ -64,7 +64,8 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       lockState(config.stateDir, { ...collaborators, host: hostname() }),
     );
     running = await composeGateway(config, collaborators);
-    const { registry, adminListener, certificateWatcher, fleet, healthChecker, discovery, serving } = running;
+    const { registry, adminListener, certificateWatcher, clientsWatcher } = running;
+    const { fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: a client that gets an answer from the gateway can already drain.
     const adminPort = await listenOn((to) => listenForAdmin(adminListener, to), adminListen, 'admin_listen');
@@ -75,6 +76,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     ]);
     healthChecker.start();
     certificateWatcher.start();
+    clientsWatcher.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -156,6 +158,7 @@ async function closeDown(
     serving,
     adminListener,
     certificateWatcher,
+    clientsWatcher,
   }: GatewayParts,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
@@ -163,6 +166,7 @@ async function closeDown(
   discovery.stop();
   healthChecker.stop();
   certificateWatcher.stop();
+  clientsWatcher.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
   await fleet?.leave();

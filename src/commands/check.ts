@@ -1,5 +1,6 @@
 import { createCertificateReader } from '../certificates/certificate-files.ts';
 import type { ConnectionCheck } from '../check-connections/connection-check.ts';
+import { readClients } from '../clients/read-clients.ts';
 import { type Config, toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
 import { orStartError } from '../start-error.ts';
@@ -24,6 +25,7 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const path = requireConfigPath(values.config, env);
   const { file, fromFiles } = await loadConfigFile(path, env);
   const config = await withCertificates(toConfig(file));
+  await readClients(config);
   if (!values.connect) {
     stdout.write(printConfigFile(file, fromFiles));
     return 0;

@@ -11,7 +11,7 @@ import { loadSalt } from '../proxy/record/salt.ts';
 import { createViaName } from '../proxy/request-loop.ts';
 import { type ModelAvailability, toModelAvailabilities } from '../replicas/control/model-availability.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
-import { createServing, type Serving, type ServingMemory } from '../serving/serving.ts';
+import { createServing, type Serving, type ServingMemory, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { type WorkerEnd, WorkerGroup } from '../serving/workers/worker-group.ts';
 import { orStartError } from '../start-error.ts';
@@ -35,6 +35,8 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly memory: ServingMemory;
   readonly version: string;
   readonly failedTokens: FailedTokens;
+  /** Who may send requests; null: everyone. */
+  readonly clients: ServingSettings['clients'];
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -54,6 +56,7 @@ export async function composeDataPlane(
     log,
     replicas,
     certificates,
+    clients,
     memory,
     version,
     failedTokens,
@@ -102,7 +105,10 @@ export async function composeDataPlane(
     }),
   );
 
-  const settings = { config, salt, viaName: createViaName(), memory, tls: certificates.listen };
+  const settings = {
+    ...{ config, salt, clients, viaName: createViaName(), memory },
+    tls: certificates.listen,
+  };
   const serving =
     workerCount === 1
       ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, log })

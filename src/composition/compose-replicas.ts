@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
+import type { LimitRows } from '../client-limits/limit-rows.ts';
 import type { Config } from '../config/config.ts';
 import { type Fleet, openFleet } from '../fleet/fleet.ts';
 import { FleetLog } from '../fleet/fleet-log.ts';
@@ -33,6 +34,8 @@ export interface ReplicaControl {
 interface ReplicaControlCollaborators {
   readonly certificates: Certificates;
   readonly shared: SharedState;
+  /** What clients with limits use, which a fleet shares. */
+  readonly clientLimits: LimitRows;
   readonly resolver: Resolver;
   readonly log: Logger;
   /** The data plane. It is not asked for before the gateway starts. */
@@ -42,13 +45,16 @@ interface ReplicaControlCollaborators {
 /** Composes the control plane of the replicas. Rejects with a StartError if a file in state_dir cannot be used. */
 export async function composeReplicas(
   config: Config,
-  { certificates, shared, resolver, log, serving }: ReplicaControlCollaborators,
+  { certificates, shared, clientLimits, resolver, log, serving }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
   const file = createDrainFile(config.stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
-  const fleet = await orStartError('fleet', openConfiguredFleet(config, { drains, registry, log }));
+  const fleet = await orStartError(
+    'fleet',
+    openConfiguredFleet(config, { drains, registry, clientLimits, log }),
+  );
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
@@ -70,7 +76,12 @@ export function withCertificates(config: Config, { replicas, services }: Certifi
 
 async function openConfiguredFleet(
   { gateway, fleet, stateDir }: Config,
-  { drains, registry, log }: { drains: Drains; registry: ReplicaRegistry; log: Logger },
+  {
+    drains,
+    registry,
+    clientLimits,
+    log,
+  }: Pick<ReplicaControlCollaborators, 'clientLimits' | 'log'> & Pick<ReplicaControl, 'drains' | 'registry'>,
 ): Promise<Fleet | null> {
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
@@ -78,6 +89,7 @@ async function openConfiguredFleet(
     file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),
+    clientLimits,
     log: new FleetLog(log),
   });
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { ApiClientSection } from './clients-schema.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -55,6 +56,8 @@ export function toConfig(file: ConfigFile) {
     headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
+    /** Absolute; null: there is none. */
+    clientsFile: file.clients_file ?? null,
     fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
@@ -106,8 +109,9 @@ function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTls
 
 type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
 
-/** The digests are in lower case. */
-function toApiClient({ name, key_sha256, tenant, feature, models, expires }: ApiClientSection) {
+/** Converts the keys of an entry. The digests are in lower case. */
+export function toApiClient(section: ApiClientSection) {
+  const { name, key_sha256, tenant, feature, models, expires } = section;
   return {
     name,
     keyDigests: [key_sha256].flat().map((digest) => digest.toLowerCase()),
@@ -115,10 +119,22 @@ function toApiClient({ name, key_sha256, tenant, feature, models, expires }: Api
     feature: feature ?? null,
     models: models ?? null,
     expiresAtMs: expires === undefined ? null : Date.parse(expires),
+    limits: toClientLimits(section),
   };
 }
 
-type ApiClientSection = NonNullable<ConfigFile['clients']>[number];
+/** Null: the client has no limits; a limit that is null: it does not have this one. */
+function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }: ApiClientSection) {
+  const limits = {
+    maxInflight: max_inflight ?? null,
+    requestsPerMinute: requests_per_minute ?? null,
+    tokensPerMinute: tokens_per_minute ?? null,
+  };
+  return Object.values(limits).every((limit) => limit === null) ? null : limits;
+}
+
+/** One client, from `clients` or from the file of clients. */
+export type ApiClientConfig = NonNullable<Config['clients']>[number];
 
 /** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {

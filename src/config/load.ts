@@ -104,6 +104,7 @@ function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
   return {
     ...file,
     state_dir: resolve(directory, file.state_dir),
+    ...(file.clients_file === undefined ? {} : { clients_file: resolve(directory, file.clients_file) }),
     gateway: {
       ...gateway,
       ...(tls === undefined ? {} : { tls: withAbsolutePairs(tls, directory) }),

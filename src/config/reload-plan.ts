@@ -10,6 +10,7 @@ export const RELOADED_KEYS = [
   'gateway.admin_hosts',
   'headers',
   'clients',
+  'clients_file',
   'replicas',
   'discovery',
   'routing',

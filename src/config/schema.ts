@@ -322,7 +322,7 @@ const state = z.strictObject({
   redis: redisUrl()
     .optional()
     .describe(
-      'A Redis or Valkey server through which gateways share drains and the number of requests in flight.',
+      'A Redis or Valkey server through which gateways share drains, the number of requests in flight, and what clients use of their limits.',
     ),
   prefix: plainName()
     .prefault('spangate')
@@ -349,7 +349,17 @@ export const configSchema = z.strictObject({
     .array(apiClient, { error: clientsTitle })
     .min(1, { error: clientsTitle })
     .optional()
-    .describe('The clients that may send requests. Without this key nobody needs an API key.'),
+    .describe(
+      'The clients that may send requests. Without this key and `clients_file` nobody needs an API key.',
+    ),
+  clients_file: z
+    .string({ error: 'a path' })
+    .min(1, { error: 'a path' })
+    .meta({ title: 'a path, relative to the directory of this file' })
+    .optional()
+    .describe(
+      'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
+    ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),

@@ -1,6 +1,9 @@
+import type { z } from 'zod';
 import { checkAddresses } from './check-addresses.ts';
+import { type ApiClientSection, apiClient } from './clients-schema.ts';
 import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
+import { TakenClients } from './taken-clients.ts';
 import type { Violation } from './violation.ts';
 
 /**
@@ -11,9 +14,7 @@ export function validate(
   given: unknown,
 ): { readonly file: ConfigFile } | { readonly violations: readonly Violation[] } {
   const data = withoutExtensions(given);
-  const parsed = configSchema.safeParse(data, {
-    error: (issue) => EXPECTED_CONTAINERS[issue.expected as string],
-  });
+  const parsed = configSchema.safeParse(data, { error: toExpectedContainer });
   const issues = parsed.error?.issues ?? [];
   const violations = [
     ...issues.flatMap(toViolations),
@@ -25,6 +26,8 @@ export function validate(
 }
 
 const EXPECTED_CONTAINERS: Readonly<Record<string, string>> = { object: 'keys with values', array: 'a list' };
+
+const toExpectedContainer: z.core.$ZodErrorMap = (issue) => EXPECTED_CONTAINERS[issue.expected as string];
 
 type Issue = NonNullable<ReturnType<typeof configSchema.safeParse>['error']>['issues'][number];
 
@@ -96,25 +99,23 @@ function checkReplicaTls({ url, dns, tls }: Record<string, unknown>): Violation[
 /** No two clients have the same name, or the same key. */
 function checkClients(data: unknown): Violation[] {
   const given: readonly unknown[] = isObject(data) && Array.isArray(data.clients) ? data.clients : [];
-  const names = new Map<string, number>();
-  const digests = new Map<string, number>();
+  const taken = new TakenClients();
   return given.flatMap((client, index) => {
     if (!isObject(client)) return [];
-    const { name, key_sha256 } = client;
-    const repeated: Violation[] = [];
-    const claim = (taken: Map<string, number>, value: unknown, key: string, what: string) => {
-      if (typeof value !== 'string') return;
-      const first = taken.get(value);
-      if (first === undefined) taken.set(value, index);
-      else
-        repeated.push({ path: ['clients', index, key], message: `clients[${first}] has the same ${what}` });
-    };
-    claim(names, name, 'name', 'name');
-    for (const digest of [key_sha256].flat()) {
-      claim(digests, typeof digest === 'string' ? digest.toLowerCase() : digest, 'key_sha256', 'key');
-    }
-    return repeated;
+    return taken
+      .take(client.name, [client.key_sha256].flat(), `clients[${index}]`)
+      .map(({ key, message }) => ({ path: ['clients', index, key], message }));
   });
+}
+
+/** Checks one entry of `clients` that stands in a file of its own. Paths begin with `['clients', 0]`. */
+export function validateClient(
+  given: unknown,
+): { readonly client: ApiClientSection } | { readonly violations: readonly Violation[] } {
+  const parsed = apiClient.safeParse(given, { error: toExpectedContainer });
+  if (parsed.success) return { client: parsed.data };
+  const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['clients', 0, ...issue.path] }));
+  return { violations: issues.flatMap(toViolations) };
 }
 
 /** Checks each section on its own, so that a violation in one does not hide those of another. */

@@ -1,5 +1,6 @@
 import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
 import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
+import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
 import {
   drainStatusOf,
   type FleetDrainStatus,
@@ -26,6 +27,7 @@ export interface FleetCollaborators extends MembershipCollaborators {
   readonly store: FleetStore;
   /** This gateway's requests in flight by replica name, without zeros. */
   readonly inflight: () => ReadonlyMap<string, number>;
+  readonly clientLimits: ClientLimitsPort;
 }
 
 /** What a drain or an undrain changed, and how it propagates. */
@@ -66,6 +68,7 @@ export async function openFleet(name: string, collaborators: FleetCollaborators)
 export class Fleet {
   readonly #collaborators: FleetCollaborators;
   readonly #membership: Membership;
+  readonly #clientUse: ClientUseExchange;
   readonly #startedAtMs = performance.now();
   #syncLoop: SyncLoop | null = null;
   /** When the sync started that last wrote the snapshot. */
@@ -76,6 +79,7 @@ export class Fleet {
   constructor(membership: Membership, collaborators: FleetCollaborators) {
     this.#membership = membership;
     this.#collaborators = collaborators;
+    this.#clientUse = new ClientUseExchange(collaborators.clientLimits);
   }
 
   /**
@@ -187,6 +191,7 @@ export class Fleet {
       membership.retry();
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
       foreign.push(...ignored);
+      this.#clientUse.take(read.heartbeats, membership.state.id);
       membership.handle({
         kind: 'read',
         syncStartedAtMs,
@@ -195,7 +200,8 @@ export class Fleet {
       });
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();
-      const heartbeat = membership.nextHeartbeat(inflight());
+      const used = this.#clientUse.nextReport();
+      const heartbeat = { ...membership.nextHeartbeat(inflight()), ...(used.size === 0 ? {} : { used }) };
       const { state } = membership;
       const { revision, publishedRevision } = state;
       const isDue = publishedRevision !== revision || syncStartedAtMs - this.#publishedAtMs >= REPUBLISH_MS;

@@ -1,5 +1,6 @@
 import type { DrainState } from '../replicas/control/drains.ts';
 import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
+import type { ClientUse } from './client-use.ts';
 
 /*
  * The two messages that each gateway of a fleet writes for the others: a snapshot and a heartbeat. Their format is a
@@ -39,6 +40,8 @@ export interface Heartbeat {
   readonly drained: ReadonlyMap<string, string>;
   /** Requests in flight by replica name, counted after those drains were applied. Zeros are left out. */
   readonly inflight: ReadonlyMap<string, number>;
+  /** What clients with limits have used of this gateway, by name. Absent: nothing of late, or an earlier version. */
+  readonly used?: ReadonlyMap<string, ClientUse>;
 }
 
 /** Prints a snapshot as JSON. */
@@ -76,6 +79,7 @@ export function printHeartbeat(heartbeat: Heartbeat): string {
     heard: Object.fromEntries(heartbeat.heard),
     drained: Object.fromEntries(heartbeat.drained),
     inflight: Object.fromEntries(heartbeat.inflight),
+    ...(heartbeat.used === undefined ? {} : { used: toUsedMembers(heartbeat.used) }),
   });
 }
 
@@ -89,7 +93,19 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   const inflight = toMap(value.inflight, toCount);
   if (!isLogicalTimestamp(id) || !isCount(number) || !isCount(revision)) return null;
   if (heard === null || drained === null || inflight === null) return null;
-  return { id, number, revision, heard, drained, inflight };
+  const used = value.used === undefined ? null : toMap(value.used, toClientUse);
+  return { id, number, revision, heard, drained, inflight, ...(used === null ? {} : { used }) };
+}
+
+function toUsedMembers(used: ReadonlyMap<string, ClientUse>): object {
+  return Object.fromEntries([...used].map(([name, { requests, tokens }]) => [name, [requests, tokens]]));
+}
+
+function toClientUse(value: unknown): ClientUse | null {
+  if (!Array.isArray(value)) return null;
+  const [requests, tokens] = value;
+  const isUse = Number.isSafeInteger(requests) && Number.isSafeInteger(tokens);
+  return isUse ? { requests: Number(requests), tokens: Number(tokens) } : null;
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {

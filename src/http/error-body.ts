@@ -1,7 +1,8 @@
 /** The content of an error response, in the shape of the OpenAI API that client libraries understand. */
 export interface ErrorFacts {
-  /** The type is `invalid_request_error` for 4xx and `server_error` for 5xx. */
   readonly status: number;
+  /** Default: `invalid_request_error` for 4xx and `server_error` for 5xx. */
+  readonly type?: string;
   readonly code: string;
   /** A constant: it never names a replica's address or echoes the request. */
   readonly message: string;
@@ -9,7 +10,7 @@ export interface ErrorFacts {
 }
 
 /** The JSON text `{"error":{"message","type","param","code"}}`. */
-export function toErrorJson({ status, code, message, param }: ErrorFacts): string {
-  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+export function toErrorJson({ status, code, message, param, ...given }: ErrorFacts): string {
+  const { type = status < 500 ? 'invalid_request_error' : 'server_error' } = given;
   return JSON.stringify({ error: { message, type, param: param ?? null, code } });
 }

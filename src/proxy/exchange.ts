@@ -1,3 +1,4 @@
+import type { Admission } from '../client-limits/admission.ts';
 import type { RequestHead } from '../http/head.ts';
 import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
 import { Failure, type FailureCode, fieldLinesOf, statusOf, toFailureJson } from './failure.ts';
@@ -26,6 +27,8 @@ export class Exchange {
   readonly http: HttpExchange;
   readonly requestId: string;
   readonly outbox: Outbox;
+  /** What the request holds of the limits of its client; null: it has none. */
+  admission: Admission | null = null;
   /** Its index in `InFlight`, which alone writes it. */
   inFlightIndex = -1;
   #work: Abandonable | null = null;
@@ -120,8 +123,10 @@ export class Exchange {
       this.http.destroy();
       return;
     }
-    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}`;
-    this.http.answer(statusOf(code), 'application/json', toFailureJson(code), fieldLines);
+    const { admission } = this;
+    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}${admission?.fieldLines() ?? ''}`;
+    const json = toFailureJson(code, admission?.refusal ?? null);
+    this.http.answer(statusOf(code), 'application/json', json, fieldLines);
   }
 
   /** Answers for a thrown error: with a Failure's code, or `upstream_failed` for any other error. */

@@ -1,3 +1,4 @@
+import type { LimitKind } from '../client-limits/admission.ts';
 import { toErrorJson } from '../http/error-body.ts';
 
 /** Why a request did not succeed. Clients, records and logs use the same codes. */
@@ -20,6 +21,8 @@ const FAILURES = {
     message: 'The API key is missing, is not valid, or has expired.',
     challenge: 'Bearer',
   },
+  /** The answer says which limit: see `LIMIT_FACTS`. */
+  rate_limit_exceeded: { status: 429, message: 'The client of the API key has reached a limit.' },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
   invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
   missing_model: { status: 400, message: 'The request body must name a model, as a string.', param: 'model' },
@@ -45,6 +48,22 @@ const FAILURES = {
   upstream_timeout: { status: 504, message: 'The replica did not answer in time.' },
 } as const satisfies Record<string, FailureFacts>;
 
+/** What clients are told of each limit. The types are those of OpenAI's own answers with 429. */
+const LIMIT_FACTS: Readonly<Record<LimitKind, { readonly type: string; readonly message: string }>> = {
+  requests: {
+    type: 'requests',
+    message: 'The client of the API key has reached its limit of requests per minute.',
+  },
+  tokens: {
+    type: 'tokens',
+    message: 'The client of the API key has reached its limit of tokens per minute.',
+  },
+  inflight: {
+    type: 'requests',
+    message: 'The client of the API key has reached its limit of requests at the same time.',
+  },
+};
+
 const factsOf = (code: FailureCode): FailureFacts => FAILURES[code];
 
 /** The HTTP status of a failure. */
@@ -61,9 +80,10 @@ export function fieldLinesOf(code: FailureCode): string {
   );
 }
 
-/** The error object of a failure, as JSON text. */
-export function toFailureJson(code: FailureCode): string {
-  return toErrorJson({ code, ...factsOf(code) });
+/** The error object of a failure, as JSON text. `limit`: the one that refused the request, if one did. */
+export function toFailureJson(code: FailureCode, limit: LimitKind | null = null): string {
+  const ofLimit = code === 'rate_limit_exceeded' && limit !== null ? LIMIT_FACTS[limit] : {};
+  return toErrorJson({ code, ...factsOf(code), ...ofLimit });
 }
 
 /** A request that cannot go on. `cause` is for logs, is optional, and never holds request text. */

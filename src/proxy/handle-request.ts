@@ -33,7 +33,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   let settings = initial;
   let isClosing = false;
   let onIdle: (() => void) | null = null;
-  const { log, pool } = collaborators;
+  const { log, pool, limiter } = collaborators;
   const tools = { ...collaborators, scratch: new EventScratch() };
   const inFlight = new InFlight();
   const outbox = new Outbox((error) => logDefect(error, log));
@@ -73,6 +73,15 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     return true;
   }
 
+  /** Counts a request of a client that has limits. Returns whether it was refused because of one. */
+  function refuseOverLimit(exchange: Exchange, client: ApiClient | null): boolean {
+    if (client === null || client.limits === null) return false;
+    exchange.admission = limiter.admit(client.limits);
+    if (exchange.admission.refusal === null) return false;
+    exchange.fail('rate_limit_exceeded');
+    return true;
+  }
+
   return {
     handle(http) {
       const { method, target } = http.head;
@@ -83,10 +92,11 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
         const client = identify(http);
         const recorded = startRecorded(exchange, endpoint, client, settings, collaborators);
         track(exchange, () => {
+          exchange.admission?.end(recorded.recording.usedTokens());
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
-        if (refuse(exchange, client)) return;
+        if (refuse(exchange, client) || refuseOverLimit(exchange, client)) return;
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         const exchange = begin(http);

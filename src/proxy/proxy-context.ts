@@ -1,4 +1,5 @@
 import type { Recorder } from '#otel/span/start-recorder.ts';
+import type { ClientLimiter } from '../client-limits/admission.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { AttemptLog } from './attempt/log-failed-attempt.ts';
@@ -31,6 +32,7 @@ export interface ProxyCollaborators {
   readonly telemetry: Omit<Recorder, 'shutdown'>;
   readonly inspector: BodyInspector;
   readonly bodyBudget: SharedLimit;
+  readonly limiter: ClientLimiter;
   readonly log: ProxyLog;
   /** Called with each request that was refused because it has come back. */
   readonly onLoop: () => void;

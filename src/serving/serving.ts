@@ -3,6 +3,12 @@ import { allocateEventLoopDelays, type EventLoopDelayMemory } from '#otel/metric
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
+import { ClientLimiter } from '../client-limits/admission.ts';
+import {
+  allocateClientLimits,
+  type ClientLimitMemory,
+  ClientLimitTable,
+} from '../client-limits/client-limit-table.ts';
 import type { Config } from '../config/config.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
 import { HttpServer } from '../http/http-server.ts';
@@ -12,6 +18,7 @@ import type { TlsMaterial } from '../http/tls-acceptor.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyLog } from '../proxy/proxy-context.ts';
+import { type ApiClientEntry, ApiClients } from '../proxy/request/api-clients.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
@@ -30,6 +37,8 @@ export interface ServingMemory {
   readonly buffered: LimitMemory;
   /** Client connections. */
   readonly connections: LimitMemory;
+  /** What clients with limits have used of them. */
+  readonly clientLimits: ClientLimitMemory;
   /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
   readonly eventLoopDelays: EventLoopDelayMemory;
 }
@@ -43,6 +52,7 @@ export function allocateServingMemory(
     replicas: allocateSharedState(workerCount),
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
+    clientLimits: allocateClientLimits(workerCount),
     eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
@@ -57,6 +67,8 @@ export interface ServingSettings {
   /** The index of this worker, from 0: its row in shared memory. */
   readonly worker: number;
   readonly memory: ServingMemory;
+  /** Who may send requests; null: everyone. */
+  readonly clients: readonly ApiClientEntry[] | null;
   /** What TLS handshakes of clients use; null: clients connect without encryption. */
   readonly tls: TlsMaterial | null;
 }
@@ -96,6 +108,8 @@ export interface Serving {
   apply(topology: PoolSnapshot): Promise<void>;
   /** Applies what a reload can change. Resolves when no request begins with older settings. */
   configure(config: Config): Promise<void>;
+  /** Applies other clients. Resolves when no request begins with the former ones. */
+  useClients(clients: ServingSettings['clients']): Promise<void>;
   /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
   useTls(material: TlsMaterial): Promise<void>;
   /**
@@ -120,7 +134,9 @@ export const CUT_NOTICE_MS = 500;
 
 /** Creates the data plane of the current thread. Before `apply` it knows no replica. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const { config, salt, viaName, worker, memory, tls } = settings;
+  const { salt, viaName, worker, memory, tls } = settings;
+  let { config } = settings;
+  let clients = toApiClients(settings.clients);
   const { consumer, log } = collaborators;
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
@@ -131,9 +147,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxySettings(config, viaName), {
+  const proxy = createProxy(toProxySettings(config, clients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
+    limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
     onLoop: atMostOncePerMinute(() =>
       log.warn(
         {},
@@ -164,10 +181,15 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     listen: (address) => server.listen(address),
     apply: async (topology) => pool.apply(topology),
     async configure(next) {
+      config = next;
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxySettings(next, viaName));
+      proxy.configure(toProxySettings(next, clients, viaName));
       pool.configure(toPoolSettings(next));
+    },
+    async useClients(next) {
+      clients = toApiClients(next);
+      proxy.configure(toProxySettings(config, clients, viaName));
     },
     useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
@@ -201,6 +223,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       await recorder.shutdown();
     },
   };
+}
+
+function toApiClients(clients: ServingSettings['clients']): ApiClients | null {
+  return clients === null ? null : new ApiClients(clients);
 }
 
 /** How often the deadlines of connections are checked. */

@@ -6,7 +6,7 @@ import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
-import { ApiClients } from '../proxy/request/api-clients.ts';
+import type { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
 
@@ -15,20 +15,21 @@ export function toWorkerCount({ gateway }: Config): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
-/** The settings of the proxy. `viaName`: the gateway's name in Via. */
+/** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { clients, gateway, headers, limits, timeouts }: Config,
+  { gateway, headers, limits, timeouts }: Config,
+  apiClients: ApiClients | null,
   viaName: string,
 ): ProxySettings {
   return {
     viaName,
     recordedFields: {
       ...headers,
-      trustsTenant: clients === null,
+      trustsTenant: apiClients === null,
       clientSubject: gateway.recordsClientSubject,
     },
-    apiClients: clients === null ? null : new ApiClients(clients),
-    withheldFields: clients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
+    apiClients,
+    withheldFields: apiClients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

@@ -16,6 +16,12 @@ test('a new key is printed with an entry that the configuration accepts', async 
     'b',
     '--expires',
     '2027-01-31',
+    '--max-inflight',
+    '4',
+    '--requests-per-minute',
+    '600',
+    '--tokens-per-minute',
+    '200000',
   ];
   const { exitCode, stdout } = await invoke(['key', 'create', 'search-team', ...options]);
   expect(exitCode).toBe(0);
@@ -26,6 +32,7 @@ test('a new key is printed with an entry that the configuration accepts', async 
     {
       ...{ name: 'search-team', keyDigests: [hash('sha256', key)], tenant: 'search', feature: 'rag' },
       ...{ models: ['a', 'b'], expiresAtMs: Date.parse('2027-01-31') },
+      limits: { maxInflight: 4, requestsPerMinute: 600, tokensPerMinute: 200_000 },
     },
   ]);
 });
@@ -42,6 +49,10 @@ test.each([
   [['key', 'delete', 'a'], "the only action is 'create'"],
   [['key', 'create', 'a b'], 'NAME consists of letters'],
   [['key', 'create', 'a', '--expires', 'soon'], "option '--expires' needs a day"],
+  [
+    ['key', 'create', 'a', '--max-inflight', '0'],
+    "option '--max-inflight' needs a whole number from 1 to 1000000",
+  ],
 ])('%j is a wrong command line', async (args, message) => {
   const { exitCode, stderr } = await invoke(args);
   expect(exitCode).toBe(2);

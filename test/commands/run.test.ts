@@ -187,6 +187,16 @@ describe('gateway check', () => {
     });
   });
 
+  it('reads the file of clients, and ends with 1 if that is wrong', async () => {
+    const clients = await writeConfig('{"name":"a","key_sha256":"sk-of-the-test"}');
+    const path = await writeConfig(`${VALID}clients_file: ${clients}\n`);
+    const { exitCode, stdout, stderr } = await invoke(['check', '-config', path]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect(stderr).toContain(
+      `gateway: clients_file: ${clients}:1: key_sha256: found ***, expected the SHA-256`,
+    );
+  });
+
   it('says in one line that there is no such file, and ends with 1', async () => {
     expect(await invoke(['check', '-config', '/nowhere/gateway.yaml'])).toEqual({
       exitCode: 1,

@@ -25,6 +25,7 @@ describe('a configuration with only a replica', () => {
       headers: { tenant: 'x-tenant', feature: 'x-feature' },
       stateDir: '/etc/spangate/state',
       clients: null,
+      clientsFile: null,
       fleet: null,
       replicas: [
         {
@@ -119,7 +120,9 @@ clients:
     tenant: search
     feature: rag
     models: [llama-3.3-70b]
+    requests_per_minute: 600
     expires: 2027-01-31T00:00:00+01:00
+clients_file: clients.jsonl
 replicas:
   - name: vllm-a
     url: https://10.0.0.11:8443/engine/
@@ -182,8 +185,10 @@ log: { level: warn, requests: true }
         keyDigests: ['a'.repeat(64), 'b'.repeat(64)],
         ...{ tenant: 'search', feature: 'rag', models: ['llama-3.3-70b'] },
         expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
+        limits: { maxInflight: null, requestsPerMinute: 600, tokensPerMinute: null },
       },
     ]);
+    expect(config.clientsFile).toBe('/etc/spangate/clients.jsonl');
     expect(config.replicas).toEqual([
       {
         name: 'vllm-a',

@@ -61,6 +61,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       close: () => undefined,
       ...store,
     },
+    clientLimits: { takeChanged: () => new Map(), charge: () => undefined },
     ...{ file, drains, inflight: () => new Map(), log: new FleetLog({ info: say, warn: say, error: say }) },
   });
   const cut = () => {

@@ -24,14 +24,18 @@ const snapshot = fc.record({
   removed: fc.array(stamp, { maxLength: 5 }),
   drains: mapOf(name, drain),
 });
-const heartbeat = fc.record({
-  id: stamp,
-  number: count,
-  revision: count,
-  heard: mapOf(stamp, count),
-  drained: mapOf(name, stamp),
-  inflight: mapOf(name, count),
-});
+const heartbeat = fc.record(
+  {
+    id: stamp,
+    number: count,
+    revision: count,
+    heard: mapOf(stamp, count),
+    drained: mapOf(name, stamp),
+    inflight: mapOf(name, count),
+    used: mapOf(name, fc.record({ requests: fc.maxSafeInteger(), tokens: fc.maxSafeInteger() })),
+  },
+  { requiredKeys: ['id', 'number', 'revision', 'heard', 'drained', 'inflight'] },
+);
 
 describe('the messages of a gateway', () => {
   test('are the same after printing and parsing', () => {

@@ -36,6 +36,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
     'src/repeated-check.ts': [
       { file: 'src/repeated-check.ts', specifier: './certificates/certificate-files.ts' },
     ],
+    'src/clients/': [{ file: 'src/clients/to-serving.ts', specifier: '../serving/serving.ts' }],
+    'src/client-limits/': [{ file: 'src/client-limits/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },

@@ -14,6 +14,8 @@ import { EventLog } from './event-log.ts';
 /** The token of the admin API in tests. */
 export const ADMIN_TOKEN = 'test-admin-token';
 
+type Section = Readonly<Record<string, unknown>> | readonly object[] | string;
+
 /** A replica as the configuration file names it; all but name and url have defaults. */
 export interface ConfiguredReplica {
   readonly name: string;
@@ -39,8 +41,8 @@ export interface StartGatewayOptions {
   }[];
   /** Who is behind the names of services. */
   readonly resolver?: Resolver;
-  /** Sections of the configuration file, laid over the defaults of tests key by key; lists as they are. */
-  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly object[]>>;
+  /** Sections of the configuration file, laid over the defaults of tests key by key; lists and texts as they are. */
+  readonly config?: Readonly<Record<string, Section>>;
   /** Where records go; without one, to a file in state_dir. */
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
@@ -215,14 +217,18 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
 
 function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
   const { replicas, services = [], config = {}, collector } = options;
-  const sections: Record<string, Readonly<Record<string, unknown>> | readonly object[]> = {
+  const sections: Record<string, Section> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
     metrics: { otlp: false },
     shutdown: { grace: '5s', flush: '5s' },
   };
   for (const [name, section] of Object.entries(config)) {
-    sections[name] = Array.isArray(section) ? section : { ...sections[name], ...section };
+    const former = sections[name];
+    sections[name] =
+      Array.isArray(section) || typeof section === 'string' || typeof former === 'string'
+        ? section
+        : { ...former, ...section };
   }
   return {
     ...sections,

@@ -63,6 +63,17 @@ export const COMMANDS = {
         help: 'a model that it may use; may be repeated (default: all)',
       },
       expires: { type: 'string', value: 'TIME', help: 'when the key becomes invalid (default: never)' },
+      'max-inflight': {
+        type: 'string',
+        value: 'N',
+        help: 'its requests at the same time (default: no limit)',
+      },
+      'requests-per-minute': {
+        type: 'string',
+        value: 'N',
+        help: 'its requests per minute (default: no limit)',
+      },
+      'tokens-per-minute': { type: 'string', value: 'N', help: 'its tokens per minute (default: no limit)' },
       ...JSON_OPTION,
     },
     examples: [

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { apiClient } from '../../config/clients-schema.ts';
 import { printApiClients } from '../../config/load.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
@@ -23,6 +24,7 @@ export async function key({ args, stdout, stderr }: Invocation): Promise<number>
     ...(feature === undefined ? {} : { feature }),
     ...(models === undefined ? {} : { models }),
     ...(expires === undefined ? {} : { expires: toTime(expires) }),
+    ...toLimits(values),
   };
   if (json) {
     stdout.write(`${JSON.stringify({ key: newKey, client: entry }, null, 2)}\n`);
@@ -41,4 +43,23 @@ function toTime(text: string): string {
       "option '--expires' needs a day such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z",
     );
   return new Date(text).toISOString().replace('.000Z', 'Z');
+}
+
+const limitKeys = apiClient.pick({ max_inflight: true, requests_per_minute: true, tokens_per_minute: true });
+
+/** The keys of the limits that are given. */
+function toLimits(values: {
+  readonly 'max-inflight'?: string | undefined;
+  readonly 'requests-per-minute'?: string | undefined;
+  readonly 'tokens-per-minute'?: string | undefined;
+}) {
+  const { data, error } = limitKeys.safeParse({
+    max_inflight: values['max-inflight'],
+    requests_per_minute: values['requests-per-minute'],
+    tokens_per_minute: values['tokens-per-minute'],
+  });
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  const option = String(issue?.path[0]).replaceAll('_', '-');
+  throw new UsageError(`option '--${option}' needs ${issue?.message}`);
 }

@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import type { Recording } from '../record/recording.ts';
+import { estimateTokens } from '../record/used-tokens.ts';
 import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.ts';
@@ -41,7 +42,10 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   /** Null once no attempt needs it any more. */
   #body: Buffer | null;
 
-  /** @throws {Failure} `missing_model`, or `model_not_found` for one that the client may not use */
+  /**
+   * @throws {Failure} `missing_model`, `model_not_found` for one that the client may not use, or `rate_limit_exceeded` if
+   *   the client has not enough tokens left
+   */
   constructor(
     request: RecordedRequest,
     held: HeldBody,
@@ -51,14 +55,21 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   ) {
     const { facts, bytes } = inspected;
     const { pool } = tools;
-    const text = pool.choosesByPrefix ? inspected.describeText() : null;
+    const { admission } = request.exchange;
+    const needsText = pool.choosesByPrefix || admission?.countsTokens === true;
+    const text = needsText ? inspected.describeText() : null;
     request.recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
     if (facts.model === null) throw new Failure('missing_model');
     if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
+    if (admission !== null) {
+      const estimate = estimateTokens(facts, text?.promptChars);
+      request.recording.noteEstimate(estimate);
+      if (!admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
+    }
     this.#request = request;
     this.#facts = facts;
     this.#model = facts.model;
-    this.#prefixKey = text && pool.prefixKeyOf(facts.model, text.prefixHashes ?? []);
+    this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -108,6 +119,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   }
 
   onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {
+    this.#request.recording.noteWritten();
     if (!isReused && !mayRepeat) this.#releaseBody();
   }
 

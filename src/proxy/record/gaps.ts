@@ -28,6 +28,11 @@ export class GapRecorder {
     this.#lastArrivalMs = arrivalMs;
   }
 
+  /** How many chunks have arrived, at most one more than MAX_GAPS. */
+  get chunkCount(): number {
+    return this.#lastArrivalMs === undefined ? 0 : this.#gapsMs.length + 1;
+  }
+
   /** The median gap and the 95th percentile, in milliseconds; null with fewer than two chunks. */
   percentiles(): { readonly p50: number; readonly p95: number } | null {
     if (this.#gapsMs.length === 0) return null;

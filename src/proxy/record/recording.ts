@@ -7,7 +7,9 @@ import type { InspectedBody } from '../request/body-inspector.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RequestTextDescription } from '../request/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
+import { StreamTap } from '../response/response-tap.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
+import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';
 
 /** The endings that the replica caused after its response had begun. */
 const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
@@ -43,7 +45,11 @@ export class Recording {
   #state: RecordingState;
   #facts: RequestFacts | null = null;
   #describeText: (() => RequestTextDescription) | null = null;
+  /** Null: the tokens of the request are not counted. */
+  #estimate: TokenEstimate | null = null;
   #attemptCount = 0;
+  /** Whether the replica of the current attempt, or the last one, may have read all of the request. */
+  #isWritten = false;
   /** The attempt under way, or the last one. */
   #attempt: AttemptSpan | null = null;
   /** When it began: monotonic. */
@@ -100,6 +106,7 @@ export class Recording {
   startAttempt({ name, url }: { readonly name: string; readonly url: string }): void {
     if (this.#state.kind === 'closed') return;
     this.#attemptCount++;
+    this.#isWritten = false;
     this.#attemptStartedMs = performance.now();
     this.#previousReplica = this.#replica;
     this.#replica = name;
@@ -109,6 +116,27 @@ export class Recording {
       replica: name,
       url: url + this.#endpoint,
     });
+  }
+
+  /** The tokens that the request was admitted with. */
+  noteEstimate(estimate: TokenEstimate): void {
+    this.#estimate = estimate;
+  }
+
+  /** The system has taken all of the request of the current attempt. */
+  noteWritten(): void {
+    this.#isWritten = true;
+  }
+
+  /** The tokens that the request has used, as far as that is known. Ask when the exchange is over. */
+  usedTokens(): number {
+    const estimate = this.#estimate;
+    if (estimate === null) return 0;
+    const { ending, status } = this.#close();
+    if (this.#response === null) return toTokensWithoutResponse(estimate, ending, this.#isWritten);
+    const { isEventStream, facts } = this.#response;
+    const outputCount = facts instanceof StreamTap ? facts.outputCount : 0;
+    return toUsedTokens(estimate, { status, isEventStream, outputCount, usage: facts?.usage ?? {} });
   }
 
   /** The attempt failed. `status`: what the replica answered, if it did. */

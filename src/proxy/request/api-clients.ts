@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { CountedLimits } from '../../client-limits/admission.ts';
 import type { Fields } from '../../http/fields.ts';
 
 /** A client that the configuration names: what is recorded of it, and what it may use. */
@@ -12,6 +13,8 @@ export interface ApiClient {
   readonly models: readonly string[] | null;
   /** When its keys end: milliseconds since 1970; null: never. */
   readonly expiresAtMs: number | null;
+  /** Null: it may use as much as it likes. */
+  readonly limits: CountedLimits | null;
 }
 
 /** A client with the SHA-256 digests of its keys: hexadecimal, in lower case. */
@@ -24,12 +27,12 @@ export interface ApiClientEntry extends ApiClient {
  * nothing about a key, because an attacker cannot choose digests.
  */
 export class ApiClients {
-  readonly #byDigest: ReadonlyMap<string, ApiClient>;
+  readonly #byDigest = new Map<string, ApiClient>();
 
   constructor(entries: readonly ApiClientEntry[]) {
-    this.#byDigest = new Map(
-      entries.flatMap(({ keyDigests, ...client }) => keyDigests.map((digest) => [digest, client] as const)),
-    );
+    for (const entry of entries) {
+      for (const digest of entry.keyDigests) this.#byDigest.set(digest, entry);
+    }
   }
 
   /** The client whose key a request presents, in `Authorization: Bearer` or `x-api-key`; null: none that is valid. */

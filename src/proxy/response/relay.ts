@@ -78,8 +78,12 @@ export class Relay implements RelayedResponse, Sendable {
     } else if (isRead && head.isJson && head.status < 400) {
       this.#jsonTap = new JsonTap(reading);
     }
-    const { http, requestId } = exchange;
-    const fieldLines = `${head.fieldLines}X-Request-Id: ${requestId}\r\n`;
+    const { http, requestId, admission } = exchange;
+    const ownLines = `X-Request-Id: ${requestId}\r\n`;
+    const fieldLines =
+      admission === null
+        ? head.fieldLines + ownLines
+        : withoutRateLimits(head.fieldLines) + ownLines + admission.fieldLines();
     http.begin({ status: head.status, reason: head.reason, fieldLines, contentLength: head.contentLength });
   }
 
@@ -193,4 +197,9 @@ export class Relay implements RelayedResponse, Sendable {
     if (this.#holdTimer !== null) clearTimeout(this.#holdTimer);
     this.#holdTimer = null;
   }
+}
+
+/** The limits of the gateway count for the client, not those of a replica. */
+function withoutRateLimits(fieldLines: string): string {
+  return fieldLines.replace(/^x-ratelimit-[^:]*:.*\r\n/gim, '');
 }

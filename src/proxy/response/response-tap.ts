@@ -85,6 +85,16 @@ export class StreamTap {
     return this.#isDone || !this.#finishReasons.isEmpty;
   }
 
+  /** What the engine has reported so far. */
+  get usage(): UsageFigures {
+    return this.#usage.total();
+  }
+
+  /** How many events with output have come. */
+  get outputCount(): number {
+    return this.#gaps.chunkCount;
+  }
+
   /** Takes one event; `chunk` is null if the event has no data. */
   observe(chunk: StreamChunk | null, hasErrorLine: boolean, arrivedMs: number): void {
     if (hasErrorLine) this.#hasError = true;
@@ -125,6 +135,12 @@ export class JsonTap {
   constructor(reading: Pick<ResponseReading, 'endpoint' | 'scratch'>) {
     this.#reading = reading;
     this.#scanner = new MemberScanner(reading.endpoint.wantedOfAnswer);
+  }
+
+  /** What the engine has reported; nothing before the end of the response. */
+  get usage(): UsageFigures {
+    const { endpoint, scratch } = this.#reading;
+    return endpoint.readAnswer(this.#scanner, scratch.cursor).usage ?? {};
   }
 
   /** Takes the next part of the response. Keeps no reference to it. */

@@ -28,6 +28,7 @@ export type WorkerCall =
       readonly config: ServingSettings['config'];
       readonly logLevels: readonly LogLevel[];
     }
+  | { readonly kind: 'useClients'; readonly clients: ServingSettings['clients'] }
   | { readonly kind: 'useTls'; readonly material: TlsMaterial }
   | { readonly kind: 'confirm' }
   | { readonly kind: 'settleRecords' }

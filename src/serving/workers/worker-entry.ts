@@ -87,6 +87,9 @@ async function carryOut(to: Serving, call: WorkerCall): Promise<number> {
       setLevels(call.logLevels);
       await to.configure(call.config);
       return 0;
+    case 'useClients':
+      await to.useClients(call.clients);
+      return 0;
     case 'useTls':
       await to.useTls(call.material);
       return 0;

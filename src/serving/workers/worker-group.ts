@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { waitAtMost } from '#otel/clock.ts';
 import { clearEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
+import { ClientLimitTable } from '../../client-limits/client-limit-table.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { TlsMaterial } from '../../http/tls-acceptor.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
@@ -108,6 +109,11 @@ export class WorkerGroup implements Serving {
     this.#settings = { ...this.#settings, config };
     this.#logLevels = this.#enabledLevels();
     await this.#callAll({ kind: 'configure', config, logLevels: this.#logLevels });
+  }
+
+  async useClients(clients: ServingSettings['clients']): Promise<void> {
+    this.#settings = { ...this.#settings, clients };
+    await this.#callAll({ kind: 'useClients', clients });
   }
 
   async useTls(material: TlsMaterial): Promise<void> {
@@ -249,6 +255,7 @@ export class WorkerGroup implements Serving {
     slot.thread = null;
     const lost = this.#collaborators.telemetry.workerEnded(worker);
     this.#shared.clearWorker(worker);
+    new ClientLimitTable(memory.clientLimits).clearWorker(worker);
     clearLimit(memory.buffered, worker);
     clearLimit(memory.connections, worker);
     clearEventLoopDelay(memory.eventLoopDelays, worker + 1);

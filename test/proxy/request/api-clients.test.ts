@@ -12,7 +12,14 @@ const withKey = (key: string) => {
 test('each of a hundred thousand clients is found by its own key, and nobody by another', () => {
   const clients = new ApiClients(
     Array.from({ length: 100_000 }, (_, index) => ({
-      ...{ name: `client-${index}`, tenant: 't', feature: null, models: null, expiresAtMs: null },
+      ...{
+        name: `client-${index}`,
+        tenant: 't',
+        feature: null,
+        models: null,
+        expiresAtMs: null,
+        limits: null,
+      },
       keyDigests: [hash('sha256', `key-${index}`)],
     })),
   );

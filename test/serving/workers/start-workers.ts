@@ -10,7 +10,9 @@ export function startWorkers(
   workers: number,
   { config = {}, ...options }: StartGatewayOptions,
 ): Promise<StartedGateway> {
-  return startGateway({ ...options, config: { ...config, gateway: { workers, ...config.gateway } } });
+  const { gateway } = config;
+  const section = { workers, ...(typeof gateway === 'object' ? gateway : {}) };
+  return startGateway({ ...options, config: { ...config, gateway: section } });
 }
 
 /** Sends `count` requests at once, each on its own connection, so that every worker gets some; null: no answer. */

@@ -1,0 +1,109 @@
+import type { ApiClientConfig } from '../config/config.ts';
+import { StartError } from '../start-error.ts';
+import type { CountedLimits } from './admission.ts';
+import { toCostNs, WINDOW_NS } from './budget.ts';
+import { type BudgetKind, type ClientLimitTable, MAX_LIMIT_ROWS } from './client-limit-table.ts';
+
+/** What a client has used. */
+interface Used {
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** A client with the row of its limits; null: it has none. */
+export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits: CountedLimits | null };
+
+/**
+ * Assigns rows in shared memory to the clients that have limits. A client keeps its row, and what it has used, as long
+ * as its name is known: over a reload, and over one that removes it and one that brings it back.
+ */
+export class LimitRows {
+  readonly #table: ClientLimitTable;
+  readonly #rowCount: number;
+  /** The rows of all names, in the order in which they came; of former clients until somebody else needs the row. */
+  readonly #rows = new Map<string, number>();
+  #usedCount = 0;
+  /** The limits of the latest assignment, by the names of the clients. */
+  #inEffect: ReadonlyMap<string, CountedLimits> = new Map();
+
+  constructor(table: ClientLimitTable, rowCount = MAX_LIMIT_ROWS) {
+    this.#table = table;
+    this.#rowCount = rowCount;
+  }
+
+  /**
+   * Assigns rows to these clients; every worker must have taken over the assignment before. Throws a StartError when
+   * there are too many.
+   */
+  assign(clients: readonly ApiClientConfig[]): readonly CountedClient[] {
+    const names = new Set(clients.flatMap(({ name, limits }) => (limits === null ? [] : name)));
+    const free = this.#findFreeRows(names);
+    const assigned = clients.map((client): CountedClient => {
+      const { name, limits } = client;
+      if (limits === null) return { ...client, limits: null };
+      const row = this.#rows.get(name) ?? this.#takeRow(name, free);
+      return { ...client, limits: { ...limits, row } };
+    });
+    this.#table.noteUsedRows(this.#usedCount);
+    this.#inEffect = new Map(
+      assigned.flatMap(({ name, limits }) => (limits === null ? [] : [[name, limits] as const])),
+    );
+    return assigned;
+  }
+
+  /**
+   * What the clients in effect have used since the gateway started, by name: those whose use has changed since the last
+   * call.
+   */
+  takeChanged(): ReadonlyMap<string, Used> {
+    const used = new Map<string, Used>();
+    for (const [name, { row }] of this.#inEffect) {
+      // The flag first: what changes after it sets it again.
+      if (!this.#table.takeChanged(row)) continue;
+      const requests = this.#table.usedOf('requests', row);
+      used.set(name, { requests, tokens: this.#table.usedOf('tokens', row) });
+    }
+    return used;
+  }
+
+  /**
+   * Charges a client in effect for what it has used elsewhere: at most one minute's worth at a time. What is negative is
+   * given back.
+   */
+  charge(name: string, use: Used): void {
+    const limits = this.#inEffect.get(name);
+    if (limits === undefined) return;
+    this.#chargeOne('requests', limits.row, use.requests, limits.requestsPerMinute);
+    this.#chargeOne('tokens', limits.row, use.tokens, limits.tokensPerMinute);
+  }
+
+  #chargeOne(kind: BudgetKind, row: number, units: number, perMinute: number | null): void {
+    if (perMinute === null || units === 0) return;
+    this.#table.charge(kind, row, Math.min(toCostNs(units, perMinute), WINDOW_NS));
+  }
+
+  #takeRow(name: string, free: number[]): number {
+    const row = free.pop() ?? this.#usedCount++;
+    this.#rows.set(name, row);
+    return row;
+  }
+
+  /** Frees as many rows of former clients as these names need beyond those that were never used. */
+  #findFreeRows(names: ReadonlySet<string>): number[] {
+    const newCount = [...names].filter((name) => !this.#rows.has(name)).length;
+    const neededCount = newCount - (this.#rowCount - this.#usedCount);
+    if (neededCount <= 0) return [];
+    // Workers may still begin requests of the clients in effect.
+    const isFree = ([name, row]: [string, number]) =>
+      !names.has(name) && !this.#inEffect.has(name) && this.#table.inflightOf(row) === 0;
+    const former = [...this.#rows].filter(isFree).slice(0, neededCount);
+    if (former.length < neededCount) {
+      throw new StartError(`clients: too many have limits, or had until now: more than ${this.#rowCount}`);
+    }
+    for (const [name, row] of former) {
+      this.#rows.delete(name);
+      this.#table.clearRow(row);
+    }
+    return former.map(([, row]) => row);
+  }
+}

@@ -1,0 +1,96 @@
+/** What a client with limits has used of one gateway. Negative: estimates of before were too high. */
+export interface ClientUse {
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** What a heartbeat says of clients. */
+interface UseReport {
+  /** The id of the gateway. */
+  readonly id: string;
+  readonly used?: ReadonlyMap<string, ClientUse>;
+}
+
+/** The limits of this gateway's clients. */
+export interface ClientLimitsPort {
+  /**
+   * What clients have used since this gateway started, by name: those whose use has changed since the last call, which
+   * costs little with many others.
+   */
+  takeChanged(): ReadonlyMap<string, ClientUse>;
+  /** Charges a client for what it has used of another gateway. */
+  charge(name: string, use: ClientUse): void;
+}
+
+/** A client stays in so many heartbeats after its use has changed: not each of them is read. */
+const REPEATED_HEARTBEATS = 10;
+
+/** More clients in one heartbeat would make it larger than 300 KB. */
+const MAX_CLIENTS = 5_000;
+
+/**
+ * Exchanges what clients use through the heartbeats, so that each gateway charges the budgets of its clients with what
+ * they use of all gateways. No request waits for it: a gateway learns of the use a second or two later, and the client
+ * then waits until the budget has refilled.
+ */
+export class ClientUseExchange {
+  readonly #limits: ClientLimitsPort;
+  /** The clients in the heartbeats: their use, and in how many more heartbeats they are. */
+  readonly #told = new Map<string, { readonly use: ClientUse; readonly rest: number }>();
+  /** Their use when they were last not in the heartbeats, which tell what was used after that. */
+  readonly #bases = new Map<string, ClientUse>();
+  /** What the other gateways told last, by id and name. */
+  #known: ReadonlyMap<string, ReadonlyMap<string, ClientUse>> = new Map();
+
+  constructor(limits: ClientLimitsPort) {
+    this.#limits = limits;
+  }
+
+  /** What the next heartbeat says. */
+  nextReport(): ReadonlyMap<string, ClientUse> {
+    for (const [name, use] of this.#limits.takeChanged()) {
+      // Those that change move to the end: if there are too many, others are not passed over for ever.
+      this.#told.delete(name);
+      this.#told.set(name, { use, rest: REPEATED_HEARTBEATS });
+    }
+    const report = new Map<string, ClientUse>();
+    for (const [name, { use, rest }] of this.#told) {
+      if (rest === 0) {
+        this.#told.delete(name);
+        this.#bases.set(name, use);
+      } else if (report.size < MAX_CLIENTS) {
+        this.#told.set(name, { use, rest: rest - 1 });
+        report.set(name, subtract(use, this.#bases.get(name) ?? NOTHING));
+      }
+    }
+    return report;
+  }
+
+  /**
+   * Charges what was used since the last heartbeats. The first heartbeat of a gateway changes nothing: it may be about
+   * long ago, as after an outage.
+   */
+  take(heartbeats: readonly UseReport[], ownId: string): void {
+    const others = heartbeats.filter(({ id }) => id !== ownId);
+    for (const { id, used = NOBODY } of others) {
+      const known = this.#known.get(id);
+      if (known === undefined) continue;
+      for (const [name, use] of used) {
+        const before = known.get(name) ?? NOTHING;
+        if (!isSame(before, use)) this.#limits.charge(name, subtract(use, before));
+      }
+    }
+    this.#known = new Map(others.map(({ id, used = NOBODY }) => [id, used]));
+  }
+}
+
+const NOTHING: ClientUse = { requests: 0, tokens: 0 };
+const NOBODY: ReadonlyMap<string, ClientUse> = new Map();
+
+function isSame(a: ClientUse, b: ClientUse): boolean {
+  return a.requests === b.requests && a.tokens === b.tokens;
+}
+
+function subtract(a: ClientUse, b: ClientUse): ClientUse {
+  return { requests: a.requests - b.requests, tokens: a.tokens - b.tokens };
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import { ClientLimiter, type ClientLimits } from '../../src/client-limits/admission.ts';
+import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
+
+/** Two workers with one memory and a clock that the test moves. */
+function startTwoWorkers(limits: Partial<ClientLimits>) {
+  const memory = allocateClientLimits(2);
+  let nowNs = 1e15;
+  const table = new ClientLimitTable(memory, () => nowNs);
+  table.noteUsedRows(1);
+  const all = { row: 0, maxInflight: null, requestsPerMinute: null, tokensPerMinute: null, ...limits };
+  const limiters = [new ClientLimiter(table, 0), new ClientLimiter(table, 1)] as const;
+  return {
+    table,
+    pass: (seconds: number) => {
+      nowNs += seconds * 1e9;
+    },
+    admit: (worker: 0 | 1 = 0) => limiters[worker].admit(all),
+  };
+}
+
+describe('requests per minute', () => {
+  test('pass at the rate of the limit after its whole budget was used, whatever the worker', () => {
+    const { admit, pass } = startTwoWorkers({ requestsPerMinute: 600 });
+    const countAdmitted = (count: number) =>
+      Array.from({ length: count }, (_, index) => admit(index % 2 === 0 ? 0 : 1)).filter(
+        ({ refusal }) => refusal === null,
+      ).length;
+    expect(countAdmitted(1000)).toBe(600);
+    let admitted = 0;
+    for (let second = 0; second < 600; second++) {
+      pass(1);
+      admitted += countAdmitted(100);
+    }
+    expect(admitted).toBe(6000);
+    pass(3600);
+    expect(countAdmitted(1000)).toBe(600);
+  });
+
+  test('are told to the client with each answer, and when to come back with a refusal', () => {
+    const { admit, pass } = startTwoWorkers({ requestsPerMinute: 2 });
+    expect(admit().fieldLines()).toBe(
+      'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 1\r\nx-ratelimit-reset-requests: 30s\r\n',
+    );
+    admit();
+    pass(10.5);
+    const refused = admit();
+    expect(refused.refusal).toBe('requests');
+    expect(refused.fieldLines()).toBe(
+      'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 49.5s\r\nRetry-After: 20\r\n',
+    );
+  });
+});
+
+describe('requests in flight', () => {
+  test('are counted over all workers, end once, and those of a worker that died are gone', () => {
+    const { admit, table } = startTwoWorkers({ maxInflight: 2 });
+    const [first, second] = [admit(0), admit(1)];
+    expect(admit(0)).toMatchObject({ refusal: 'inflight' });
+    expect(admit(0).fieldLines()).toBe('Retry-After: 1\r\n');
+    first.end(0);
+    first.end(0);
+    expect(table.inflightOf(0)).toBe(1);
+    expect(admit(0).refusal).toBeNull();
+    table.clearWorker(0);
+    expect(table.inflightOf(0)).toBe(1);
+    second.end(0);
+    expect(table.inflightOf(0)).toBe(0);
+  });
+
+  test('do not include those that another limit refused', () => {
+    const { admit, table } = startTwoWorkers({ maxInflight: 5, requestsPerMinute: 1 });
+    admit().end(0);
+    const refused = admit();
+    refused.end(0);
+    expect(refused.refusal).toBe('requests');
+    expect(table.inflightOf(0)).toBe(0);
+  });
+});
+
+describe('tokens per minute', () => {
+  test('are reserved by estimate and charged by use', () => {
+    const { admit } = startTwoWorkers({ tokensPerMinute: 1000, requestsPerMinute: 100 });
+    const first = admit();
+    expect(first.reserveTokens(600)).toBe(true);
+    const second = admit();
+    expect(second.reserveTokens(600)).toBe(false);
+    expect(second.refusal).toBe('tokens');
+    expect(second.fieldLines()).toContain('x-ratelimit-remaining-tokens: 400\r\n');
+    expect(second.fieldLines()).toContain('x-ratelimit-remaining-requests: 99\r\n');
+    expect(second.fieldLines()).toContain('Retry-After: 12\r\n');
+    second.end(0);
+    first.end(100);
+    const third = admit();
+    expect(third.reserveTokens(900)).toBe(true);
+    third.end(2900);
+    const fourth = admit();
+    expect(fourth.reserveTokens(1)).toBe(false);
+    expect(fourth.fieldLines()).toContain('Retry-After: 121\r\n');
+  });
+
+  test('an estimate beyond the whole budget needs a full one', () => {
+    const { admit, pass } = startTwoWorkers({ tokensPerMinute: 1000 });
+    const first = admit();
+    expect(first.reserveTokens(5000)).toBe(true);
+    expect(admit().reserveTokens(0.5)).toBe(false);
+    first.end(500);
+    expect(admit().reserveTokens(5000)).toBe(false);
+    pass(30);
+    expect(admit().reserveTokens(5000)).toBe(true);
+  });
+
+  test('what an engine reports costs an hour at most', () => {
+    const { admit, pass } = startTwoWorkers({ tokensPerMinute: 10 });
+    admit().end(1e9);
+    pass(3599);
+    expect(admit().reserveTokens(10)).toBe(false);
+    pass(1);
+    expect(admit().reserveTokens(10)).toBe(true);
+  });
+});
+
+test('the clock of the threads is the same', async () => {
+  const memory = allocateClientLimits(1);
+  const tables = [new ClientLimitTable(memory), new ClientLimitTable(memory)] as const;
+  tables[0].charge('requests', 0, 30e9);
+  expect(Math.abs(tables[1].fullInNs('requests', 0) - 30e9)).toBeLessThan(1e9);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
+import { LimitRows } from '../../src/client-limits/limit-rows.ts';
+import { StartError } from '../../src/start-error.ts';
+
+const limits = { maxInflight: 1, requestsPerMinute: 60, tokensPerMinute: null };
+const clientOf = (name: string) => ({
+  ...{ name, tenant: name, feature: null, models: null, expiresAtMs: null, keyDigests: [], limits },
+});
+const toRows = (clients: ReturnType<LimitRows['assign']>) => clients.map((client) => client.limits?.row);
+
+test('a client keeps its row, also when it is gone for a time; one without limits has none', () => {
+  const rows = new LimitRows(new ClientLimitTable(allocateClientLimits(1)));
+  const [a, b] = toRows(rows.assign([clientOf('a'), clientOf('__proto__')]));
+  expect(a).not.toBe(b);
+  expect(toRows(rows.assign([clientOf('b'), clientOf('__proto__')]))).not.toContain(a);
+  expect(toRows(rows.assign([{ ...clientOf('b'), limits: null }, clientOf('a')]))).toEqual([undefined, a]);
+});
+
+test('a row is reused when its client was gone before and has nothing in flight, with full budgets', () => {
+  const table = new ClientLimitTable(allocateClientLimits(1));
+  const rows = new LimitRows(table, 2);
+  const [a, b] = toRows(rows.assign([clientOf('a'), clientOf('b')])) as [number, number];
+  table.beginInflight(0, a, null);
+  table.charge('requests', b, 60e9);
+
+  // A worker may still begin a request of `b`.
+  expect(() => rows.assign([clientOf('a'), clientOf('c')])).toThrow(StartError);
+  rows.assign([]);
+  expect(toRows(rows.assign([clientOf('c')]))).toEqual([b]);
+  expect(table.fullInNs('requests', b)).toBe(0);
+  expect(() => rows.assign([clientOf('c'), clientOf('d')])).toThrow(StartError);
+  table.endInflight(0, a);
+  expect(toRows(rows.assign([clientOf('c'), clientOf('d')]))).toEqual([b, a]);
+});

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { ClientLimiter } from '../../src/client-limits/admission.ts';
+import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
+import { LimitRows } from '../../src/client-limits/limit-rows.ts';
+import { ClientUseExchange } from '../../src/fleet/client-use.ts';
+
+const NONE = new Map();
+
+/** Gateways that exchange the use of one client `a` when the test says so, with a clock that the test moves. */
+function startGateways(count: number, limits: { requestsPerMinute?: number; tokensPerMinute?: number }) {
+  let nowNs = 1e15;
+  const all = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null, ...limits };
+  const client = { name: 'a', tenant: 'a', feature: null, models: null, expiresAtMs: null, keyDigests: [] };
+  const gateways = Array.from({ length: count }, (_, index) => {
+    const table = new ClientLimitTable(allocateClientLimits(1), () => nowNs);
+    const rows = new LimitRows(table);
+    const [assigned] = rows.assign([{ ...client, limits: all }]);
+    const counted = assigned?.limits;
+    if (counted == null) throw new Error('the client has limits');
+    const limiter = new ClientLimiter(table, 0);
+    return {
+      id: `gateway-${index}`,
+      exchange: new ClientUseExchange(rows),
+      admit: () => limiter.admit(counted),
+    };
+  });
+  const sync = () => {
+    const heartbeats = gateways.map(({ id, exchange }) => ({
+      ...{ id, number: 1, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
+      used: exchange.nextReport(),
+    }));
+    for (const { id, exchange } of gateways) exchange.take(heartbeats, id);
+  };
+  sync();
+  return {
+    gateways,
+    sync,
+    pass: (seconds: number) => {
+      nowNs += seconds * 1e9;
+    },
+  };
+}
+
+describe('the gateways of a fleet', () => {
+  test.each([2, 3])('%s of them admit what one would, within 5 %%, after the first budget', (count) => {
+    const { gateways, sync, pass } = startGateways(count, { requestsPerMinute: 600 });
+    const admittedPerMinute: number[] = [];
+    for (let minute = 0; minute < 40; minute++) {
+      let admitted = 0;
+      for (let second = 0; second < 60; second++) {
+        pass(1);
+        for (const { admit } of gateways) {
+          for (let sent = 0; sent < 40; sent++) {
+            const admission = admit();
+            if (admission.refusal === null) admitted += 1;
+            admission.end(0);
+          }
+        }
+        sync();
+      }
+      admittedPerMinute.push(admitted);
+    }
+    const steady = admittedPerMinute.slice(10);
+    const average = steady.reduce((sum, admitted) => sum + admitted, 0) / steady.length;
+    expect(average).toBeLessThanOrEqual(630);
+    expect(average).toBeGreaterThan(540);
+  });
+
+  test('charge tokens that another gateway has counted, and give back what it had overestimated', () => {
+    const { gateways, sync } = startGateways(2, { tokensPerMinute: 1000 });
+    const [a, b] = gateways;
+    const running = a?.admit();
+    expect(running?.reserveTokens(800)).toBe(true);
+    sync();
+    expect(b?.admit().reserveTokens(300)).toBe(false);
+    for (let repeated = 0; repeated < 20; repeated++) sync();
+    expect(b?.admit().reserveTokens(200)).toBe(true);
+    running?.end(100);
+    sync();
+    expect(b?.admit().reserveTokens(700)).toBe(true);
+    expect(b?.admit().reserveTokens(10)).toBe(false);
+  });
+
+  test('tell of a client for ten heartbeats after its last request', () => {
+    const { gateways, sync } = startGateways(1, { requestsPerMinute: 600 });
+    const [gateway] = gateways;
+    gateway?.admit();
+    const reports = Array.from({ length: 12 }, () => gateway?.exchange.nextReport().get('a'));
+    expect(reports).toEqual([...Array(10).fill({ requests: 1, tokens: 0 }), undefined, undefined]);
+    gateway?.admit();
+    expect(gateway?.exchange.nextReport().get('a')).toEqual({ requests: 1, tokens: 0 });
+    sync();
+  });
+
+  test('charge nothing for what a gateway tells that was not known', () => {
+    const charged: unknown[] = [];
+    const exchange = new ClientUseExchange({
+      takeChanged: () => NONE,
+      charge: (...use) => charged.push(use),
+    });
+    const heartbeatOf = (requests: number) => ({
+      ...{ id: 'other', number: 1, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
+      used: new Map([['a', { requests, tokens: 0 }]]),
+    });
+    exchange.take([heartbeatOf(500)], 'own');
+    exchange.take([heartbeatOf(510)], 'own');
+    exchange.take([], 'own');
+    exchange.take([heartbeatOf(900)], 'own');
+    exchange.take([{ ...heartbeatOf(999), id: 'own' }, heartbeatOf(901)], 'own');
+    expect(charged).toEqual([
+      ['a', { requests: 10, tokens: 0 }],
+      ['a', { requests: 1, tokens: 0 }],
+    ]);
+  });
+});

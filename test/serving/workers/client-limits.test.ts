@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { chatAtOnce, startWorkers } from './start-workers.ts';
+
+const clientOf = (name: string, limits: object) => ({
+  name,
+  key_sha256: createHash('sha256').update(name).digest('hex'),
+  ...limits,
+});
+const withKey = (name: string) => ({ headers: { 'x-api-key': name } });
+
+test('the workers count what a client uses together, and forget what a dead worker had in flight', async () => {
+  using watched = watchWorkerThreads();
+  await using replica = await startFakeReplica();
+  await using gateway = await startWorkers(2, {
+    replicas: [replica],
+    config: {
+      clients: [clientOf('rated', { requests_per_minute: 3 }), clientOf('parallel', { max_inflight: 12 })],
+    },
+  });
+  const statusesOf = async (requests: readonly Promise<Response | null>[]) =>
+    (await Promise.all(requests)).map((answer) => answer?.status);
+
+  const statuses = await statusesOf(chatAtOnce(gateway, 30, withKey('rated')));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(27);
+
+  replica.answer(hang);
+  const before = replica.requests.length;
+  const waiting = chatAtOnce(gateway, 12, withKey('parallel'));
+  await replica.untilRequests(before + 12);
+  expect(await statusesOf(chatAtOnce(gateway, 10, withKey('parallel')))).toEqual(Array(10).fill(429));
+
+  await watched.kill(0);
+  await watched.kill(1);
+  expect(await Promise.all(waiting)).toEqual(Array(12).fill(null));
+  for (const worker of [1, 2]) await gateway.untilLogged(`"worker":${worker},"msg":"worker replaced"`);
+
+  const again = chatAtOnce(gateway, 12, withKey('parallel'));
+  await replica.untilRequests(before + 24);
+  expect((await gateway.chat({}, withKey('parallel'))).status).toBe(429);
+  expect((await gateway.chat({}, withKey('rated'))).status).toBe(429);
+  replica.resetConnections();
+  expect(await statusesOf(again)).toEqual(Array(12).fill(502));
+});
