@@ -25,15 +25,15 @@ export function gatewayNotFound(name: string, gateways: readonly { readonly name
   );
 }
 
-/** The error for a name that nothing has: it says what was probably meant, or which names there are. */
+/** The error for a name that nothing has: it says what was probably meant, and which names there are. */
 function unknownName(
   code: 'replica_not_found' | 'gateway_not_found',
   name: string,
   known: readonly string[],
 ): AdminError {
   const meant = closestName(name, known);
-  const hint = meant === null ? toList(known) : `Did you mean ${meant}?`;
-  return new AdminError(code, { message: `${ADMIN_ERRORS[code].message} ${hint}` });
+  const hint = meant === null ? '' : `Did you mean ${meant}? `;
+  return new AdminError(code, { message: `${ADMIN_ERRORS[code].message} ${hint}${toList(known)}` });
 }
 
 function toList(known: readonly string[]): string {

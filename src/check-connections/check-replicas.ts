@@ -5,20 +5,26 @@ import { adviseOnReplica } from '../replicas/control/discovery/reachability-log.
 import type { Endpoint, Resolver } from '../replicas/control/discovery/resolver.ts';
 import { type ProbeResult, probe } from '../replicas/control/probe.ts';
 import { createProbeConnections, pathPrefixOf } from '../replicas/data/connections.ts';
-import { toListFinding } from '../replicas/reachability.ts';
+import { isHealthy, toListFinding } from '../replicas/reachability.ts';
 import { type ConnectionCheck, type Finding, runCheck } from './connection-check.ts';
 
 /** For connecting, the TLS handshake and the answer together. */
 const PROBE_TIMEOUT_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 5_000;
 const MAX_LIST_BYTES = 1024 ** 2;
+const MAX_HEALTH_BYTES = 1024;
+
+interface CheckSettings {
+  readonly connectMs: number;
+  readonly healthPath: string;
+}
 
 /** Sends GET /v1/models to every replica of the configuration, all at once. */
 export async function checkReplicas(config: Config, resolver: Resolver): Promise<readonly ConnectionCheck[]> {
-  const { connectMs } = config.timeouts;
+  const settings = { connectMs: config.timeouts.connectMs, healthPath: config.health.path };
   const checks = await Promise.all([
-    ...config.replicas.map(async (replica) => [await checkReplica(replica, connectMs)]),
-    ...config.services.map((service) => checkService(service, resolver, connectMs)),
+    ...config.replicas.map(async (replica) => [await checkReplica(replica, settings)]),
+    ...config.services.map((service) => checkService(service, resolver, settings)),
   ]);
   return checks.flat();
 }
@@ -27,13 +33,13 @@ export async function checkReplicas(config: Config, resolver: Resolver): Promise
 async function checkService(
   service: ServiceConfig,
   resolver: Resolver,
-  connectMs: number,
+  settings: CheckSettings,
 ): Promise<readonly ConnectionCheck[]> {
   const startedMs = performance.now();
   const endpoints = await lookUp(service, resolver);
   const replicas = expandService(service, endpoints);
   if (replicas.length > 0) {
-    return await Promise.all(replicas.map((replica) => checkReplica(replica, connectMs)));
+    return await Promise.all(replicas.map((replica) => checkReplica(replica, settings)));
   }
   const records = hasSrvRecords(service) ? 'SRV records' : 'addresses';
   return [
@@ -63,28 +69,40 @@ async function lookUp({ url, ...rest }: ServiceConfig, resolver: Resolver): Prom
   }
 }
 
-function checkReplica(config: ReplicaConfig, connectMs: number): Promise<ConnectionCheck> {
+function checkReplica(
+  config: ReplicaConfig,
+  { connectMs, healthPath }: CheckSettings,
+): Promise<ConnectionCheck> {
   return runCheck('replica', config.name, async () => {
     const connections = createProbeConnections(config, { connectMs });
+    const target = { connections, pathPrefix: pathPrefixOf(config.url), config };
     try {
-      const result = await probe(
-        { connections, pathPrefix: pathPrefixOf(config.url), config },
-        {
-          path: '/v1/models',
-          accept: 'application/json',
-          timeoutMs: PROBE_TIMEOUT_MS,
-          isWanted: (status) => status === 200 || status === 503,
-          ...{ maxBytes: MAX_LIST_BYTES, onLongBody: 'ignore' },
-        },
+      const result = await probe(target, {
+        path: '/v1/models',
+        accept: 'application/json',
+        timeoutMs: PROBE_TIMEOUT_MS,
+        isWanted: (status) => status === 200 || status === 503,
+        ...{ maxBytes: MAX_LIST_BYTES, onLongBody: 'ignore' },
+      });
+      return await judge(config, result, () =>
+        probe(target, {
+          ...{ path: healthPath, accept: '*/*', timeoutMs: PROBE_TIMEOUT_MS },
+          isWanted: () => true,
+          ...{ maxBytes: MAX_HEALTH_BYTES, onLongBody: 'truncate' },
+        }),
       );
-      return await judge(config, result);
     } finally {
       await connections.destroy();
     }
   });
 }
 
-async function judge(config: ReplicaConfig, result: ProbeResult): Promise<Finding> {
+/** Judges as the gateway does when it runs. `probeHealth` asks for the health path. */
+async function judge(
+  config: ReplicaConfig,
+  result: ProbeResult,
+  probeHealth: () => Promise<ProbeResult>,
+): Promise<Finding> {
   const target = config.url;
   const isList = result.kind === 'answer' && result.status === 200;
   const listing = isList ? parseModelList(result.text) : null;
@@ -95,7 +113,10 @@ async function judge(config: ReplicaConfig, result: ProbeResult): Promise<Findin
   if (finding === 'reachable') return toReachable(config, result, listing);
   // Some servers of embeddings have no list. They need none if their models are configured.
   if (finding === 'not_an_engine' && config.models !== 'auto') {
-    return { target, isOk: true, result: 'answers, without a list of models', advice: null };
+    const health = await probeHealth();
+    if (health.kind === 'answer' && isHealthy(health)) {
+      return { target, isOk: true, result: 'answers, without a list of models', advice: null };
+    }
   }
   const advice = await adviseOnReplica(config, finding, result);
   return { target, isOk: false, result: finding, advice };

@@ -208,4 +208,25 @@ describe('gateway check --connect', () => {
       stderr: expect.stringContaining("option '--json' needs '--connect'"),
     });
   });
+
+  it('takes a web server for a replica no more than the running gateway does', async () => {
+    const answer = (text: string) =>
+      listen(
+        createServer((socket) => {
+          socket.on('error', () => undefined);
+          socket.once('data', () =>
+            socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`),
+          );
+        }),
+      );
+    const [page, embeddings] = [await answer('<html></html>'), await answer('ok')];
+    const checks = await checksOf([
+      `name: page, url: "http://127.0.0.1:${page}", models: [m]`,
+      `name: embeddings, url: "http://127.0.0.1:${embeddings}", models: [m]`,
+    ]);
+    expect(checks.map(({ name, ok, result }) => [name, ok, result])).toEqual([
+      ['page', false, 'not_an_engine'],
+      ['embeddings', true, 'answers, without a list of models'],
+    ]);
+  });
 });

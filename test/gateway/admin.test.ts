@@ -136,9 +136,9 @@ describe('a name that no replica has', () => {
     return ((await response.json()) as { error: { message: string } }).error.message;
   }
 
-  test('gets the name that was probably meant', async () => {
+  test('gets the name that was probably meant, and those there are', async () => {
     const names = ['vllm-a', 'embed-b'];
-    const meant = 'No replica has this name. Did you mean vllm-a?';
+    const meant = 'No replica has this name. Did you mean vllm-a? Known: vllm-a, embed-b.';
     expect(await messageOf(names, '/admin/replicas/vlm_a/drain')).toBe(meant);
     expect(await messageOf(names, '/admin/replicas/VLLM-A/undrain')).toBe(meant);
     expect(await messageOf(names, '/admin/replicas/vllma')).toBe(meant);

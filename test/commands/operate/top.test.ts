@@ -233,7 +233,7 @@ describe('the rows of gateway top', () => {
     expect(stdout).toContain('\nby model, sorted by requests\n\nNAME    REQ/S     ERRORS  4XX ');
     expect(namesIn(stdout)).toEqual(['_OTHER', 'llama']);
     const tenants = await invoke(['top', '--by', 'tenant', '--admin', url], TOKEN);
-    expect(tenants.stdout).toMatch(/\n\nno requests in the last minute\n$/);
+    expect(tenants.stdout).toMatch(/\n\nno requests with a tenant in the last minute\n$/);
   });
 
   it('are of a real gateway, by tenant', async () => {

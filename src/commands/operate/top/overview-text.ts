@@ -86,7 +86,8 @@ function toTrafficTable(
   { by }: TopView,
   { nowEpochMs, paint }: { readonly nowEpochMs: number; readonly paint: Paint },
 ): string {
-  if (rows.length === 0) return by === 'replica' ? 'no replicas\n' : 'no requests in the last minute\n';
+  if (rows.length === 0)
+    return by === 'replica' ? 'no replicas\n' : `no requests with a ${by} in the last minute\n`;
   const isByReplica = by === 'replica';
   const numbers = isByReplica ? ['INFLIGHT', ...TRAFFIC_COLUMNS] : TRAFFIC_COLUMNS;
   const head = isByReplica ? ['NAME', 'STATE', ...numbers] : ['NAME', ...numbers];
