@@ -2,15 +2,17 @@ import type { FurtherEndpoint } from '../../config/config.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';
 import { EMBEDDINGS } from './embeddings.ts';
+import { COUNT_TOKENS, MESSAGES } from './messages.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { RESPONSES } from './responses.ts';
 
 /** The endpoints that are always forwarded and recorded. All endpoints are called by POST. */
 const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];
 
 /** The endpoints that `endpoints` of the configuration switches on. */
 const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpoint[]>> = {
-  responses: [],
-  messages: [],
+  responses: [RESPONSES],
+  messages: [MESSAGES, COUNT_TOKENS],
 };
 
 /** All endpoints that can be recorded. */
