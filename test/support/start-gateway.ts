@@ -40,7 +40,9 @@ export interface StartGatewayOptions {
   /** Who is behind the names of services. */
   readonly resolver?: Resolver;
   /** Sections of the configuration file, laid over the defaults of tests key by key; lists as they are. */
-  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly object[]>>;
+  readonly config?: Readonly<
+    Record<string, Readonly<Record<string, unknown>> | readonly (object | string)[]>
+  >;
   /** Where records go; without one, to a file in state_dir. */
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
