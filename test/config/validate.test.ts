@@ -153,6 +153,16 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ['2: gateway.workers: found "all", expected auto, or a whole number from 1 to 256'],
     ],
     [
+      'an unknown endpoint',
+      `${REPLICA}endpoints: [responses, response]`,
+      ['2: endpoints[1]: found "response", expected responses or messages'],
+    ],
+    [
+      'an endpoint that is named twice',
+      `${REPLICA}endpoints: [messages, messages]`,
+      ['2: endpoints: found a list, expected a list of different names: responses, messages'],
+    ],
+    [
       'invalid durations, sizes, words and flags',
       `${REPLICA}timeouts: { connect: 0s }\nexport: { interval: 10 }\nlimits: { body: 1.5 MiB }\nlog: { level: loud, requests: yes }\nheaders: { tenant: "X Tenant" }`,
       [
