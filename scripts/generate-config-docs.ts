@@ -96,7 +96,8 @@ function renderSection(key: string, section: JsonSchema): string {
     ? leavesOf(section, '', new Set(itemOf(section)?.required)).map(renderRow)
     : [renderRow({ key, schema: section, isRequired: false })];
   const head = '| key | value | default | meaning |\n|---|---|---|---|\n';
-  const title = itemOf(section) === undefined ? key : `${key}[]`;
+  const isListOfSections = itemOf(section) !== undefined && hasChildren(section);
+  const title = isListOfSections ? `${key}[]` : key;
   const meaning = hasChildren(section) ? `${section.description ?? ''}\n\n` : '';
   return `## ${title}\n\n${meaning}${head}${rows.join('')}`;
 }
@@ -118,7 +119,8 @@ function leavesOf(section: JsonSchema, prefix: string, required: ReadonlySet<str
 
 function renderRow({ key, schema, isRequired }: Leaf): string {
   const given = schema.default === null ? undefined : schema.default;
-  const byDefault = given === undefined ? (isRequired ? 'required' : 'none') : `\`${String(given)}\``;
+  const written = Array.isArray(given) ? `[${given.join(', ')}]` : String(given);
+  const byDefault = given === undefined ? (isRequired ? 'required' : 'none') : `\`${written}\``;
   const cells = [`\`${key}\``, titleOf(schema), byDefault, schema.description ?? ''];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
 }

@@ -1,5 +1,5 @@
 import { FAILED_ATTEMPT, type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
-import { OPERATIONS } from './operations.ts';
+import { OPERATIONS, providerOf } from './operations.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** The type of a value in OTLP. */
@@ -21,9 +21,6 @@ export interface RecordAttribute {
   /** Whether the value differs in nearly every request. */
   readonly varies: boolean;
 }
-
-/** `gen_ai.provider.name`: the format of the API, not its implementation (the convention's note 2). */
-export const PROVIDER_NAME = 'openai';
 
 /** The record's fields, in the order of the registry. */
 const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
@@ -47,6 +44,10 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   varying('int', SEMCONV.genAiUsageInputTokens),
   varying('int', SEMCONV.genAiUsageOutputTokens),
   varying('int', SEMCONV.genAiUsageCacheReadInputTokens),
+  varying('int', SEMCONV.genAiUsageCacheCreationInputTokens),
+  lasting('string', SEMCONV.genAiResponseModel),
+  lasting('string', SEMCONV.genAiConversationId),
+  varying('string', SEMCONV.genAiResponseId),
 ];
 
 function always(type: WireType, name: string): RecordAttribute {
@@ -69,7 +70,7 @@ export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFac
   const values = fieldValuesOf(record);
   values.push(
     'POST',
-    PROVIDER_NAME,
+    providerOf(record.endpoint),
     record.endpoint,
     record.endpoint,
     http.scheme,
@@ -85,6 +86,10 @@ export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFac
     record.prompt_tokens,
     record.completion_tokens,
     record.cached_tokens,
+    record.cache_creation_tokens,
+    record.response_model,
+    record.conversation_id,
+    record.response_id,
   );
   return values;
 }

@@ -54,11 +54,11 @@ export interface RequestRecord {
   status: number;
   /** Whether the response was `text/event-stream`. */
   stream: boolean;
-  /** `max_completion_tokens` of the request, else `max_tokens`. Unit: tokens. */
+  /** `max_completion_tokens` of the request, else `max_tokens`; of a response `max_output_tokens`. Unit: tokens. */
   max_tokens?: number;
   /**
-   * The length of the request text: the texts in `messages`, or the strings in `prompt` or `input`. Unit: Unicode
-   * code points.
+   * The length of the request text: the texts in `instructions`, `system` and `messages`, or the strings in
+   * `prompt` or `input`. Unit: Unicode code points.
    */
   prompt_chars?: number;
   /** Salted hashes of the request text, one per block: see below. */
@@ -69,6 +69,26 @@ export interface RequestRecord {
   finish_reasons?: readonly string[];
   /** The count in the engine's `usage`. Unit: tokens. */
   reasoning_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
+  cache_creation_tokens?: number;
+  /** The `id` that the engine gave to the response. Unit: characters, at most 256. */
+  response_id?: string;
+  /**
+   * The `model` that the engine says has answered, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  response_model?: string;
+  /**
+   * The `previous_response_id` of the request, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  previous_response_id?: string;
+  /**
+   * The value of the request header that `headers.conversation` of the configuration names (default
+   * `X-Session-Id`); else `conversation`, `metadata.session_id` or `prompt_cache_key` of the request. Without
+   * control characters and bidirectional controls. Unit: characters, at most 256.
+   */
+  conversation_id?: string;
   /** How long the request waited because all replicas of its model had reached their `max_inflight`. Unit: ms. */
   queue_ms?: number;
   /** The number of attempts at replicas, including refused connections and retries. */

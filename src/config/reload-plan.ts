@@ -9,6 +9,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
 export const RELOADED_KEYS = [
   'gateway.admin_hosts',
   'headers',
+  'endpoints',
   'clients',
   'clients_file',
   'replicas',

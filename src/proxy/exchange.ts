@@ -1,7 +1,7 @@
 import type { Admission } from '../client-limits/admission.ts';
 import type { RequestHead } from '../http/head.ts';
 import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
-import { Failure, type FailureCode, fieldLinesOf, statusOf, toFailureJson } from './failure.ts';
+import { Failure, type FailureCode, fieldLinesOf, statusOf, type ToErrorBody } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 
 /** How an exchange ended, other than by a complete response. */
@@ -17,6 +17,8 @@ export interface ExchangeStart {
   readonly requestId: string;
   /** Where requests to replicas wait for the end of the turn. */
   readonly outbox: Outbox;
+  /** The JSON text of an error answer, in the form of the API that the client speaks. */
+  readonly toErrorBody: ToErrorBody;
 }
 
 /**
@@ -31,6 +33,7 @@ export class Exchange {
   admission: Admission | null = null;
   /** Its index in `InFlight`, which alone writes it. */
   inFlightIndex = -1;
+  readonly #toErrorBody: ToErrorBody;
   #work: Abandonable | null = null;
   #onFinish: (() => void) | null = null;
   #ending: Ending | null = null;
@@ -38,10 +41,11 @@ export class Exchange {
   #isMalformed = false;
   #endedMs: number | null = null;
 
-  constructor({ http, requestId, outbox }: ExchangeStart) {
+  constructor({ http, requestId, outbox, toErrorBody }: ExchangeStart) {
     this.http = http;
     this.requestId = requestId;
     this.outbox = outbox;
+    this.#toErrorBody = toErrorBody;
     // Not assigned as a literal, for the reason at `whenFinished`.
     const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
     http.onFinished = close;
@@ -125,7 +129,7 @@ export class Exchange {
     }
     const { admission } = this;
     const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}${admission?.fieldLines() ?? ''}`;
-    const json = toFailureJson(code, admission?.refusal ?? null);
+    const json = this.#toErrorBody(code, admission?.refusal ?? null);
     this.http.answer(statusOf(code), 'application/json', json, fieldLines);
   }
 

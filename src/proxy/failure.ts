@@ -71,6 +71,13 @@ export function statusOf(code: FailureCode): number {
   return FAILURES[code].status;
 }
 
+/** What a failure's answer says, in English. */
+export function messageOf(code: FailureCode, limit: LimitKind | null = null): string {
+  return code === 'rate_limit_exceeded' && limit !== null
+    ? LIMIT_FACTS[limit].message
+    : FAILURES[code].message;
+}
+
 /** The field lines that the answer to a failure has of its own; often none. */
 export function fieldLinesOf(code: FailureCode): string {
   const { retryAfterSeconds, challenge } = factsOf(code);
@@ -79,6 +86,9 @@ export function fieldLinesOf(code: FailureCode): string {
     (challenge === undefined ? '' : `WWW-Authenticate: ${challenge}\r\n`)
   );
 }
+
+/** Makes the body of the answer to a failure, in the shape of the request's API. `limit`: which one was reached, if any. */
+export type ToErrorBody = (code: FailureCode, limit?: LimitKind | null) => string;
 
 /** The error object of a failure, as JSON text. `limit`: the one that refused the request, if one did. */
 export function toFailureJson(code: FailureCode, limit: LimitKind | null = null): string {

@@ -5,6 +5,7 @@ import type { RecorderSettings } from '#otel/span/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
+import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
 import type { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
@@ -17,12 +18,13 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { gateway, headers, limits, timeouts }: Config,
+  { endpoints, gateway, headers, limits, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
 ): ProxySettings {
   return {
     viaName,
+    endpoints: endpointsByPath(endpoints),
     recordedFields: {
       ...headers,
       trustsTenant: apiClients === null,

@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, state_dir, state, replicas, clients, clients_file, routing, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, state_dir, state, replicas, clients, clients_file, routing, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -152,6 +152,16 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'an invalid number of workers',
       `${REPLICA}gateway: { workers: all }`,
       ['2: gateway.workers: found "all", expected auto, or a whole number from 1 to 256'],
+    ],
+    [
+      'an unknown endpoint',
+      `${REPLICA}endpoints: [responses, response]`,
+      ['2: endpoints[1]: found "response", expected responses or messages'],
+    ],
+    [
+      'an endpoint that is named twice',
+      `${REPLICA}endpoints: [messages, messages]`,
+      ['2: endpoints: found a list, expected a list of different names: responses, messages'],
     ],
     [
       'invalid durations, sizes, words and flags',

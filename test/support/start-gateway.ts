@@ -14,7 +14,7 @@ import { EventLog } from './event-log.ts';
 /** The token of the admin API in tests. */
 export const ADMIN_TOKEN = 'test-admin-token';
 
-type Section = Readonly<Record<string, unknown>> | readonly object[] | string;
+type Section = Readonly<Record<string, unknown>> | readonly (object | string)[] | string;
 
 /** A replica as the configuration file names it; all but name and url have defaults. */
 export interface ConfiguredReplica {

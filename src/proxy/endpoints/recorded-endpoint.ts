@@ -1,12 +1,13 @@
 import type { Engine } from '../../config/config.ts';
 import type { JsonCursor, Span } from '../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
-import type { FailureCode } from '../failure.ts';
+import type { FailureCode, ToErrorBody } from '../failure.ts';
 import type { Flag } from '../request/engine-flags.ts';
 import type { TextReader } from '../request/text-reader.ts';
 import type { CurrentEventData } from '../response/sse.ts';
 import type { AnswerFacts, StreamChunk } from '../response/stream-chunk.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
+import type { UsageInStream } from '../response/usage-tally.ts';
 
 /**
  * What distinguishes one recorded endpoint from another. Each has a file in this directory and a row in `table.ts`.
@@ -32,12 +33,20 @@ export interface RecordedEndpoint {
    */
   readonly undoRules: ((engine: Engine, continuousUsageStats: Flag) => UndoRules) | null;
 
-  /** Reads one event of a stream: usage, output, finish reasons, the end mark, errors. */
-  readonly readEvent: (data: CurrentEventData, cursor: JsonCursor) => StreamChunk;
+  /**
+   * Reads one event of a stream: usage, output, finish reasons, the end mark, errors. `wantsIdentity`: whether to read
+   * the response's id and model too. They are the same in every event that has them.
+   */
+  readonly readEvent: (data: CurrentEventData, cursor: JsonCursor, wantsIdentity: boolean) => StreamChunk;
+  readonly usageInStream: UsageInStream;
+  /** Whether a stream is complete only with its end mark. If not, a finish reason is enough. */
+  readonly needsEndMark: boolean;
   /** What to look for in a whole answer. */
   readonly wantedOfAnswer: WantedMembers;
   /** Reads what was found in a whole answer. */
   readonly readAnswer: (scanner: MemberScanner, cursor: JsonCursor) => AnswerFacts;
+  /** The body of an error answer of the gateway. */
+  readonly toErrorBody: ToErrorBody;
   /** The event that tells clients that their stream broke off. */
   readonly toErrorEvent: (code: FailureCode) => string;
 }

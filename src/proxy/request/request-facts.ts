@@ -2,6 +2,7 @@ import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../jso
 import type { MemberAllowance } from '../../json/member-allowance.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
+import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
@@ -38,6 +39,10 @@ export interface RequestFacts {
   readonly texts: readonly (Span | undefined)[];
   /** The value of `tools`. */
   readonly tools: Span | undefined;
+  /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
+  readonly previousResponseId: string | undefined;
+  /** What the body calls its conversation; undefined if it does not name one. */
+  readonly conversation: string | undefined;
 }
 
 /**
@@ -87,6 +92,8 @@ class FactsReader {
   #streamOptionsBytes = 0;
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
+  #previousResponseId: string | undefined;
+  readonly #conversation = new ConversationReader();
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
     this.#cursor = new JsonCursor(body, 0, body.length, allowance);
@@ -104,6 +111,8 @@ class FactsReader {
       closingBrace,
       texts: this.#texts,
       tools: this.#tools,
+      previousResponseId: this.#previousResponseId,
+      conversation: this.#conversation.name,
     };
   }
 
@@ -126,7 +135,7 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
-        this.#model = readModel(cursor);
+        this.#model = readText(cursor, MAX_MODEL_BYTES);
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);
@@ -140,6 +149,14 @@ class FactsReader {
         return;
       case 'tools':
         this.#tools = skipToSpan(cursor);
+        return;
+      case 'previous_response_id':
+        this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        return;
+      case 'conversation':
+      case 'metadata':
+      case 'prompt_cache_key':
+        this.#conversation.read(cursor, key);
         return;
       default:
         this.#readEndpointMember(key);
@@ -187,16 +204,6 @@ class FactsReader {
   #countUsageMember(): void {
     if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
   }
-}
-
-function readModel(cursor: JsonCursor): string | undefined {
-  if (cursor.peek() !== 'string') {
-    cursor.skip();
-    return undefined;
-  }
-  const hasEscapes = cursor.readStringSpan();
-  const isTooLong = cursor.valueEnd - cursor.valueStart > MAX_MODEL_BYTES;
-  return isTooLong ? undefined : cursor.decodeString(hasEscapes);
 }
 
 /** A character takes at most six bytes as an escape. */

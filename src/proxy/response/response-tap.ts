@@ -1,11 +1,17 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
 import { MemberScanner } from '../../json/member-scanner.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { GapRecorder } from '../record/gaps.ts';
 import type { EventScratch } from './event-scratch.ts';
-import type { FinishedChoice, StreamChunk } from './stream-chunk.ts';
+import type { FinishedChoice, ResponseIdentity, StreamChunk } from './stream-chunk.ts';
 import type { UndoRules } from './undo-usage.ts';
-import type { UsageFigures, UsageTally, UsageTallySettings } from './usage-tally.ts';
+import {
+  type UsageFigures,
+  type UsageTally,
+  type UsageTallySettings,
+  withPromptTokens,
+} from './usage-tally.ts';
 
 /** How the response to one attempt is read for the record. */
 export interface ResponseReading extends UsageTallySettings {
@@ -29,6 +35,9 @@ type ResponseFields = Pick<
   | 'gap_p95_ms'
   | 'finish_reasons'
   | 'timings'
+  | 'response_id'
+  | 'response_model'
+  | 'cache_creation_tokens'
 >;
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
@@ -61,13 +70,26 @@ export class StreamTap {
   readonly #finishReasons = new FinishReasons();
   #firstOutputMs: number | null = null;
   #timings: Readonly<Record<string, number>> | null = null;
+  #identity: ResponseIdentity = { id: null, model: null };
   #isDone = false;
   #hasError = false;
+  #isLastUnread = false;
+  readonly #needsEndMark: boolean;
 
   /** @param requestArrivedMs when the request arrived, on the clock of the events' arrival times */
-  constructor(requestArrivedMs: number, usage: UsageTally) {
+  constructor(
+    requestArrivedMs: number,
+    { needsEndMark }: Pick<RecordedEndpoint, 'needsEndMark'>,
+    usage: UsageTally,
+  ) {
     this.#requestArrivedMs = requestArrivedMs;
+    this.#needsEndMark = needsEndMark;
     this.#usage = usage;
+  }
+
+  /** Whether no event so far has named both the response and its model. */
+  get wantsIdentity(): boolean {
+    return this.#identity.id === null || this.#identity.model === null;
   }
 
   /** Whether the end mark came. A break after it is no error. */
@@ -80,9 +102,12 @@ export class StreamTap {
     return this.#hasError;
   }
 
-  /** Whether the stream declared itself complete: by the end mark or a finish reason. */
+  /**
+   * Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. Also if its last
+   * event was too large to be read: that of a response repeats the whole output.
+   */
   get isWhole(): boolean {
-    return this.#isDone || !this.#finishReasons.isEmpty;
+    return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
   }
 
   /** What the engine has reported so far. */
@@ -97,18 +122,26 @@ export class StreamTap {
 
   /** Takes one event; `chunk` is null if the event has no data. */
   observe(chunk: StreamChunk | null, hasErrorLine: boolean, arrivedMs: number): void {
+    this.#isLastUnread = false;
     if (hasErrorLine) this.#hasError = true;
     if (chunk === null) return;
     if (chunk.kind === 'done') this.#isDone = true;
     if (chunk.hasError) this.#hasError = true;
     if (chunk.usage !== null) this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex);
     if (chunk.timings !== null) this.#timings = chunk.timings;
+    if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
     for (const finished of chunk.finished) this.#finishReasons.add(finished);
     if (chunk.hasOutput) this.observeOutput(arrivedMs);
   }
 
+  /** An event was too large to be read. */
+  noteUnread(): void {
+    this.#isLastUnread = true;
+  }
+
   /** Takes one event that carries output and says nothing else. */
   observeOutput(arrivedMs: number): void {
+    this.#isLastUnread = false;
     this.#firstOutputMs ??= arrivedMs;
     this.#gaps.add(arrivedMs);
   }
@@ -124,6 +157,11 @@ export class StreamTap {
     }
     this.#finishReasons.fill(fields);
     if (this.#timings !== null) fields.timings = this.#timings;
+    fillIdentity(fields, this.#identity);
+  }
+
+  #noteIdentity({ id, model }: ResponseIdentity): void {
+    this.#identity = { id: this.#identity.id ?? id, model: this.#identity.model ?? model };
   }
 }
 
@@ -151,18 +189,29 @@ export class JsonTap {
   /** Writes the facts into a record. */
   fill(fields: ResponseFields): void {
     const { endpoint, scratch } = this.#reading;
-    const { usage, timings, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
+    const { identity, usage, timings, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
     if (usage !== null) fillUsage(fields, usage);
     if (timings !== null) fields.timings = timings;
+    if (identity !== null) fillIdentity(fields, identity);
     const reasons = new FinishReasons();
     for (const choice of finished) reasons.add(choice);
     reasons.fill(fields);
   }
 }
 
-function fillUsage(fields: ResponseFields, figures: UsageFigures): void {
+/** An id with other characters is ignored: it could be text. */
+const RESPONSE_ID = /^[!-~]{1,256}$/;
+
+function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): void {
+  if (id !== null && RESPONSE_ID.test(id)) fields.response_id = id;
+  if (model) fields.response_model = toShownName(model);
+}
+
+function fillUsage(fields: ResponseFields, told: UsageFigures): void {
+  const figures = withPromptTokens(told);
   if (figures.promptTokens !== undefined) fields.prompt_tokens = figures.promptTokens;
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
+  if (figures.cacheCreationTokens !== undefined) fields.cache_creation_tokens = figures.cacheCreationTokens;
 }
