@@ -155,6 +155,14 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
     setImmediate(() => this.#resume());
   }
 
+  pauseReading(): void {
+    this.#socket.pause();
+  }
+
+  resumeReading(): void {
+    this.#resume();
+  }
+
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean {
     if (this.#state === 'closed') return true;
     const canTakeMore = writeMessage(this.#socket, before, pieces, sizeBytes, after);

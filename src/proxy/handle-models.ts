@@ -1,13 +1,6 @@
 import type { ReplicaPool } from '../replicas/data/pool.ts';
-import type { Replica } from '../replicas/data/replica.ts';
-import {
-  type Acquired,
-  type Attempts,
-  type AttemptVariant,
-  type FailedAttemptCode,
-  forward,
-} from './attempt/forward.ts';
-import type { AttemptObserver, AttemptRequest } from './attempt/send.ts';
+import { forward } from './attempt/forward.ts';
+import { UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -20,7 +13,7 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    await forward(exchange, new UnrecordedAttempts(exchange, collaborators), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, null, collaborators), settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
@@ -34,52 +27,4 @@ export function answerModels(exchange: Exchange, models: readonly string[], pool
     .map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway' }));
   const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
   exchange.http.answer(200, 'application/json', JSON.stringify({ object: 'list', data }), fieldLines);
-}
-
-/** The attempts of a request without a body that leaves no record. */
-class UnrecordedAttempts implements Attempts, AttemptObserver {
-  readonly #exchange: Exchange;
-  readonly #traceparent: string;
-  readonly #collaborators: ProxyCollaborators;
-
-  constructor(exchange: Exchange, collaborators: ProxyCollaborators) {
-    this.#exchange = exchange;
-    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
-    this.#collaborators = collaborators;
-  }
-
-  acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.#collaborators.pool.acquireAny(tried);
-  }
-
-  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
-    return {
-      replica,
-      exchange: this.#exchange,
-      traceparent: this.#traceparent,
-      body: null,
-      onFreshConnection,
-      mayRepeat: true,
-      reading: null,
-      observer: this,
-    };
-  }
-
-  onWritten(): void {}
-
-  onResponse({ replica }: AttemptRequest): void {
-    this.#collaborators.replicaLog.answered(replica, this.#traceId);
-  }
-
-  withdraw(): void {}
-
-  fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    this.#collaborators.replicaLog.attemptFailed(replica, { code, cause, traceId: this.#traceId });
-  }
-
-  finish(): void {}
-
-  get #traceId(): string {
-    return this.#traceparent.slice(3, 35);
-  }
 }

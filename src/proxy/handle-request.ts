@@ -4,6 +4,7 @@ import { logDefect } from './defect.ts';
 import { findRecordedEndpoint, HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { answerModels, handleModels } from './handle-models.ts';
+import { handlePassed } from './handle-passed.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -58,7 +59,6 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     });
   }
 
-  /** Answers a request that has come back to this gateway. */
   /** Refuses a request without a valid API key, and one that has been here before. Returns whether it was refused. */
   function refuse(exchange: Exchange, client: ApiClient | null): boolean {
     if (isLoop(exchange.head.fields, settings.viaName)) {
@@ -95,6 +95,14 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
         else void handleModels(exchange, settings, collaborators);
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
+      } else if (settings.passes.has(method, path)) {
+        const exchange = begin(http);
+        const client = identify(http);
+        track(exchange, () => undefined);
+        if (refuse(exchange, client)) return;
+        // The model is in the body, which is not read.
+        if (client?.models) exchange.fail('not_found');
+        else void handlePassed(exchange, settings, tools);
       } else {
         begin(http).fail('not_found');
       }

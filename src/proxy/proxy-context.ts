@@ -3,6 +3,7 @@ import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { ReplicaLog } from './attempt/replica-log.ts';
 import type { SendSettings } from './attempt/send.ts';
+import type { PassedPaths } from './endpoints/passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
@@ -13,6 +14,8 @@ export interface ProxySettings extends SendSettings {
   readonly recordedFields: RecordedFieldsSettings;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
+  /** What is relayed and not recorded. */
+  readonly passes: PassedPaths;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;

@@ -5,6 +5,7 @@ import type { RecorderSettings } from '#otel/span/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
+import { PassedPaths } from '../proxy/endpoints/passed-paths.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
 import { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
@@ -17,7 +18,7 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { clients, gateway, headers, limits, timeouts }: Config,
+  { clients, gateway, headers, limits, pass, timeouts }: Config,
   viaName: string,
 ): ProxySettings {
   return {
@@ -29,6 +30,7 @@ export function toProxySettings(
     },
     apiClients: clients === null ? null : new ApiClients(clients),
     withheldFields: clients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
+    passes: new PassedPaths(pass),
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

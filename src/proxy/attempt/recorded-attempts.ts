@@ -89,6 +89,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       exchange,
       traceparent: recording.traceparent,
       body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
+      upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
       // A replica may refuse usage, and llama.cpp may answer that it is loading its model.
       mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp',
