@@ -86,7 +86,11 @@ measure('read one event of a stream', () => {
 });
 
 function createRelay(): EventRelay {
-  return new EventRelay(reading, new Fingerprint(), new StreamTap(0, new UsageTally(reading)));
+  return new EventRelay(
+    reading,
+    new Fingerprint(),
+    new StreamTap(0, reading.endpoint, new UsageTally(reading)),
+  );
 }
 
 const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };

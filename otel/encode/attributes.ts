@@ -47,6 +47,10 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   varying('int', SEMCONV.genAiUsageInputTokens),
   varying('int', SEMCONV.genAiUsageOutputTokens),
   varying('int', SEMCONV.genAiUsageCacheReadInputTokens),
+  varying('int', SEMCONV.genAiUsageCacheCreationInputTokens),
+  lasting('string', SEMCONV.genAiResponseModel),
+  lasting('string', SEMCONV.genAiConversationId),
+  varying('string', SEMCONV.genAiResponseId),
 ];
 
 function always(type: WireType, name: string): RecordAttribute {
@@ -85,6 +89,10 @@ export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFac
     record.prompt_tokens,
     record.completion_tokens,
     record.cached_tokens,
+    record.cache_creation_tokens,
+    record.response_model,
+    record.conversation_id,
+    record.response_id,
   );
   return values;
 }

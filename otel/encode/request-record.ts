@@ -69,6 +69,29 @@ export interface RequestRecord {
   finish_reasons?: readonly string[];
   /** The count in the engine's `usage`. Unit: tokens. */
   reasoning_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
+  cache_creation_tokens?: number;
+  /**
+   * The `id` that the engine gave to the response, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  response_id?: string;
+  /**
+   * The `model` that the engine says has answered, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  response_model?: string;
+  /**
+   * The `previous_response_id` of the request, without control characters and bidirectional controls. Unit:
+   * characters, at most 256.
+   */
+  previous_response_id?: string;
+  /**
+   * The value of the request header that `headers.conversation` of the configuration names (default
+   * `X-Session-Id`); else `conversation`, `metadata.session_id` or `prompt_cache_key` of the request. Without
+   * control characters and bidirectional controls. Unit: characters, at most 256.
+   */
+  conversation_id?: string;
   /** How long the request waited because all replicas of its model had reached their `max_inflight`. Unit: ms. */
   queue_ms?: number;
   /** The number of attempts at replicas, including refused connections and retries. */

@@ -38,6 +38,9 @@ export type ServiceConfig = Config['services'][number] & Pick<ReplicaConfig, 'tl
 /** An inference engine whose API the gateway knows. */
 export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
 
+/** A name in `endpoints` of the configuration. */
+export type FurtherEndpoint = Config['endpoints'][number];
+
 /** Converts the keys of the file to those of the gateway, with units. */
 export function toConfig(file: ConfigFile) {
   const { gateway, headers, timeouts, limits, shutdown } = file;
@@ -51,7 +54,12 @@ export function toConfig(file: ConfigFile) {
       adminTls: gateway.admin_tls === undefined ? null : toListenerTls(gateway.admin_tls),
       recordsClientSubject: gateway.tls?.record_subject === true,
     },
-    headers: { tenant: headers.tenant.toLowerCase(), feature: headers.feature.toLowerCase() },
+    headers: {
+      tenant: headers.tenant.toLowerCase(),
+      feature: headers.feature.toLowerCase(),
+      conversation: headers.conversation.toLowerCase(),
+    },
+    endpoints: file.endpoints,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     fleet: toFleetConfig(file.state),

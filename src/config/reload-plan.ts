@@ -8,6 +8,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
  */
 export const RELOADED_KEYS = [
   'headers',
+  'endpoints',
   'clients',
   'replicas',
   'discovery',

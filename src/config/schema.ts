@@ -27,6 +27,9 @@ const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 /** The engines whose API the gateway knows. */
 const engines = ['vllm', 'sglang', 'llamacpp', 'tgi', 'ollama', 'openai'] as const;
 
+/** The endpoints that are recorded beside those that are always on. Each may stand for several paths. */
+const furtherEndpoints = ['responses', 'messages'] as const;
+
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
 const oneLine = () => text('a text of one line', ONE_LINE);
 const headerName = () => text('the name of a request header', HEADER_NAME);
@@ -163,6 +166,9 @@ const gateway = z.strictObject({
 const headers = z.strictObject({
   tenant: headerName().prefault('X-Tenant').describe('The request header that names the tenant.'),
   feature: headerName().prefault('X-Feature').describe('The request header that names the feature.'),
+  conversation: headerName()
+    .prefault('X-Session-Id')
+    .describe('The request header that names the conversation to which a request belongs.'),
 });
 
 const retry = z.strictObject({
@@ -316,12 +322,23 @@ const state = z.strictObject({
     ),
 });
 
+const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
+const endpoints = z
+  .array(oneOf(furtherEndpoints), { error: endpointsTitle })
+  .refine((names) => new Set(names).size === names.length, { error: endpointsTitle })
+  .meta({ title: endpointsTitle });
+
 const clientsTitle = 'a list of at least one client';
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listeners.'),
   headers: headers.prefault({}).describe('Request headers that are recorded.'),
+  endpoints: endpoints
+    .prefault([])
+    .describe(
+      'Which endpoints are relayed and recorded beside chat completions, completions and embeddings: see endpoints.md.',
+    ),
   state_dir: z
     .string({ error: 'a path' })
     .min(1, { error: 'a path' })

@@ -1,6 +1,6 @@
 import type { RequestHead } from '../http/head.ts';
 import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
-import { Failure, type FailureCode, fieldLinesOf, statusOf, toFailureJson } from './failure.ts';
+import { Failure, type FailureCode, fieldLinesOf, statusOf } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 
 /** How an exchange ended, other than by a complete response. */
@@ -16,6 +16,8 @@ export interface ExchangeStart {
   readonly requestId: string;
   /** Where requests to replicas wait for the end of the turn. */
   readonly outbox: Outbox;
+  /** The JSON text of an error answer, in the form of the API that the client speaks. */
+  readonly toErrorBody: (code: FailureCode) => string;
 }
 
 /**
@@ -28,6 +30,7 @@ export class Exchange {
   readonly outbox: Outbox;
   /** Its index in `InFlight`, which alone writes it. */
   inFlightIndex = -1;
+  readonly #toErrorBody: (code: FailureCode) => string;
   #work: Abandonable | null = null;
   #onFinish: (() => void) | null = null;
   #ending: Ending | null = null;
@@ -35,10 +38,11 @@ export class Exchange {
   #isMalformed = false;
   #endedMs: number | null = null;
 
-  constructor({ http, requestId, outbox }: ExchangeStart) {
+  constructor({ http, requestId, outbox, toErrorBody }: ExchangeStart) {
     this.http = http;
     this.requestId = requestId;
     this.outbox = outbox;
+    this.#toErrorBody = toErrorBody;
     // Not assigned as a literal, for the reason at `whenFinished`.
     const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
     http.onFinished = close;
@@ -121,7 +125,7 @@ export class Exchange {
       return;
     }
     const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}`;
-    this.http.answer(statusOf(code), 'application/json', toFailureJson(code), fieldLines);
+    this.http.answer(statusOf(code), 'application/json', this.#toErrorBody(code), fieldLines);
   }
 
   /** Answers for a thrown error: with a Failure's code, or `upstream_failed` for any other error. */

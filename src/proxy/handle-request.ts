@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { logDefect } from './defect.ts';
-import { findRecordedEndpoint, HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
+import { HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
+import { toFailureJson } from './failure.ts';
 import { answerModels, handleModels } from './handle-models.ts';
 import { handlePassed } from './handle-passed.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
@@ -40,8 +41,8 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   const outbox = new Outbox((error) => logDefect(error, log));
   const pending = new PendingRecords((error) => logDefect(error, log));
 
-  function begin(http: HttpExchange): Exchange {
-    return new Exchange({ http, requestId: randomUUID(), outbox });
+  function begin(http: HttpExchange, toErrorBody = toFailureJson): Exchange {
+    return new Exchange({ http, requestId: randomUUID(), outbox, toErrorBody });
   }
 
   /** The client whose API key a request presents; null if it presents no valid one, or needs none. */
@@ -75,9 +76,9 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     handle(http) {
       const { method, target } = http.head;
       const path = pathOf(target);
-      const endpoint = method === 'POST' ? findRecordedEndpoint(path) : undefined;
+      const endpoint = method === 'POST' ? settings.endpoints.get(path) : undefined;
       if (endpoint !== undefined) {
-        const exchange = begin(http);
+        const exchange = begin(http, endpoint.toErrorBody);
         const client = identify(http);
         const recorded = startRecorded(exchange, endpoint, client, settings, collaborators);
         track(exchange, () => {

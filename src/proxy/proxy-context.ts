@@ -4,6 +4,7 @@ import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { ReplicaLog } from './attempt/replica-log.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { PassedPaths } from './endpoints/passed-paths.ts';
+import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
@@ -11,6 +12,8 @@ import type { EventScratch } from './response/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
 export interface ProxySettings extends SendSettings {
+  /** The endpoints that are recorded, by path. */
+  readonly endpoints: ReadonlyMap<string, RecordedEndpoint>;
   readonly recordedFields: RecordedFieldsSettings;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;

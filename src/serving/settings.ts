@@ -6,6 +6,7 @@ import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import { PassedPaths } from '../proxy/endpoints/passed-paths.ts';
+import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
 import { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
@@ -18,11 +19,12 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { clients, gateway, headers, limits, pass, timeouts }: Config,
+  { clients, endpoints, gateway, headers, limits, pass, timeouts }: Config,
   viaName: string,
 ): ProxySettings {
   return {
     viaName,
+    endpoints: endpointsByPath(endpoints),
     recordedFields: {
       ...headers,
       trustsTenant: clients === null,

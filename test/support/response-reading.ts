@@ -31,7 +31,7 @@ export function toReading(settings: Partial<ResponseReading> = {}): ResponseRead
 /** The relay of a stream whose request arrived at 0, and its tap. */
 export function createEventRelay(settings: Partial<ResponseReading> = {}, requestArrivedMs = 0) {
   const reading = toReading(settings);
-  const tap = new StreamTap(requestArrivedMs, new UsageTally(reading));
+  const tap = new StreamTap(requestArrivedMs, reading.endpoint, new UsageTally(reading));
   return { tap, events: new EventRelay(reading, new Fingerprint(), tap) };
 }
 

@@ -1,4 +1,5 @@
 import type { JsonCursor, Span } from '../../json/cursor.ts';
+import { toFailureJson } from '../failure.ts';
 import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
@@ -14,8 +15,11 @@ export const CHAT_COMPLETIONS: RecordedEndpoint = {
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
   undoRules: (engine, continuousUsageStats) => undoRulesFor(engine, continuousUsageStats, UNDO_RULES),
   readEvent: readChoicesEvent,
+  usageInStream: 'last',
+  needsEndMark: false,
   wantedOfAnswer: CHOICES_ANSWER,
   readAnswer: readChoicesAnswer,
+  toErrorBody: toFailureJson,
   toErrorEvent: toChoicesErrorEvent,
 };
 

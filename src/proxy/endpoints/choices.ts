@@ -10,6 +10,7 @@ import {
   type StreamChunk,
 } from '../response/stream-chunk.ts';
 import type { UsageFigures } from '../response/usage-tally.ts';
+import { identityOf, readCaptured, readIdentityMember } from './answer-members.ts';
 
 /*
  * Answers in the style of OpenAI's completions: an object with `choices` and `usage`, whole or in the events of a
@@ -36,7 +37,7 @@ const USAGE_CHUNK_MEMBERS: ReadonlySet<string> = new Set([
 
 /** What is wanted of a whole answer. */
 export const CHOICES_ANSWER: WantedMembers = {
-  members: ['usage', 'timings', 'metrics'],
+  members: ['id', 'model', 'usage', 'timings', 'metrics'],
   list: 'choices',
   itemMembers: ['index', 'finish_reason'],
 };
@@ -52,13 +53,10 @@ export function readChoicesAnswer({ captured, items }: MemberScanner, json: Json
     if (typeof reason === 'string')
       finished.push({ index: typeof index === 'number' ? index : position, reason });
   }
-  const facts: AnswerDraft = { usage: null, timings: null, finished };
-  for (const [key, raw] of captured) {
-    try {
-      readFigures(json.reset(raw, 0, raw.length), key, facts);
-    } catch {
-      // The member is not JSON: it says nothing.
-    }
+  const facts: AnswerDraft = { identity: identityOf(captured, json), usage: null, timings: null, finished };
+  for (const key of captured.keys()) {
+    if (key === 'id' || key === 'model') continue;
+    readCaptured(captured, key, json, () => readFigures(json, key, facts));
   }
   return facts;
 }
@@ -67,10 +65,14 @@ export function readChoicesAnswer({ captured, items }: MemberScanner, json: Json
  * Reads the JSON of one event. Only top-level keys count: `usage` inside content or tool arguments is text. Data that
  * is not a JSON object is `other`, never an error: the replica's bytes are relayed whatever they are.
  */
-export function readChoicesEvent({ bytes, start, end }: CurrentEventData, json: JsonCursor): StreamChunk {
+export function readChoicesEvent(
+  { bytes, start, end }: CurrentEventData,
+  json: JsonCursor,
+  wantsIdentity: boolean,
+): StreamChunk {
   if (end - start === DONE_TEXT.length && bytes.toString('latin1', start, end) === DONE_TEXT) return DONE;
   try {
-    return readObject(json.reset(bytes, start, end));
+    return readObject(json.reset(bytes, start, end), wantsIdentity);
   } catch {
     return NO_CHUNK;
   }
@@ -81,7 +83,7 @@ export function toChoicesErrorEvent(code: FailureCode): string {
   return `data: ${toFailureJson(code)}\n\n`;
 }
 
-function readObject(json: JsonCursor): StreamChunk {
+function readObject(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
   if (json.peek() !== 'object') return NO_CHUNK;
   const chunk: Draft = { ...NO_CHUNK, kind: 'object' };
   json.beginObject();
@@ -89,7 +91,8 @@ function readObject(json: JsonCursor): StreamChunk {
     const memberStart = json.keyStart;
     const key = json.key();
     const isNull = json.peek() === 'null';
-    readMember(json, key, chunk);
+    if (wantsIdentity && (key === 'id' || key === 'model')) readIdentityMember(json, key, chunk);
+    else readMember(json, key, chunk);
     const span = { start: memberStart, end: json.position };
     if (key === 'usage') chunk.usageMember = span;
     else if (key === 'timings') chunk.members = { ...chunk.members, timings: span };
@@ -256,6 +259,9 @@ function readUsage(cursor: JsonCursor): UsageFigures {
         break;
       case 'reasoning_tokens':
         setCount(figures, 'reasoningTokens', cursor);
+        break;
+      case 'cache_creation_input_tokens':
+        setCount(figures, 'cacheCreationTokens', cursor);
         break;
       // DeepSeek's spelling, Moonshot's, and the one that proxies copy from Anthropic's API.
       case 'prompt_cache_hit_tokens':

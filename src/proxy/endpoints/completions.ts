@@ -1,3 +1,4 @@
+import { toFailureJson } from '../failure.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { CUT_PLACEHOLDERS, LEAVE_ALL, undoRulesFor } from './undo-rules.ts';
@@ -12,7 +13,10 @@ export const COMPLETIONS: RecordedEndpoint = {
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
   undoRules: (engine, continuousUsageStats) => undoRulesFor(engine, continuousUsageStats, UNDO_RULES),
   readEvent: readChoicesEvent,
+  usageInStream: 'last',
+  needsEndMark: false,
   wantedOfAnswer: CHOICES_ANSWER,
   readAnswer: readChoicesAnswer,
+  toErrorBody: toFailureJson,
   toErrorEvent: toChoicesErrorEvent,
 };

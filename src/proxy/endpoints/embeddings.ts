@@ -1,3 +1,4 @@
+import { toFailureJson } from '../failure.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 
@@ -9,7 +10,10 @@ export const EMBEDDINGS: RecordedEndpoint = {
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
   undoRules: null,
   readEvent: readChoicesEvent,
+  usageInStream: 'last',
+  needsEndMark: false,
   wantedOfAnswer: CHOICES_ANSWER,
   readAnswer: readChoicesAnswer,
+  toErrorBody: toFailureJson,
   toErrorEvent: toChoicesErrorEvent,
 };

@@ -32,12 +32,24 @@ export interface RecordedEndpoint {
    */
   readonly undoRules: ((engine: Engine, continuousUsageStats: Flag) => UndoRules) | null;
 
-  /** Reads one event of a stream: usage, output, finish reasons, the end mark, errors. */
-  readonly readEvent: (data: CurrentEventData, cursor: JsonCursor) => StreamChunk;
+  /**
+   * Reads one event of a stream: usage, output, finish reasons, the end mark, errors. `wantsIdentity`: whether to read
+   * the response's id and model too. They are the same in every event that has them.
+   */
+  readonly readEvent: (data: CurrentEventData, cursor: JsonCursor, wantsIdentity: boolean) => StreamChunk;
+  /**
+   * How the usage in a stream adds up. `last`: each event that has usage tells all of it. `in_parts`: an event tells
+   * what has changed.
+   */
+  readonly usageInStream: 'last' | 'in_parts';
+  /** Whether a stream is complete only with its end mark. If not, a finish reason is enough. */
+  readonly needsEndMark: boolean;
   /** What to look for in a whole answer. */
   readonly wantedOfAnswer: WantedMembers;
   /** Reads what was found in a whole answer. */
   readonly readAnswer: (scanner: MemberScanner, cursor: JsonCursor) => AnswerFacts;
+  /** The body of an error answer of the gateway. */
+  readonly toErrorBody: (code: FailureCode) => string;
   /** The event that tells clients that their stream broke off. */
   readonly toErrorEvent: (code: FailureCode) => string;
 }

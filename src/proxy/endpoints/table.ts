@@ -1,10 +1,23 @@
+import type { FurtherEndpoint } from '../../config/config.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';
 import { EMBEDDINGS } from './embeddings.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 
-/** The endpoints whose requests are forwarded and recorded. All are called by POST. */
-export const RECORDED_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];
+/** The endpoints that are always forwarded and recorded. All endpoints are called by POST. */
+const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];
+
+/** The endpoints that `endpoints` of the configuration switches on. */
+const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpoint[]>> = {
+  responses: [],
+  messages: [],
+};
+
+/** All endpoints that can be recorded. */
+export const RECORDED_ENDPOINTS: readonly RecordedEndpoint[] = [
+  ...BASIC_ENDPOINTS,
+  ...Object.values(FURTHER_ENDPOINTS).flat(),
+];
 
 /** GET: the models of the next replica in turn. Not recorded. */
 export const MODELS_PATH = '/v1/models';
@@ -14,7 +27,13 @@ export const HEALTH_PATH = '/healthz';
 
 const byPath = new Map(RECORDED_ENDPOINTS.map((endpoint) => [endpoint.path, endpoint]));
 
-/** The recorded endpoint with this path. */
+/** The endpoint with this path, whether it is switched on or not. */
 export function findRecordedEndpoint(path: string): RecordedEndpoint | undefined {
   return byPath.get(path);
+}
+
+/** The endpoints that are on, by path. `further`: those that the configuration switches on. */
+export function endpointsByPath(further: readonly FurtherEndpoint[]): ReadonlyMap<string, RecordedEndpoint> {
+  const endpoints = [...BASIC_ENDPOINTS, ...further.flatMap((name) => FURTHER_ENDPOINTS[name])];
+  return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]));
 }

@@ -87,7 +87,9 @@ export class EventRelay implements SseSink {
   onEvent(bytes: Buffer, start: number, end: number): void {
     const { endpoint, scratch } = this.#reading;
     const { data } = scratch;
-    const chunk = readEventData(bytes, start, end, data) ? endpoint.readEvent(data, scratch.cursor) : null;
+    const chunk = readEventData(bytes, start, end, data)
+      ? endpoint.readEvent(data, scratch.cursor, this.#tap.wantsIdentity)
+      : null;
     this.#tap.observe(chunk, data.hasErrorLine, this.#arrivedMs);
     if (this.#undo === null) {
       this.#learn(bytes, start, end, chunk);

@@ -73,7 +73,7 @@ export class Relay implements RelayedResponse, Sendable {
     // A compressed response cannot be read.
     const isRead = reading !== null && !head.isEncoded;
     if (isRead && this.isEventStream) {
-      this.#streamTap = new StreamTap(exchange.arrivedMs, new UsageTally(reading));
+      this.#streamTap = new StreamTap(exchange.arrivedMs, reading.endpoint, new UsageTally(reading));
       this.#events = new EventRelay(reading, origin.fingerprint, this.#streamTap);
     } else if (isRead && head.isJson && head.status < 400) {
       this.#jsonTap = new JsonTap(reading);

@@ -1,9 +1,10 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { toShownName } from '#otel/encode/shown-name.ts';
 import { MemberScanner } from '../../json/member-scanner.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { GapRecorder } from '../record/gaps.ts';
 import type { EventScratch } from './event-scratch.ts';
-import type { FinishedChoice, StreamChunk } from './stream-chunk.ts';
+import type { FinishedChoice, ResponseIdentity, StreamChunk } from './stream-chunk.ts';
 import type { UndoRules } from './undo-usage.ts';
 import type { UsageFigures, UsageTally, UsageTallySettings } from './usage-tally.ts';
 
@@ -29,6 +30,9 @@ type ResponseFields = Pick<
   | 'gap_p95_ms'
   | 'finish_reasons'
   | 'timings'
+  | 'response_id'
+  | 'response_model'
+  | 'cache_creation_tokens'
 >;
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
@@ -61,13 +65,25 @@ export class StreamTap {
   readonly #finishReasons = new FinishReasons();
   #firstOutputMs: number | null = null;
   #timings: Readonly<Record<string, number>> | null = null;
+  #identity: ResponseIdentity = { id: null, model: null };
   #isDone = false;
   #hasError = false;
+  readonly #needsEndMark: boolean;
 
   /** @param requestArrivedMs when the request arrived, on the clock of the events' arrival times */
-  constructor(requestArrivedMs: number, usage: UsageTally) {
+  constructor(
+    requestArrivedMs: number,
+    { needsEndMark }: Pick<RecordedEndpoint, 'needsEndMark'>,
+    usage: UsageTally,
+  ) {
     this.#requestArrivedMs = requestArrivedMs;
+    this.#needsEndMark = needsEndMark;
     this.#usage = usage;
+  }
+
+  /** Whether no event so far has named both the response and its model. */
+  get wantsIdentity(): boolean {
+    return this.#identity.id === null || this.#identity.model === null;
   }
 
   /** Whether the end mark came. A break after it is no error. */
@@ -80,9 +96,9 @@ export class StreamTap {
     return this.#hasError;
   }
 
-  /** Whether the stream declared itself complete: by the end mark or a finish reason. */
+  /** Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. */
   get isWhole(): boolean {
-    return this.#isDone || !this.#finishReasons.isEmpty;
+    return this.#isDone || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
   }
 
   /** Takes one event; `chunk` is null if the event has no data. */
@@ -93,6 +109,7 @@ export class StreamTap {
     if (chunk.hasError) this.#hasError = true;
     if (chunk.usage !== null) this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex);
     if (chunk.timings !== null) this.#timings = chunk.timings;
+    if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
     for (const finished of chunk.finished) this.#finishReasons.add(finished);
     if (chunk.hasOutput) this.observeOutput(arrivedMs);
   }
@@ -114,6 +131,11 @@ export class StreamTap {
     }
     this.#finishReasons.fill(fields);
     if (this.#timings !== null) fields.timings = this.#timings;
+    fillIdentity(fields, this.#identity);
+  }
+
+  #noteIdentity({ id, model }: ResponseIdentity): void {
+    this.#identity = { id: this.#identity.id ?? id, model: this.#identity.model ?? model };
   }
 }
 
@@ -135,13 +157,20 @@ export class JsonTap {
   /** Writes the facts into a record. */
   fill(fields: ResponseFields): void {
     const { endpoint, scratch } = this.#reading;
-    const { usage, timings, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
+    const { identity, usage, timings, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
     if (usage !== null) fillUsage(fields, usage);
     if (timings !== null) fields.timings = timings;
+    if (identity !== null) fillIdentity(fields, identity);
     const reasons = new FinishReasons();
     for (const choice of finished) reasons.add(choice);
     reasons.fill(fields);
   }
+}
+
+/** What comes from the replica is cleaned as what comes from the client. */
+function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): void {
+  if (id) fields.response_id = toShownName(id);
+  if (model) fields.response_model = toShownName(model);
 }
 
 function fillUsage(fields: ResponseFields, figures: UsageFigures): void {
@@ -149,4 +178,5 @@ function fillUsage(fields: ResponseFields, figures: UsageFigures): void {
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
+  if (figures.cacheCreationTokens !== undefined) fields.cache_creation_tokens = figures.cacheCreationTokens;
 }

@@ -1,7 +1,15 @@
 import type { UsageFigures } from './usage-tally.ts';
 
+/** What the engine calls a response, and the model that made it. */
+export interface ResponseIdentity {
+  readonly id: string | null;
+  readonly model: string | null;
+}
+
 /** What a whole answer says, without any of its text. A stream's event says the same and more. */
 export interface AnswerFacts {
+  /** Null if it was not asked for, or is not there. */
+  readonly identity: ResponseIdentity | null;
   readonly usage: UsageFigures | null;
   /** The engine's own numbers. */
   readonly timings: Readonly<Record<string, number>> | null;
@@ -50,6 +58,7 @@ export interface StreamChunk extends AnswerFacts {
 
 /** An event that says nothing. */
 export const NO_CHUNK: StreamChunk = {
+  identity: null,
   usage: null,
   timings: null,
   finished: [],

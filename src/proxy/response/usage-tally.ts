@@ -1,14 +1,24 @@
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+
 /** An engine's usage figures. An absent figure is unknown. */
 export interface UsageFigures {
+  /** All tokens of the prompt. */
   promptTokens?: number;
   completionTokens?: number;
+  /** Prompt tokens that were read from the engine's prefix cache. */
   cachedTokens?: number;
+  /** Prompt tokens that were written to it. */
+  cacheCreationTokens?: number;
   reasoningTokens?: number;
+  /** Prompt tokens that were neither read from the cache nor written to it, where the API counts these alone. */
+  uncachedTokens?: number;
 }
 
 /** Whether these are the zeros that some engines (Ollama) put on every chunk before the last. */
 export function isPlaceholder(figures: UsageFigures): boolean {
-  return !figures.promptTokens && !figures.completionTokens;
+  return (
+    !figures.promptTokens && !figures.completionTokens && !figures.uncachedTokens && !figures.cachedTokens
+  );
 }
 
 /** How an engine reports the usage of one request. */
@@ -17,6 +27,7 @@ export interface UsageTallySettings {
   readonly choicesPerPrompt: number;
   /** Whether the engine sends a final usage chunk per choice instead of one in all. */
   readonly isTotalPerChoice: boolean;
+  readonly endpoint: Pick<RecordedEndpoint, 'usageInStream'>;
 }
 
 /**
@@ -27,6 +38,7 @@ export interface UsageTallySettings {
 export class UsageTally {
   readonly #choicesPerPrompt: number;
   readonly #isTotalPerChoice: boolean;
+  readonly #isInParts: boolean;
   /** Figures without a choice: one total; with llama.cpp one per choice. */
   readonly #totals: UsageFigures[] = [];
   readonly #byChoice = new Map<number, UsageFigures>();
@@ -34,12 +46,15 @@ export class UsageTally {
   constructor(settings: UsageTallySettings) {
     this.#choicesPerPrompt = Math.max(1, settings.choicesPerPrompt);
     this.#isTotalPerChoice = settings.isTotalPerChoice;
+    this.#isInParts = settings.endpoint.usageInStream === 'in_parts';
   }
 
   /** Takes the usage of a chunk that carries choice `index`, or no choice (null). */
   add(figures: UsageFigures, index: number | null): void {
     if (isPlaceholder(figures)) return;
-    if (index !== null) {
+    if (this.#isInParts) {
+      this.#totals[0] = { ...this.#totals[0], ...figures };
+    } else if (index !== null) {
       if (index < MAX_CHOICES) this.#byChoice.set(index, figures);
     } else if (this.#isTotalPerChoice && this.#totals.length < MAX_CHOICES) {
       this.#totals.push(figures);
@@ -75,8 +90,20 @@ function sumOverChoices(
     countedPrompts.add(prompt);
     addTo(sum, 'promptTokens', figures);
     addTo(sum, 'cachedTokens', figures);
+    addTo(sum, 'cacheCreationTokens', figures);
+    addTo(sum, 'uncachedTokens', figures);
   }
-  return sum;
+  return withPromptTokens(sum);
+}
+
+/**
+ * The figures with all tokens of the prompt. Where the API counts the uncached ones alone, they are the sum of all three
+ * (Anthropic API reference, `usage`; vLLM since vllm-project/vllm#40912, llama.cpp).
+ */
+export function withPromptTokens(figures: UsageFigures): UsageFigures {
+  const { uncachedTokens, cachedTokens = 0, cacheCreationTokens = 0 } = figures;
+  if (uncachedTokens === undefined) return figures;
+  return { ...figures, promptTokens: uncachedTokens + cachedTokens + cacheCreationTokens };
 }
 
 function addTo(sum: UsageFigures, name: keyof UsageFigures, figures: UsageFigures): void {

@@ -13,8 +13,8 @@ function inEvent(text: string): AnswerFacts[] {
   const bytes = Buffer.from(text);
   const data = { bytes, start: 0, end: bytes.length, isInPlace: true, hasErrorLine: false };
   return ENDPOINTS.map(({ readEvent }) => {
-    const { usage, timings, finished } = readEvent(data, new JsonCursor(bytes));
-    return { usage, timings, finished };
+    const { identity, usage, timings, finished } = readEvent(data, new JsonCursor(bytes), true);
+    return { identity, usage, timings, finished };
   });
 }
 

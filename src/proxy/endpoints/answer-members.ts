@@ -1,0 +1,58 @@
+import type { JsonCursor } from '../../json/cursor.ts';
+import type { ResponseIdentity } from '../response/stream-chunk.ts';
+
+/*
+ * Reads members that answers of several APIs have. What an engine says need not be what its API defines: a value of
+ * another type says nothing.
+ */
+
+/** Longer names are not kept: no engine has such, and a record would cut them. */
+const MAX_NAME_BYTES = 1024;
+
+const NO_IDENTITY: ResponseIdentity = { id: null, model: null };
+
+/** The value if it is a string; null, and skipped, if it is anything else or longer than 1 KiB. */
+export function readName(json: JsonCursor): string | null {
+  if (json.peek() !== 'string') {
+    json.skip();
+    return null;
+  }
+  const hasEscapes = json.readStringSpan();
+  return json.valueEnd - json.valueStart > MAX_NAME_BYTES ? null : json.decodeString(hasEscapes);
+}
+
+/** Reads `id` or `model` into the facts of an answer. */
+export function readIdentityMember(
+  json: JsonCursor,
+  key: 'id' | 'model',
+  facts: { identity: ResponseIdentity | null },
+): void {
+  const name = readName(json);
+  if (name !== null) facts.identity = { ...(facts.identity ?? NO_IDENTITY), [key]: name };
+}
+
+/** The `id` and `model` among the members that a scanner has captured; null if there is neither. */
+export function identityOf(captured: ReadonlyMap<string, Buffer>, json: JsonCursor): ResponseIdentity | null {
+  const facts = { identity: null };
+  for (const key of ['id', 'model'] as const) {
+    readCaptured(captured, key, json, () => readIdentityMember(json, key, facts));
+  }
+  return facts.identity;
+}
+
+/** Reads a captured member, if there is one, with the cursor at its value. One that is not JSON says nothing. */
+export function readCaptured(
+  captured: ReadonlyMap<string, Buffer>,
+  key: string,
+  json: JsonCursor,
+  read: () => void,
+): void {
+  const raw = captured.get(key);
+  if (raw === undefined) return;
+  try {
+    json.reset(raw, 0, raw.length);
+    read();
+  } catch {
+    // Not JSON.
+  }
+}
