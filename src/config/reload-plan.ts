@@ -9,6 +9,8 @@ import { type ConfigFile, configSchema } from './schema.ts';
 export const RELOADED_KEYS = [
   'headers',
   'endpoints',
+  'pass',
+  'models_listing',
   'clients',
   'replicas',
   'discovery',

@@ -4,6 +4,7 @@ import { UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+import type { ApiClient } from './request/api-clients.ts';
 
 /** Answers a request for the list of models with that of the next replica in turn. Leaves no record. */
 export async function handleModels(
@@ -19,12 +20,43 @@ export async function handleModels(
   }
 }
 
-/** Answers with the models among these that some replica serves. A replica's own list could name others. */
-export function answerModels(exchange: Exchange, models: readonly string[], pool: ReplicaPool): void {
+/** Answers with the models that are served and that the client may use. A replica's own list could name others. */
+export function answerModels(exchange: Exchange, client: ApiClient | null, pool: ReplicaPool): void {
+  const data = modelsOf(client, pool).map(toModel);
+  answer(exchange, { object: 'list', data });
+}
+
+/** Answers with one of these models. `id`: as it is written in the path. */
+export function answerModel(
+  exchange: Exchange,
+  id: string,
+  client: ApiClient | null,
+  pool: ReplicaPool,
+): void {
+  const model = decode(id);
+  if (model !== null && modelsOf(client, pool).includes(model)) answer(exchange, toModel(model));
+  else exchange.fail('model_not_found');
+}
+
+function modelsOf(client: ApiClient | null, pool: ReplicaPool): readonly string[] {
+  return client?.models?.filter((model) => pool.servesModel(model)) ?? pool.models;
+}
+
+function toModel(id: string) {
+  return { id, object: 'model', created: 0, owned_by: 'gateway' };
+}
+
+function answer(exchange: Exchange, json: object): void {
   exchange.http.discardBody();
-  const data = models
-    .filter((model) => pool.servesModel(model))
-    .map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway' }));
   const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
-  exchange.http.answer(200, 'application/json', JSON.stringify({ object: 'list', data }), fieldLines);
+  exchange.http.answer(200, 'application/json', JSON.stringify(json), fieldLines);
+}
+
+/** Null if the escapes are not valid. */
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }

@@ -19,6 +19,8 @@ export interface ProxySettings extends SendSettings {
   readonly apiClients: ApiClients | null;
   /** What is relayed and not recorded. */
   readonly passes: PassedPaths;
+  /** Whether the gateway lists the models of all replicas itself. */
+  readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;

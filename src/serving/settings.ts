@@ -19,7 +19,7 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { clients, endpoints, gateway, headers, limits, pass, timeouts }: Config,
+  { clients, endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
   viaName: string,
 ): ProxySettings {
   return {
@@ -33,6 +33,7 @@ export function toProxySettings(
     apiClients: clients === null ? null : new ApiClients(clients),
     withheldFields: clients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
     passes: new PassedPaths(pass),
+    listsAllModels: modelsListing === 'union',
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

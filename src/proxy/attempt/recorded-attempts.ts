@@ -1,3 +1,4 @@
+import type { ReplicaPool } from '../../replicas/data/pool.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import type { Exchange } from '../exchange.ts';
@@ -48,10 +49,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     settings: ProxySettings,
     tools: ProxyTools,
   ) {
-    const { facts, bytes } = inspected;
+    const { bytes } = inspected;
     const { pool } = tools;
+    const facts = withModel(inspected.facts, request.endpoint, pool);
     const text = pool.choosesByPrefix ? inspected.describeText() : null;
-    request.recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
+    const describeText = text === null ? inspected.describeText : () => text;
+    request.recording.noteBody({ bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
     if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
     this.#request = request;
@@ -142,4 +145,10 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       this.#held.release();
     });
   }
+}
+
+/** The facts, with the only model that is served if the request may leave its model out and does. */
+function withModel(facts: RequestFacts, endpoint: RecordedEndpoint, pool: ReplicaPool): RequestFacts {
+  if (facts.model !== null || endpoint.needsModel) return facts;
+  return { ...facts, model: pool.onlyModel };
 }

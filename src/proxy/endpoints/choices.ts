@@ -246,7 +246,7 @@ function noteOutput(chunk: Draft): void {
 }
 
 /** Reads a usage object in every spelling that engines are known to use. Figures are non-negative integers. */
-function readUsage(cursor: JsonCursor): UsageFigures {
+export function readUsage(cursor: JsonCursor): UsageFigures {
   const figures: UsageFigures = {};
   cursor.beginObject();
   while (cursor.nextKey()) {

@@ -1,8 +1,6 @@
-/** A method and a path that are relayed and not recorded. A path that ends in `/*` stands for the paths below it. */
-export interface PassedPath {
-  readonly method: string;
-  readonly path: string;
-}
+import type { Config } from '../../config/config.ts';
+
+type PassedPath = Config['pass'][number];
 
 /**
  * What may stand for `*`: segments without escapes and without `.` and `..`, which a server could read as another path.
@@ -16,7 +14,9 @@ export class PassedPaths {
 
   constructor(passed: readonly PassedPath[]) {
     const isBelow = ({ path }: PassedPath) => path.endsWith('/*');
-    this.#exact = new Set(passed.filter((each) => !isBelow(each)).map(({ method, path }) => `${method} ${path}`));
+    this.#exact = new Set(
+      passed.filter((each) => !isBelow(each)).map(({ method, path }) => `${method} ${path}`),
+    );
     this.#below = passed.filter(isBelow).map(({ method, path }) => ({ method, path: path.slice(0, -1) }));
   }
 
@@ -25,7 +25,9 @@ export class PassedPaths {
     if (this.#exact.has(`${method} ${path}`)) return true;
     return this.#below.some(
       (passed) =>
-        passed.method === method && path.startsWith(passed.path) && BELOW.test(path.slice(passed.path.length)),
+        passed.method === method &&
+        path.startsWith(passed.path) &&
+        BELOW.test(path.slice(passed.path.length)),
     );
   }
 }

@@ -1,8 +1,14 @@
 import type { FurtherEndpoint } from '../../config/config.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
+import { CLASSIFY } from './classify.ts';
 import { COMPLETIONS } from './completions.ts';
+import { DETOKENIZE } from './detokenize.ts';
 import { EMBEDDINGS } from './embeddings.ts';
+import { POOLING } from './pooling.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { RERANK } from './rerank.ts';
+import { SCORE } from './score.ts';
+import { TOKENIZE } from './tokenize.ts';
 
 /** The endpoints that are always forwarded and recorded. All endpoints are called by POST. */
 const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];
@@ -11,6 +17,12 @@ const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETI
 const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpoint[]>> = {
   responses: [],
   messages: [],
+  rerank: RERANK,
+  score: SCORE,
+  classify: CLASSIFY,
+  pooling: POOLING,
+  tokenize: TOKENIZE,
+  detokenize: DETOKENIZE,
 };
 
 /** All endpoints that can be recorded. */
@@ -21,6 +33,9 @@ export const RECORDED_ENDPOINTS: readonly RecordedEndpoint[] = [
 
 /** GET: the models of the next replica in turn. Not recorded. */
 export const MODELS_PATH = '/v1/models';
+
+/** GET, with the id of a model after it: that model. Only if the gateway lists all models itself. */
+export const MODEL_PREFIX = '/v1/models/';
 
 /** GET: whether the gateway takes requests. */
 export const HEALTH_PATH = '/healthz';
