@@ -261,7 +261,11 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   }
 
   #readUnreadBody(): void {
-    if (this.#input.length > 0) this.#readBody(this.#input.takeAll());
+    if (this.#input.length === 0) return;
+    const unread = this.#input.takeAll();
+    // The socket is paused if much has come in the meantime. The sink may pause it again.
+    this.#resume();
+    this.#readBody(unread);
   }
 
   #readBody(bytes: Buffer): void {

@@ -28,6 +28,8 @@ export interface ConfiguredReplica {
   readonly tls?: Readonly<Record<string, unknown>>;
 }
 
+type ConfigSection = Readonly<Record<string, unknown>> | readonly (object | string)[] | string;
+
 export interface StartGatewayOptions {
   /** They serve the model `m` and are of the engine `openai`, unless they say otherwise. */
   readonly replicas: readonly ConfiguredReplica[];
@@ -39,8 +41,8 @@ export interface StartGatewayOptions {
   }[];
   /** Who is behind the names of services. */
   readonly resolver?: Resolver;
-  /** Sections of the configuration file, laid over the defaults of tests key by key; lists as they are. */
-  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly object[]>>;
+  /** Sections of the configuration file, laid over the defaults of tests key by key; lists and texts as they are. */
+  readonly config?: Readonly<Record<string, ConfigSection>>;
   /** Where records go; without one, to a file in state_dir. */
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
@@ -203,14 +205,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
 
 function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
   const { replicas, services = [], config = {}, collector } = options;
-  const sections: Record<string, Readonly<Record<string, unknown>> | readonly object[]> = {
+  const sections: Record<string, ConfigSection> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
     metrics: { otlp: false },
     shutdown: { grace: '5s', flush: '5s' },
   };
   for (const [name, section] of Object.entries(config)) {
-    sections[name] = Array.isArray(section) ? section : { ...sections[name], ...section };
+    const isSection = typeof section === 'object' && !Array.isArray(section);
+    sections[name] = isSection ? { ...(sections[name] as object), ...section } : section;
   }
   return {
     ...sections,
