@@ -38,9 +38,11 @@ describe('with models_listing: union', () => {
     const openai = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
     for (const id of models) expect(await openai.models.retrieve(id)).toMatchObject(toModel(id));
-    expect(await (await fetch(`${gateway.url}/v1/models/org/large?x=1`)).json()).toEqual(toModel('org/large'));
-    for (const path of ['', 'org', 'constructor', '%zz', '../models', '*']) {
-      const response = await fetch(`${gateway.url}/v1/models/${path.replaceAll('.', '%2e')}`);
+    expect(await (await fetch(`${gateway.url}/v1/models/org/large?x=1`)).json()).toEqual(
+      toModel('org/large'),
+    );
+    for (const path of ['', 'org', 'constructor', '%zz', '*']) {
+      const response = await fetch(`${gateway.url}/v1/models/${path}`);
       expect(response.status, path).toBe(404);
       expect(await response.json()).toMatchObject({ error: { code: 'model_not_found' } });
     }
@@ -53,8 +55,7 @@ describe('with models_listing: union', () => {
     const clients = [{ name: 'narrow', key_sha256, models: ['n', 'gone'] }];
     const replicas = [{ name: 'a', url: replica.url, models: ['m', 'n'] }];
     await using gateway = await startGateway({ replicas, config: { ...UNION, clients } });
-    const ask = (path: string) =>
-      fetch(gateway.url + path, { headers: { Authorization: 'Bearer narrow' } });
+    const ask = (path: string) => fetch(gateway.url + path, { headers: { Authorization: 'Bearer narrow' } });
 
     expect(await (await ask('/v1/models')).json()).toEqual({ object: 'list', data: [toModel('n')] });
     expect((await ask('/v1/models/n')).status).toBe(200);

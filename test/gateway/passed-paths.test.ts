@@ -56,7 +56,9 @@ describe('a request of pass', () => {
     expect(received).toMatchObject({ method: 'GET', url: '/version?full=1' });
     expect(received.header('x-mine')).toEqual(['kept']);
     expect(received.header('x-request-id')).toEqual([response.headers.get('x-request-id')]);
-    expect(received.header('traceparent')).toEqual([expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)]);
+    expect(received.header('traceparent')).toEqual([
+      expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/),
+    ]);
     expect(received.header('content-length')).toEqual([]);
     expect(await gateway.stats()).toMatchObject({ recorded: 0 });
   });
@@ -82,32 +84,38 @@ describe('a request of pass', () => {
     const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 3000 }), { maxLength: 8 });
     const repeats = fc.constantFrom(1, 1, 1, 30);
     await fc.assert(
-      fc.asyncProperty(pieces, repeats, fc.boolean(), fc.boolean(), async (parts, times, isChunked, isEncoded) => {
-        const chunks = Array.from({ length: times }, () => parts.map((part) => Buffer.from(part))).flat();
-        const body = Buffer.concat(chunks).subarray(0, 256 * KIB);
-        const encoding = isEncoded ? 'Content-Encoding: gzip\r\n' : '';
-        using client = await RawConnection.open(gateway.url);
-        if (isChunked) {
-          client.write(`${IMAGES_POST}${encoding}Transfer-Encoding: chunked\r\n\r\n`);
-          for (const chunk of chunks) {
-            client.write(`${chunk.length.toString(16)}\r\n`);
-            client.write(chunk);
-            client.write('\r\n');
+      fc.asyncProperty(
+        pieces,
+        repeats,
+        fc.boolean(),
+        fc.boolean(),
+        async (parts, times, isChunked, isEncoded) => {
+          const chunks = Array.from({ length: times }, () => parts.map((part) => Buffer.from(part))).flat();
+          const body = Buffer.concat(chunks).subarray(0, 256 * KIB);
+          const encoding = isEncoded ? 'Content-Encoding: gzip\r\n' : '';
+          using client = await RawConnection.open(gateway.url);
+          if (isChunked) {
+            client.write(`${IMAGES_POST}${encoding}Transfer-Encoding: chunked\r\n\r\n`);
+            for (const chunk of chunks) {
+              client.write(`${chunk.length.toString(16)}\r\n`);
+              client.write(chunk);
+              client.write('\r\n');
+            }
+            client.write('0\r\nX-Trailer: dropped\r\n\r\n');
+          } else {
+            client.write(`${IMAGES_POST}${encoding}Content-Length: ${body.length}\r\n\r\n`);
+            client.write(body);
           }
-          client.write('0\r\nX-Trailer: dropped\r\n\r\n');
-        } else {
-          client.write(`${IMAGES_POST}${encoding}Content-Length: ${body.length}\r\n\r\n`);
-          client.write(body);
-        }
-        const expected = isChunked ? Buffer.concat(chunks) : body;
-        const response = await client.readResponse();
-        expect(response.status).toBe(200);
-        expect(response.isComplete).toBe(true);
-        expect(response.body.equals(expected)).toBe(true);
-        const received = await replica.nextRequest();
-        expect((await received.body).equals(expected)).toBe(true);
-        expect(received.header('content-encoding')).toEqual(isEncoded ? ['gzip'] : []);
-      }),
+          const expected = isChunked ? Buffer.concat(chunks) : body;
+          const response = await client.readResponse();
+          expect(response.status).toBe(200);
+          expect(response.isComplete).toBe(true);
+          expect(response.body.equals(expected)).toBe(true);
+          const received = await replica.nextRequest();
+          expect((await received.body).equals(expected)).toBe(true);
+          expect(received.header('content-encoding')).toEqual(isEncoded ? ['gzip'] : []);
+        },
+      ),
       { numRuns: 60 },
     );
     replica.answer(answerJson({}));
@@ -164,7 +172,10 @@ describe('a path below a star', () => {
     'POST /v1/files/f-1',
   ])('is 404 if it could mean another path: %s', async (line) => {
     const seen = replica.requests.length;
-    const response = await exchangeRaw(gateway.url, `${line} HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n`);
+    const response = await exchangeRaw(
+      gateway.url,
+      `${line} HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\n\r\n`,
+    );
     expect([400, 404]).toContain(response.status);
     expect(replica.requests).toHaveLength(seen);
   });
@@ -173,7 +184,10 @@ describe('a path below a star', () => {
 describe('a request of pass that does not end well', () => {
   test.each([
     ['with a length', `Content-Length: ${257 * KIB}\r\n\r\n`],
-    ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${(300 * KIB).toString(16)}\r\n${'x'.repeat(300 * KIB)}`],
+    [
+      'in chunks',
+      `Transfer-Encoding: chunked\r\n\r\n${(300 * KIB).toString(16)}\r\n${'x'.repeat(300 * KIB)}`,
+    ],
   ])('is 413 if its body is larger than limits.body, %s', async (_, rest) => {
     const response = await exchangeRaw(gateway.url, `${IMAGES_POST}${rest}`);
     expect(response.status).toBe(413);
@@ -252,8 +266,11 @@ describe('which replica gets a request of pass', () => {
     await using shared = await startGateway({ replicas: [a, refusing, b], config: { pass: PASS } });
     const large = Buffer.alloc(100 * KIB, 'x');
     const ask = async (body: string | Buffer) =>
-      (JSON.parse((await exchangeRaw(shared.url, postBytes(IMAGES, body))).body.toString()) as { from: string })
-        .from;
+      (
+        JSON.parse((await exchangeRaw(shared.url, postBytes(IMAGES, body))).body.toString()) as {
+          from: string;
+        }
+      ).from;
 
     expect([await ask('{}'), await ask('{}'), await ask('{}'), await ask('{}')]).toContain('a');
     for (const body of ['{}', large, '{}', large, large]) expect(['a', 'b']).toContain(await ask(body));

@@ -28,11 +28,11 @@ async function record(path: string, body: object, answer: unknown) {
   replica.answerOnce(answerJson(answer));
   const sent = JSON.stringify(body);
   const response = await gateway.post(path, sent);
+  const [received, made] = await Promise.all([replica.nextRequest(), gateway.nextRecord()]);
   expect(await response.text()).toBe(JSON.stringify(answer));
-  const received = await replica.nextRequest();
   expect((await received.body).toString()).toBe(sent);
   expect(received.url).toBe(path);
-  return gateway.nextRecord();
+  return made;
 }
 
 describe('without endpoints in the configuration', () => {
@@ -93,7 +93,7 @@ describe('the record of a reranking', () => {
       { prompt_tokens: 9, prompt_chars: 8 },
     ],
     [
-      "llama.cpp in the format of text-embeddings-inference",
+      'llama.cpp in the format of text-embeddings-inference',
       '/rerank',
       { query: 'ab', texts: ['c', 'd'] },
       [{ index: 0, score: 0.4 }],
@@ -102,7 +102,10 @@ describe('the record of a reranking', () => {
     [
       'SGLang, parts',
       '/v1/rerank',
-      { query: [{ type: 'text', text: 'ab' }], documents: ['c', [{ type: 'image_url', image_url: {} }, 'd']] },
+      {
+        query: [{ type: 'text', text: 'ab' }],
+        documents: ['c', [{ type: 'image_url', image_url: {} }, 'd']],
+      },
       [{ score: 0.4, document: 'c', index: 0, meta_info: { prompt_tokens: 3 } }],
       { prompt_chars: 4 },
     ],
@@ -117,7 +120,11 @@ describe('the record of a reranking', () => {
       'the format of Cohere',
       '/v2/rerank',
       { query: 'ab', documents: [{ text: 'c' }] },
-      { id: 'c1', results: RESULTS, meta: { billed_units: { search_units: 1 }, tokens: { input_tokens: 7 } } },
+      {
+        id: 'c1',
+        results: RESULTS,
+        meta: { billed_units: { search_units: 1 }, tokens: { input_tokens: 7 } },
+      },
       { prompt_tokens: 7, response_id: 'c1', prompt_chars: 3 },
     ],
     [
@@ -149,7 +156,7 @@ describe('the record of a reranking', () => {
     ['search units alone', { meta: { billed_units: { search_units: 1 } } }],
     ['figures that are none', { usage: { prompt_tokens: -1, total_tokens: 'x' }, meta: { tokens: [] } }],
     ['members of __proto__', { usage: { __proto__: null }, meta: 5 }],
-    ['no object', 'text'],
+    ['no object', [1, 'usage']],
   ])('has no prompt_tokens if the answer has %s', async (_, answer) => {
     expect(await record('/rerank', { model: 'm', ...RERANK }, answer)).not.toHaveProperty('prompt_tokens');
   });
@@ -157,10 +164,34 @@ describe('the record of a reranking', () => {
 
 describe('the record of', () => {
   test.each<[string, string, object, unknown, object]>([
-    ['a score of vLLM', '/score', { text_1: 'ab', text_2: ['c', 'd'] }, { usage: USAGE }, { prompt_chars: 4, prompt_tokens: 9 }],
-    ['a score of SGLang', '/v1/score', { query: 'ab', items: ['cd'] }, { scores: [], usage: USAGE }, { prompt_chars: 4 }],
-    ['a score of queries', '/v1/score', { queries: ['a'], documents: ['bc'] }, { usage: USAGE }, { prompt_chars: 3 }],
-    ['tokens of vLLM', '/tokenize', { prompt: 'abcdefgh' }, { count: 3, tokens: [1, 2, 3] }, { prompt_chars: 8 }],
+    [
+      'a score of vLLM',
+      '/score',
+      { text_1: 'ab', text_2: ['c', 'd'] },
+      { usage: USAGE },
+      { prompt_chars: 4, prompt_tokens: 9 },
+    ],
+    [
+      'a score of SGLang',
+      '/v1/score',
+      { query: 'ab', items: ['cd'] },
+      { scores: [], usage: USAGE },
+      { prompt_chars: 4 },
+    ],
+    [
+      'a score of queries',
+      '/v1/score',
+      { queries: ['a'], documents: ['bc'] },
+      { usage: USAGE },
+      { prompt_chars: 3 },
+    ],
+    [
+      'tokens of vLLM',
+      '/tokenize',
+      { prompt: 'abcdefgh' },
+      { count: 3, tokens: [1, 2, 3] },
+      { prompt_chars: 8 },
+    ],
     ['tokens of SGLang', '/v1/tokenize', { prompt: ['abcd', 'e'] }, { count: [1, 1] }, { prompt_chars: 5 }],
     ['tokens of llama.cpp', '/tokenize', { content: 'abcdefgh' }, { tokens: [1] }, { prompt_chars: 8 }],
     ['tokens of TGI', '/tokenize', { inputs: 'abcdefgh' }, [{ id: 1, text: 'a' }], { prompt_chars: 8 }],
@@ -178,22 +209,29 @@ describe('the record of', () => {
     if (!('usage' in (answer as object))) expect(found).not.toHaveProperty('prompt_tokens');
   });
 
-  test.each(['/classify', '/v1/classify', '/pooling'])('%s has the hashes of embeddings and of chats', async (path) => {
-    const messages = [{ role: 'user', content: 'abcdefgh' }];
-    const embedded = await record('/v1/embeddings', { model: 'm', input: ['abcde', 'fgh'] }, {});
-    const pooled = await record(path, { model: 'm', input: ['abcde', 'fgh'] }, { id: 'p', usage: USAGE });
-    expect(pooled).toMatchObject({ prompt_chars: 8, prompt_tokens: 9, response_id: 'p' });
-    expect(pooled.prefix_hashes).toHaveLength(2);
-    expect(pooled.prefix_hashes).toEqual(embedded.prefix_hashes);
-    const chatted = await record('/v1/chat/completions', { model: 'm', messages }, {});
-    const asked = await record(path, { model: 'm', messages }, {});
-    expect(asked.prefix_hashes).toEqual(chatted.prefix_hashes);
-    const ids = await record(path, { model: 'm', input: [1, 2, 3] }, {});
-    expect(ids).not.toHaveProperty('prompt_chars');
-  });
+  test.each(['/classify', '/v1/classify', '/pooling'])(
+    '%s has the hashes of embeddings and of chats',
+    async (path) => {
+      const messages = [{ role: 'user', content: 'abcdefgh' }];
+      const embedded = await record('/v1/embeddings', { model: 'm', input: ['abcde', 'fgh'] }, {});
+      const pooled = await record(path, { model: 'm', input: ['abcde', 'fgh'] }, { id: 'p', usage: USAGE });
+      expect(pooled).toMatchObject({ prompt_chars: 8, prompt_tokens: 9, response_id: 'p' });
+      expect(pooled.prefix_hashes).toHaveLength(2);
+      expect(pooled.prefix_hashes).toEqual(embedded.prefix_hashes);
+      const chatted = await record('/v1/chat/completions', { model: 'm', messages }, {});
+      const asked = await record(path, { model: 'm', messages }, {});
+      expect(asked.prefix_hashes).toEqual(chatted.prefix_hashes);
+      const ids = await record(path, { model: 'm', input: [1, 2, 3] }, {});
+      expect(ids).not.toHaveProperty('prompt_chars');
+    },
+  );
 
   test('detokenization has no text, and none of its answer', async () => {
-    const found = await record('/detokenize', { model: 'm', tokens: [1, 2] }, { prompt: 'canary-text', content: 'canary-text' });
+    const found = await record(
+      '/detokenize',
+      { model: 'm', tokens: [1, 2] },
+      { prompt: 'canary-text', content: 'canary-text' },
+    );
     expect(found).not.toHaveProperty('prompt_chars');
     expect(JSON.stringify(found)).not.toContain('canary');
   });
@@ -236,7 +274,11 @@ describe('a request that names no model', () => {
     ['a replica serves any model', [['*']]],
     ['a replica serves any model beside another', [['m'], ['*']]],
   ])('is 400 missing_model if %s', async (_, models) => {
-    const replicas = models.map((names, index) => ({ name: `r${index}`, url: `${replica.url}/${index}`, models: names }));
+    const replicas = models.map((names, index) => ({
+      name: `r${index}`,
+      url: `${replica.url}/${index}`,
+      models: names,
+    }));
     await using ambiguous = await startGateway({ replicas, config: { endpoints: ALL } });
     const response = await ambiguous.post('/tokenize', { content: 'ab' });
     expect(response.status).toBe(400);
