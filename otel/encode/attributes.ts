@@ -1,5 +1,5 @@
 import { FAILED_ATTEMPT, type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
-import { OPERATIONS } from './operations.ts';
+import { OPERATIONS, providerOf } from './operations.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** The type of a value in OTLP. */
@@ -21,9 +21,6 @@ export interface RecordAttribute {
   /** Whether the value differs in nearly every request. */
   readonly varies: boolean;
 }
-
-/** `gen_ai.provider.name`: the format of the API, not its implementation (the convention's note 2). */
-export const PROVIDER_NAME = 'openai';
 
 /** The record's fields, in the order of the registry. */
 const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
@@ -73,7 +70,7 @@ export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFac
   const values = fieldValuesOf(record);
   values.push(
     'POST',
-    PROVIDER_NAME,
+    providerOf(record.endpoint),
     record.endpoint,
     record.endpoint,
     http.scheme,

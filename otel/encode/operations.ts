@@ -3,6 +3,9 @@ export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'text_completion'],
   ['/v1/embeddings', 'embeddings'],
+  ['/v1/responses', 'chat'],
+  ['/v1/messages', 'chat'],
+  ['/v1/messages/count_tokens', 'count_tokens'],
   // The conventions name no operation for these.
   ['/rerank', 'rerank'],
   ['/v1/rerank', 'rerank'],
@@ -19,3 +22,11 @@ export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/detokenize', 'detokenize'],
   ['/v1/detokenize', 'detokenize'],
 ]);
+
+/** The paths of Anthropic's API. */
+const ANTHROPIC_PATHS: ReadonlySet<string> = new Set(['/v1/messages', '/v1/messages/count_tokens']);
+
+/** `gen_ai.provider.name`: the format of the API, not its implementation (the convention's note 2). */
+export function providerOf(endpoint: string): string {
+  return ANTHROPIC_PATHS.has(endpoint) ? 'anthropic' : 'openai';
+}

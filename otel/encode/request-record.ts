@@ -54,11 +54,11 @@ export interface RequestRecord {
   status: number;
   /** Whether the response was `text/event-stream`. */
   stream: boolean;
-  /** `max_completion_tokens` of the request, else `max_tokens`. Unit: tokens. */
+  /** `max_completion_tokens` of the request, else `max_tokens`; of a response `max_output_tokens`. Unit: tokens. */
   max_tokens?: number;
   /**
-   * The length of the request text: the texts in `messages`, or the strings in `prompt` or `input`. Unit: Unicode
-   * code points.
+   * The length of the request text: the texts in `instructions`, `system` and `messages`, or the strings in
+   * `prompt` or `input`. Unit: Unicode code points.
    */
   prompt_chars?: number;
   /** Salted hashes of the request text, one per block: see below. */

@@ -1,7 +1,6 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
-import { PROVIDER_NAME } from '../encode/attributes.ts';
-import { OPERATIONS } from '../encode/operations.ts';
+import { OPERATIONS, providerOf } from '../encode/operations.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { createCounter, createHistogram } from './metric.ts';
 import { METRICS } from './metric-names.ts';
@@ -55,7 +54,7 @@ export function bindAll(
   const { endpoint, status, errorType, failure, replica, tenant, model } = labels;
   const served = withoutUnknown({
     [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
-    [SEMCONV.genAiProviderName]: PROVIDER_NAME,
+    [SEMCONV.genAiProviderName]: providerOf(endpoint),
     [SEMCONV.genAiRequestModel]: model,
     [RECORD_FIELDS.replica.name]: replica,
   });

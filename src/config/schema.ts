@@ -88,7 +88,9 @@ const replica = z
       .describe('The inference engine. `auto`: detected from its /v1/models; tgi must be configured.'),
     api_key: apiKey()
       .optional()
-      .describe("The bearer token for the replica, sent instead of the client's Authorization."),
+      .describe(
+        "The bearer token for the replica, sent instead of the client's Authorization and x-api-key.",
+      ),
     tls: replicaTls.optional().describe('With an https:// URL: how the connection is secured.'),
     max_inflight: wholeNumber(1, 1_000_000)
       .nullable()

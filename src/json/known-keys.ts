@@ -31,6 +31,10 @@ export const KNOWN_NAMES: readonly string[] = [
   ],
   ...['prompt_tokens', 'completion_tokens', 'total_tokens', 'cached_tokens', 'reasoning_tokens'],
   ...['prompt_tokens_details', 'completion_tokens_details', 'prompt_logprobs', 'annotations', 'obfuscation'],
+  ...['response', 'item', 'item_id', 'sequence_number', 'output_index', 'content_index', 'status', 'output'],
+  ...['content_block', 'partial_json', 'thinking', 'source', 'system', 'instructions', 'metadata'],
+  ...['input_tokens', 'output_tokens', 'input_tokens_details', 'output_tokens_details'],
+  ...['cache_read_input_tokens', 'cache_creation_input_tokens', 'max_output_tokens'],
   ...['messages', 'prompt', 'input', 'tools', 'tool_choice', 'stream', 'stream_options', 'include_usage'],
   ...[
     'max_tokens',

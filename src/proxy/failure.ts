@@ -52,6 +52,11 @@ export function statusOf(code: FailureCode): number {
   return FAILURES[code].status;
 }
 
+/** What a failure's answer says, in English. */
+export function messageOf(code: FailureCode): string {
+  return FAILURES[code].message;
+}
+
 /** The field lines that the answer to a failure has of its own; often none. */
 export function fieldLinesOf(code: FailureCode): string {
   const { retryAfterSeconds, challenge } = factsOf(code);

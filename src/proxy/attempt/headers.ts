@@ -39,7 +39,7 @@ export interface UpstreamIdentity {
   readonly viaName: string;
   readonly requestId: string;
   readonly traceparent: string;
-  /** Sent instead of the client's Authorization if the replica has its own key. */
+  /** Sent instead of the client's Authorization and x-api-key if the replica has its own key. */
   readonly apiKey: string | undefined;
   /** Fields that are left out, in lower case; null: none. */
   readonly withheldFields: ReadonlySet<string> | null;
@@ -86,7 +86,7 @@ export function toUpstreamHead(
       continue;
     }
     if (connectionOptions?.has(lower) === true || lower.includes('_')) continue;
-    if (lower === 'authorization' && identity.apiKey !== undefined) continue;
+    if (identity.apiKey !== undefined && (lower === 'authorization' || lower === 'x-api-key')) continue;
     if (withheldFields?.has(lower) === true) continue;
     text += `${names[i]}: ${value}\r\n`;
   }

@@ -3,6 +3,7 @@ import { toFailureJson } from '../failure.ts';
 import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { LINE_FEED, NOTHING, RECORD_SEPARATOR } from './text-marks.ts';
 import { LEAVE_ALL, undoRulesFor } from './undo-rules.ts';
 
 const UNDO_RULES = { llamacpp: { cutUsage: 'never', movedMember: 'timings' }, ollama: LEAVE_ALL } as const;
@@ -23,10 +24,6 @@ export const CHAT_COMPLETIONS: RecordedEndpoint = {
   toErrorBody: toFailureJson,
   toErrorEvent: toChoicesErrorEvent,
 };
-
-const RECORD_SEPARATOR = Buffer.from('\u001e');
-const LINE_FEED = Buffer.from('\n');
-const NOTHING = Buffer.alloc(0);
 
 /** Where a part that is not text may hold its payload. The first of these that is a string counts. */
 const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[] = [

@@ -1,4 +1,3 @@
-import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
 import type { JsonCursor } from '../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
 import { type FailureCode, toFailureJson } from '../failure.ts';
@@ -9,8 +8,9 @@ import {
   NO_CHUNK,
   type StreamChunk,
 } from '../response/stream-chunk.ts';
-import type { UsageFigures } from '../response/usage-tally.ts';
-import { identityOf, readCaptured, readIdentityMember } from './answer-members.ts';
+import { identityOf, readCaptured, readIdentityMember } from './answers/answer-members.ts';
+import { type ChunkDraft, readOutput } from './answers/output-members.ts';
+import { readTimings, readUsage, type UsageNames } from './answers/usage-members.ts';
 
 /*
  * Answers in the style of OpenAI's completions: an object with `choices` and `usage`, whole or in the events of a
@@ -35,6 +35,26 @@ const USAGE_CHUNK_MEMBERS: ReadonlySet<string> = new Set([
   'metrics',
 ]);
 
+/** Every spelling that engines are known to use. */
+const USAGE_NAMES: UsageNames = {
+  counts: new Map([
+    ['prompt_tokens', 'promptTokens'],
+    ['completion_tokens', 'completionTokens'],
+    ['reasoning_tokens', 'reasoningTokens'],
+    // DeepSeek's spelling, Moonshot's, and those that proxies copy from Anthropic's API.
+    ['prompt_cache_hit_tokens', 'cachedTokens'],
+    ['cached_tokens', 'cachedTokens'],
+    ['cache_read_input_tokens', 'cachedTokens'],
+    ['cache_creation_input_tokens', 'cacheCreationTokens'],
+  ]),
+  details: new Set([
+    'prompt_tokens_details',
+    'input_tokens_details',
+    'completion_tokens_details',
+    'output_tokens_details',
+  ]),
+};
+
 /** What is wanted of a whole answer. */
 export const CHOICES_ANSWER: WantedMembers = {
   members: ['id', 'model', 'usage', 'timings', 'metrics'],
@@ -43,7 +63,6 @@ export const CHOICES_ANSWER: WantedMembers = {
 };
 
 type AnswerDraft = { -readonly [K in keyof AnswerFacts]: AnswerFacts[K] };
-type Draft = { -readonly [K in keyof StreamChunk]: StreamChunk[K] };
 
 /** Reads what a scanner has found of a whole answer. The input need not be JSON. */
 export function readChoicesAnswer({ captured, items }: MemberScanner, json: JsonCursor): AnswerFacts {
@@ -85,7 +104,7 @@ export function toChoicesErrorEvent(code: FailureCode): string {
 
 function readObject(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
   if (json.peek() !== 'object') return NO_CHUNK;
-  const chunk: Draft = { ...NO_CHUNK, kind: 'object' };
+  const chunk: ChunkDraft = { ...NO_CHUNK, kind: 'object' };
   json.beginObject();
   while (json.nextKey()) {
     const memberStart = json.keyStart;
@@ -107,7 +126,7 @@ function readObject(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
   return chunk;
 }
 
-function readMember(json: JsonCursor, key: string, chunk: Draft): void {
+function readMember(json: JsonCursor, key: string, chunk: ChunkDraft): void {
   switch (key) {
     case 'choices':
       if (json.peek() === 'array') {
@@ -140,11 +159,11 @@ function readFigures(json: JsonCursor, key: string, facts: AnswerDraft): void {
   if (key === 'usage') facts.usage = null;
   else facts.timings = null;
   if (!isObject) json.skip();
-  else if (key === 'usage') facts.usage = readUsage(json);
+  else if (key === 'usage') facts.usage = readUsage(json, USAGE_NAMES);
   else facts.timings = readTimings(json);
 }
 
-function readChoices(json: JsonCursor, chunk: Draft): void {
+function readChoices(json: JsonCursor, chunk: ChunkDraft): void {
   let count = 0;
   const finished: FinishedChoice[] = [];
   json.beginArray();
@@ -159,7 +178,7 @@ function readChoices(json: JsonCursor, chunk: Draft): void {
 }
 
 /** A choice whose `index` is not a number has the index of its position in the list. */
-function readChoice(json: JsonCursor, chunk: Draft, finished: FinishedChoice[], count: number): void {
+function readChoice(json: JsonCursor, chunk: ChunkDraft, finished: FinishedChoice[], count: number): void {
   const position = count - 1;
   let index = position;
   let reason: string | null = null;
@@ -188,7 +207,7 @@ function readReason(json: JsonCursor): string | null {
   return null;
 }
 
-function readDelta(json: JsonCursor, chunk: Draft): void {
+function readDelta(json: JsonCursor, chunk: ChunkDraft): void {
   json.beginObject();
   while (json.nextKey()) {
     switch (json.key()) {
@@ -205,122 +224,4 @@ function readDelta(json: JsonCursor, chunk: Draft): void {
         json.skip();
     }
   }
-}
-
-/** Output is a string, list or object that is not empty. */
-function readOutput(json: JsonCursor, chunk: Draft): void {
-  switch (json.peek()) {
-    case 'string':
-      json.readStringSpan();
-      noteText(json.valueStart, json.valueEnd, chunk);
-      return;
-    case 'array':
-      json.beginArray();
-      while (json.nextElement()) {
-        noteOutput(chunk);
-        json.skip();
-      }
-      return;
-    case 'object':
-      json.beginObject();
-      while (json.nextKey()) {
-        noteOutput(chunk);
-        json.skip();
-      }
-      return;
-    default:
-      json.skip();
-  }
-}
-
-function noteText(start: number, end: number, chunk: Draft): void {
-  const isEmpty = start === end;
-  if (!chunk.hasOutput && (chunk.text === null || !isEmpty)) chunk.text = { start, end };
-  else if (!isEmpty) chunk.text = null;
-  if (!isEmpty) chunk.hasOutput = true;
-}
-
-function noteOutput(chunk: Draft): void {
-  chunk.hasOutput = true;
-  chunk.text = null;
-}
-
-/** Reads a usage object in every spelling that engines are known to use. Figures are non-negative integers. */
-export function readUsage(cursor: JsonCursor): UsageFigures {
-  const figures: UsageFigures = {};
-  cursor.beginObject();
-  while (cursor.nextKey()) {
-    switch (cursor.key()) {
-      case 'prompt_tokens':
-        setCount(figures, 'promptTokens', cursor);
-        break;
-      case 'completion_tokens':
-        setCount(figures, 'completionTokens', cursor);
-        break;
-      case 'reasoning_tokens':
-        setCount(figures, 'reasoningTokens', cursor);
-        break;
-      case 'cache_creation_input_tokens':
-        setCount(figures, 'cacheCreationTokens', cursor);
-        break;
-      // DeepSeek's spelling, Moonshot's, and the one that proxies copy from Anthropic's API.
-      case 'prompt_cache_hit_tokens':
-      case 'cached_tokens':
-      case 'cache_read_input_tokens':
-        setCount(figures, 'cachedTokens', cursor);
-        break;
-      case 'prompt_tokens_details':
-      case 'input_tokens_details':
-        readDetail(cursor, 'cached_tokens', 'cachedTokens', figures);
-        break;
-      case 'completion_tokens_details':
-      case 'output_tokens_details':
-        readDetail(cursor, 'reasoning_tokens', 'reasoningTokens', figures);
-        break;
-      default:
-        cursor.skip();
-    }
-  }
-  return figures;
-}
-
-function readDetail(cursor: JsonCursor, key: string, into: keyof UsageFigures, figures: UsageFigures): void {
-  if (cursor.peek() !== 'object') {
-    cursor.skip();
-    return;
-  }
-  cursor.beginObject();
-  while (cursor.nextKey()) {
-    if (cursor.key() === key) setCount(figures, into, cursor);
-    else cursor.skip();
-  }
-}
-
-function setCount(figures: UsageFigures, name: keyof UsageFigures, cursor: JsonCursor): void {
-  if (cursor.peek() !== 'number') {
-    cursor.skip();
-    return;
-  }
-  const value = cursor.readNumber();
-  if (Number.isSafeInteger(value) && value >= 0) figures[name] = value;
-}
-
-const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
-
-/** Reads the numbers of an engine's own object. Names are checked, since they reach the record. */
-function readTimings(json: JsonCursor): Record<string, number> {
-  const timings = new Map<string, number>();
-  json.beginObject();
-  while (json.nextKey()) {
-    const name = json.key();
-    if (json.peek() !== 'number') {
-      json.skip();
-      continue;
-    }
-    const value = json.readNumber();
-    const isKept = timings.has(name) || timings.size < MAX_TIMINGS;
-    if (Number.isFinite(value) && TIMING_NAME.test(name) && isKept) timings.set(name, value);
-  }
-  // Unlike an assignment, this turns a key `__proto__` into a plain member.
-  return Object.fromEntries(timings);
 }

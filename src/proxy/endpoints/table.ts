@@ -1,22 +1,24 @@
 import type { FurtherEndpoint } from '../../config/config.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
-import { CLASSIFY } from './classify.ts';
 import { COMPLETIONS } from './completions.ts';
-import { DETOKENIZE } from './detokenize.ts';
 import { EMBEDDINGS } from './embeddings.ts';
-import { POOLING } from './pooling.ts';
+import { COUNT_TOKENS, MESSAGES } from './messages.ts';
+import { CLASSIFY } from './non-generative/classify.ts';
+import { DETOKENIZE } from './non-generative/detokenize.ts';
+import { POOLING } from './non-generative/pooling.ts';
+import { RERANK } from './non-generative/rerank.ts';
+import { SCORE } from './non-generative/score.ts';
+import { TOKENIZE } from './non-generative/tokenize.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
-import { RERANK } from './rerank.ts';
-import { SCORE } from './score.ts';
-import { TOKENIZE } from './tokenize.ts';
+import { RESPONSES } from './responses.ts';
 
 /** The endpoints that are always forwarded and recorded. All endpoints are called by POST. */
 const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];
 
 /** The endpoints that `endpoints` of the configuration switches on. */
 const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpoint[]>> = {
-  responses: [],
-  messages: [],
+  responses: [RESPONSES],
+  messages: [MESSAGES, COUNT_TOKENS],
   rerank: RERANK,
   score: SCORE,
   classify: CLASSIFY,

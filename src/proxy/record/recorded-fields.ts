@@ -8,9 +8,10 @@ const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
 /** What is recorded of a request's head and of its connection. */
 export interface RecordedFieldsSettings {
-  /** The names of the tenant and feature headers, in lower case. */
+  /** The names of the headers, in lower case. */
   readonly tenant: string;
   readonly feature: string;
+  readonly conversation: string;
   /** Whether the tenant header is recorded. With API keys the key decides. */
   readonly trustsTenant: boolean;
   /** Whether the subject of the client's certificate is recorded. */
@@ -22,6 +23,7 @@ export interface RecordedFields {
   readonly client: ApiClient | null;
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
+  readonly conversation: string | undefined;
   readonly clientRequestId: string | undefined;
   readonly host: string | undefined;
   readonly clientSubject: string | undefined;
@@ -38,6 +40,7 @@ export function takeRecordedFields(
     client,
     tenant: settings.trustsTenant ? fields.get(settings.tenant) : undefined,
     feature: fields.get(settings.feature),
+    conversation: fields.get(settings.conversation),
     clientRequestId: fields.get('x-request-id'),
     host: fields.get('host'),
     clientSubject: settings.clientSubject ? http.clientSubject : undefined,
@@ -47,10 +50,11 @@ export function takeRecordedFields(
 /** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
-  { client, tenant, feature, clientRequestId, clientSubject }: RecordedFields,
+  { client, tenant, feature, conversation, clientRequestId, clientSubject }: RecordedFields,
 ): void {
   setIfText(record, 'tenant', tenant);
   setIfText(record, 'feature', feature);
+  setIfText(record, 'conversation_id', conversation);
   if (client !== null) fillFromClient(record, client);
   setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
   // Node separates the parts of a subject by line feeds. It is UTF-16 already.
@@ -66,7 +70,7 @@ function fillFromClient(record: RequestRecord, { name, tenant, feature }: ApiCli
 
 function setIfText(
   record: RequestRecord,
-  name: 'tenant' | 'feature' | 'client_request_id',
+  name: 'tenant' | 'feature' | 'conversation_id' | 'client_request_id',
   value: string | undefined,
   maxChars?: number,
 ): void {

@@ -199,6 +199,10 @@ export class Recording {
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
+    if (record.conversation_id === undefined) {
+      setIfName(record, 'conversation_id', this.#facts.conversation);
+    }
     if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
     const { promptChars, prefixHashes } = this.#describeText();
     if (promptChars !== undefined) record.prompt_chars = promptChars;
@@ -210,4 +214,14 @@ export class Recording {
     this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
+}
+
+/** Records a name from the body. One that has nothing to show is not recorded. */
+function setIfName(
+  record: RequestRecord,
+  field: 'previous_response_id' | 'conversation_id',
+  name: string | undefined,
+): void {
+  const shown = name === undefined ? '' : toShownName(name).trim();
+  if (shown !== '') record[field] = shown;
 }

@@ -38,7 +38,22 @@ export interface RequestFacts {
   readonly texts: readonly (Span | undefined)[];
   /** The value of `tools`. */
   readonly tools: Span | undefined;
+  /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
+  readonly previousResponseId: string | undefined;
+  /** The first of CONVERSATION_MEMBERS that names a conversation. */
+  readonly conversation: string | undefined;
 }
+
+/**
+ * Where a body may name its conversation: OpenAI's `conversation`, a string or an object with an `id`; the `session_id`
+ * of its `metadata`; the key by which an engine groups prompts with the same beginning.
+ */
+const CONVERSATION_MEMBERS = ['conversation', 'metadata', 'prompt_cache_key'] as const;
+
+/** The member of an object in CONVERSATION_MEMBERS that names the conversation. */
+const CONVERSATION_KEYS = { conversation: 'id', metadata: 'session_id', prompt_cache_key: null } as const;
+
+type ConversationMember = (typeof CONVERSATION_MEMBERS)[number];
 
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
@@ -66,6 +81,9 @@ const MAX_STREAM_OPTIONS_BYTES = 64 * 1024;
 /** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
 const MAX_MODEL_BYTES = 64 * 1024;
 
+/** For the name of a conversation or response as it is written. A record has 256 characters of it. */
+const MAX_NAME_BYTES = 1024;
+
 const NO_STREAM_OPTIONS: StreamOptions = {
   spans: [],
   kind: 'absent',
@@ -87,6 +105,8 @@ class FactsReader {
   #streamOptionsBytes = 0;
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
+  #previousResponseId: string | undefined;
+  readonly #conversations: { [Member in ConversationMember]?: string | undefined } = {};
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
     this.#cursor = new JsonCursor(body, 0, body.length, allowance);
@@ -104,6 +124,8 @@ class FactsReader {
       closingBrace,
       texts: this.#texts,
       tools: this.#tools,
+      previousResponseId: this.#previousResponseId,
+      conversation: CONVERSATION_MEMBERS.map((member) => this.#conversations[member]).find(Boolean),
     };
   }
 
@@ -126,7 +148,7 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
-        this.#model = readModel(cursor);
+        this.#model = readText(cursor, MAX_MODEL_BYTES);
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);
@@ -140,6 +162,14 @@ class FactsReader {
         return;
       case 'tools':
         this.#tools = skipToSpan(cursor);
+        return;
+      case 'previous_response_id':
+        this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        return;
+      case 'conversation':
+      case 'metadata':
+      case 'prompt_cache_key':
+        this.#conversations[key] = readConversation(cursor, key);
         return;
       default:
         this.#readEndpointMember(key);
@@ -189,14 +219,30 @@ class FactsReader {
   }
 }
 
-function readModel(cursor: JsonCursor): string | undefined {
+/** The value if it is a string of at most this size as it is written. */
+function readText(cursor: JsonCursor, maxBytes: number): string | undefined {
   if (cursor.peek() !== 'string') {
     cursor.skip();
     return undefined;
   }
   const hasEscapes = cursor.readStringSpan();
-  const isTooLong = cursor.valueEnd - cursor.valueStart > MAX_MODEL_BYTES;
+  const isTooLong = cursor.valueEnd - cursor.valueStart > maxBytes;
   return isTooLong ? undefined : cursor.decodeString(hasEscapes);
+}
+
+/** `metadata` itself is no name. */
+function readConversation(cursor: JsonCursor, member: ConversationMember): string | undefined {
+  if (cursor.peek() !== 'object') {
+    const text = readText(cursor, MAX_NAME_BYTES);
+    return member === 'metadata' ? undefined : text;
+  }
+  let name: string | undefined;
+  cursor.beginObject();
+  while (cursor.nextKey()) {
+    if (cursor.key() === CONVERSATION_KEYS[member]) name = readText(cursor, MAX_NAME_BYTES);
+    else cursor.skip();
+  }
+  return name;
 }
 
 /** A character takes at most six bytes as an escape. */

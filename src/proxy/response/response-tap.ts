@@ -6,7 +6,12 @@ import { GapRecorder } from '../record/gaps.ts';
 import type { EventScratch } from './event-scratch.ts';
 import type { FinishedChoice, ResponseIdentity, StreamChunk } from './stream-chunk.ts';
 import type { UndoRules } from './undo-usage.ts';
-import type { UsageFigures, UsageTally, UsageTallySettings } from './usage-tally.ts';
+import {
+  type UsageFigures,
+  type UsageTally,
+  type UsageTallySettings,
+  withPromptTokens,
+} from './usage-tally.ts';
 
 /** How the response to one attempt is read for the record. */
 export interface ResponseReading extends UsageTallySettings {
@@ -173,7 +178,8 @@ function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): 
   if (model) fields.response_model = toShownName(model);
 }
 
-function fillUsage(fields: ResponseFields, figures: UsageFigures): void {
+function fillUsage(fields: ResponseFields, told: UsageFigures): void {
+  const figures = withPromptTokens(told);
   if (figures.promptTokens !== undefined) fields.prompt_tokens = figures.promptTokens;
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;

@@ -158,7 +158,9 @@ export interface CurrentEventData {
   end: number;
   /** Whether `bytes` are the event's own, so that the event can be edited by these offsets. */
   isInPlace: boolean;
-  /** An `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104). */
+  /**
+   * An `event: error` line, or an `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104).
+   */
   hasErrorLine: boolean;
 }
 
@@ -189,6 +191,10 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: C
         joined[joinedBytes] = LF;
         joinedBytes = copyBytes(bytes, valueStart, lineEnd, joined, joinedBytes + 1);
       }
+    } else if (isField(bytes, lineStart, lineEnd, 'event')) {
+      const valueStart = startOfValue(bytes, lineStart + 5, lineEnd);
+      if (isField(bytes, valueStart, lineEnd, 'error') && lineEnd - valueStart === 5)
+        into.hasErrorLine = true;
     } else if (isField(bytes, lineStart, lineEnd, 'error')) {
       into.hasErrorLine = true;
     }
@@ -219,7 +225,7 @@ function lengthOfTerminator(bytes: Buffer, position: number, end: number): numbe
   return bytes[position] === CR && position + 1 < end && bytes[position + 1] === LF ? 2 : 1;
 }
 
-function isField(bytes: Buffer, start: number, end: number, name: 'data' | 'error'): boolean {
+function isField(bytes: Buffer, start: number, end: number, name: 'data' | 'event' | 'error'): boolean {
   if (end - start < name.length) return false;
   for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name.charCodeAt(i)) return false;
   return end - start === name.length || bytes[start + name.length] === COLON;

@@ -16,9 +16,9 @@ export interface UsageFigures {
 
 /** Whether these are the zeros that some engines (Ollama) put on every chunk before the last. */
 export function isPlaceholder(figures: UsageFigures): boolean {
-  return (
-    !figures.promptTokens && !figures.completionTokens && !figures.uncachedTokens && !figures.cachedTokens
-  );
+  const { promptTokens, completionTokens, uncachedTokens, cachedTokens, cacheCreationTokens } = figures;
+  if (promptTokens || completionTokens) return false;
+  return !uncachedTokens && !cachedTokens && !cacheCreationTokens;
 }
 
 /** How an engine reports the usage of one request. */
@@ -51,10 +51,12 @@ export class UsageTally {
 
   /** Takes the usage of a chunk that carries choice `index`, or no choice (null). */
   add(figures: UsageFigures, index: number | null): void {
-    if (isPlaceholder(figures)) return;
     if (this.#isInParts) {
       this.#totals[0] = { ...this.#totals[0], ...figures };
-    } else if (index !== null) {
+      return;
+    }
+    if (isPlaceholder(figures)) return;
+    if (index !== null) {
       if (index < MAX_CHOICES) this.#byChoice.set(index, figures);
     } else if (this.#isTotalPerChoice && this.#totals.length < MAX_CHOICES) {
       this.#totals.push(figures);
@@ -93,7 +95,7 @@ function sumOverChoices(
     addTo(sum, 'cacheCreationTokens', figures);
     addTo(sum, 'uncachedTokens', figures);
   }
-  return withPromptTokens(sum);
+  return sum;
 }
 
 /**

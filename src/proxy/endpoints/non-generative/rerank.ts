@@ -1,5 +1,5 @@
+import type { RecordedEndpoint } from '../recorded-endpoint.ts';
 import { readAllItemTexts } from './item-texts.ts';
-import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
 /** vLLM has the first three, llama.cpp all but `/v2/rerank`, SGLang `/v1/rerank`, text-embeddings-inference `/rerank`. */

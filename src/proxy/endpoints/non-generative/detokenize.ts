@@ -1,4 +1,4 @@
-import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import type { RecordedEndpoint } from '../recorded-endpoint.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
 /** vLLM and llama.cpp have the first, SGLang both. */

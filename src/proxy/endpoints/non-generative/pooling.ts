@@ -1,5 +1,5 @@
-import { readMessages } from './chat-completions.ts';
-import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { readMessages } from '../chat-completions.ts';
+import type { RecordedEndpoint } from '../recorded-endpoint.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
 /**

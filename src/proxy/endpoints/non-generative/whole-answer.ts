@@ -1,11 +1,12 @@
-import type { JsonCursor } from '../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
-import { toFailureJson } from '../failure.ts';
-import type { AnswerFacts } from '../response/stream-chunk.ts';
-import type { UsageFigures } from '../response/usage-tally.ts';
-import { identityOf, readCaptured } from './answer-members.ts';
-import { readChoicesEvent, readUsage, toChoicesErrorEvent } from './choices.ts';
-import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import type { JsonCursor } from '../../../json/cursor.ts';
+import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
+import { toFailureJson } from '../../failure.ts';
+import type { AnswerFacts } from '../../response/stream-chunk.ts';
+import type { UsageFigures } from '../../response/usage-tally.ts';
+import { identityOf, readCaptured } from '../answers/answer-members.ts';
+import { readUsage, type UsageNames } from '../answers/usage-members.ts';
+import { readChoicesEvent, toChoicesErrorEvent } from '../choices.ts';
+import type { RecordedEndpoint } from '../recorded-endpoint.ts';
 
 /** What a whole answer without choices may say of itself. */
 const WHOLE_ANSWER: WantedMembers = {
@@ -14,10 +15,17 @@ const WHOLE_ANSWER: WantedMembers = {
   itemMembers: [],
 };
 
-/** Where the tokens of the request may be. The first place that holds a count applies. */
+const USAGE_NAMES: UsageNames = {
+  counts: new Map([
+    ['prompt_tokens', 'promptTokens'],
+    ['input_tokens', 'promptTokens'],
+    ['completion_tokens', 'completionTokens'],
+  ]),
+  details: new Set(['prompt_tokens_details', 'input_tokens_details']),
+};
+
+/** Where else the tokens of the request may be. The first place that holds a count applies. */
 const PROMPT_TOKENS: readonly (readonly [member: string, ...path: string[]])[] = [
-  ['usage', 'prompt_tokens'],
-  ['usage', 'input_tokens'],
   // Nothing is generated, so the total is the prompt's: vLLM until 0.10, Jina, Voyage.
   ['usage', 'total_tokens'],
   // Cohere's API, version 2. Its `search_units` are no tokens.
@@ -42,7 +50,7 @@ export const WHOLE_ANSWER_ENDPOINT = {
 function readWholeAnswer({ captured }: MemberScanner, json: JsonCursor): AnswerFacts {
   let usage: UsageFigures = {};
   readCaptured(captured, 'usage', json, () => {
-    if (json.peek() === 'object') usage = readUsage(json);
+    if (json.peek() === 'object') usage = readUsage(json, USAGE_NAMES);
   });
   for (const [member, ...path] of PROMPT_TOKENS) {
     if (usage.promptTokens !== undefined) break;

@@ -1,0 +1,118 @@
+import type { JsonCursor, Span } from '../../json/cursor.ts';
+import { toFailureJson } from '../failure.ts';
+import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
+import {
+  RESPONSE_ANSWER,
+  readResponseAnswer,
+  readResponseEvent,
+  toResponseErrorEvent,
+} from './answers/response-answers.ts';
+import type { RecordedEndpoint } from './recorded-endpoint.ts';
+import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM, USER } from './text-marks.ts';
+
+/** OpenAI's responses: `instructions` and `input`, a string or a list of messages, calls and their outputs. */
+export const RESPONSES: RecordedEndpoint = {
+  path: '/v1/responses',
+  needsModel: true,
+  textMembers: ['instructions', 'input'],
+  readText: readInput,
+  maxTokensMembers: ['max_output_tokens'],
+  undoRules: null,
+  readEvent: readResponseEvent,
+  usageInStream: 'in_parts',
+  needsEndMark: true,
+  wantedOfAnswer: RESPONSE_ANSWER,
+  readAnswer: readResponseAnswer,
+  toErrorBody: toFailureJson,
+  toErrorEvent: toResponseErrorEvent,
+};
+
+const ITEM_MEMBERS: ReadonlySet<string> = new Set(['type', 'role', 'content', 'output']);
+
+/** Where a part that is not text may hold its payload. The first of these that is a string counts. */
+const PAYLOADS = ['image_url', 'file_data', 'file_url', 'file_id'] as const;
+const PART_MEMBERS: ReadonlySet<string> = new Set(['text', 'refusal', 'input_audio', ...PAYLOADS]);
+const AUDIO_MEMBERS: ReadonlySet<string> = new Set(['data']);
+
+/** Levels of nesting, each of which has a cursor of its own. */
+const ITEMS = 0;
+const PARTS = 1;
+const AUDIO = 2;
+
+/** Instructions are a message of the system before the input, and an input that is a string is one of the user. */
+function readInput(reader: TextReader, [instructions, input]: readonly (Span | undefined)[]): boolean {
+  const system = reader.stringAt(instructions);
+  if (system !== undefined) readStringMessage(reader, SYSTEM, system);
+  const prompt = reader.stringAt(input);
+  if (prompt !== undefined) {
+    readStringMessage(reader, USER, prompt);
+    return true;
+  }
+  if (input === undefined) return false;
+  const cursor = reader.cursorAt(ITEMS, input);
+  if (cursor.peek() !== 'array') return false;
+  cursor.beginArray();
+  while (cursor.nextElement()) readItem(reader, cursor);
+  return true;
+}
+
+function readStringMessage(reader: TextReader, role: Buffer, text: Buffer): void {
+  reader.hash(RECORD_SEPARATOR);
+  reader.hash(role);
+  reader.hash(LINE_FEED);
+  reader.addText(text);
+  reader.hash(LINE_FEED);
+}
+
+/**
+ * Reads an item: a message if it has a role, else a call, its output, or whatever else. What is neither a message nor
+ * an output with text is hashed as it was sent, as the tool calls of a chat are.
+ */
+function readItem(reader: TextReader, cursor: JsonCursor): void {
+  const isObject = cursor.peek() === 'object';
+  const start = cursor.position;
+  const members = readMembers(cursor, ITEM_MEMBERS);
+  const item = { start, end: cursor.valueEnd };
+  const role = reader.stringAt(members.get('role'));
+  reader.hash(RECORD_SEPARATOR);
+  reader.hash(role ?? reader.stringAt(members.get('type')) ?? NOTHING);
+  reader.hash(LINE_FEED);
+  const wasRead = readContent(reader, members.get(role === undefined ? 'output' : 'content'));
+  if (!wasRead && role === undefined && isObject) reader.hash(reader.bytesAt(item));
+  reader.hash(LINE_FEED);
+}
+
+/** Reads a string or a list of parts. Returns false if it is anything else. */
+function readContent(reader: TextReader, content: Span | undefined): boolean {
+  if (content === undefined) return false;
+  const text = reader.stringAt(content);
+  if (text !== undefined) {
+    reader.addText(text);
+    return true;
+  }
+  const cursor = reader.cursorAt(PARTS, content);
+  if (cursor.peek() !== 'array') return false;
+  cursor.beginArray();
+  while (cursor.nextElement()) {
+    if (cursor.peek() === 'string') reader.addString(cursor);
+    else readPart(reader, readMembers(cursor, PART_MEMBERS));
+  }
+  return true;
+}
+
+/** A part whose `text` or `refusal` is a string is text. Any other part is a medium. */
+function readPart(reader: TextReader, members: Members): void {
+  const text = reader.stringAt(members.get('text')) ?? reader.stringAt(members.get('refusal'));
+  if (text !== undefined) reader.addText(text);
+  else if (!reader.isFull) reader.hashMedium(payloadOf(reader, members));
+}
+
+function payloadOf(reader: TextReader, members: Members): Buffer {
+  for (const member of PAYLOADS) {
+    const payload = reader.stringAt(members.get(member));
+    if (payload !== undefined) return payload;
+  }
+  const audio = members.get('input_audio');
+  if (audio === undefined) return NOTHING;
+  return reader.stringAt(readMembers(reader.cursorAt(AUDIO, audio), AUDIO_MEMBERS).get('data')) ?? NOTHING;
+}
