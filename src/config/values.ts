@@ -156,6 +156,7 @@ export function parseServiceUrl(text: string): string | null {
 
 /** A segment without escapes, other than `.` and `..`. */
 const SEGMENT = "/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()+,=:@-]+";
+const MAX_PASSED_CHARS = 1024;
 const PASSED_PATH = new RegExp(
   `^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) ((?=[^*]*$|/[^/]+/[^/]+/)(?:${SEGMENT})+(?:/\\*)?)$`,
 );
@@ -165,8 +166,8 @@ const PASSED_PATH = new RegExp(
  * path without query, escapes and empty segments, at least two segments before the star. Null for any other text.
  */
 export function parsePassedPath(text: string): PassedPath | null {
-  const [, method, path] = PASSED_PATH.exec(text) ?? [];
-  return method === undefined || path === undefined || text.length > 1024 ? null : { method, path };
+  const [, method, path] = (text.length > MAX_PASSED_CHARS ? null : PASSED_PATH.exec(text)) ?? [];
+  return method === undefined || path === undefined ? null : { method, path };
 }
 
 /** The inverse of `parsePassedPath`. */
