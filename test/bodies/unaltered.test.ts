@@ -6,7 +6,10 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { bodyWith } from './generated-json.ts';
 
 const CHAT = '/v1/chat/completions';
-const ENDPOINTS = [CHAT, '/v1/completions', '/v1/embeddings'] as const;
+/** Endpoints whose requests are never changed. */
+const UNTOUCHED = ['/v1/embeddings', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'] as const;
+const ENDPOINTS = [CHAT, '/v1/completions', ...UNTOUCHED] as const;
+const ALL_ON = { endpoints: ['responses', 'messages'] };
 const RUNS = { numRuns: 150 };
 const INSERTED = ',"stream_options":{"include_usage":true}';
 
@@ -41,7 +44,7 @@ const insertBeforeClosingBrace = (text: string) => {
 describe('the body of a generated request', () => {
   test('reaches the replica byte for byte', async () => {
     await using replica = await startFakeReplica();
-    await using gateway = await startGateway({ replicas: [replica] });
+    await using gateway = await startGateway({ replicas: [replica], config: ALL_ON });
     const body = bodyWith([['"model"', '"m"']]);
     const sizes = fc.option(fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1, maxLength: 9 }));
 
@@ -67,6 +70,22 @@ describe('the body of a generated request', () => {
       fc.asyncProperty(fc.constantFrom(CHAT, '/v1/completions'), body, async (path, text) => {
         const received = await relay(gateway, replica, postBytes(path, text));
         expect(received.toString()).toBe(insertBeforeClosingBrace(text));
+      }),
+      RUNS,
+    );
+  });
+
+  test('that asks for a stream is the same where usage is not asked for', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica], config: ALL_ON });
+    const body = bodyWith([
+      ['"model"', '"m"'],
+      ['"stream"', 'true'],
+    ]);
+
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...UNTOUCHED), body, async (path, text) => {
+        expect((await relay(gateway, replica, postBytes(path, text))).toString()).toBe(text);
       }),
       RUNS,
     );

@@ -21,7 +21,8 @@ describe('a configuration with only a replica', () => {
         adminTls: null,
         recordsClientSubject: false,
       },
-      headers: { tenant: 'x-tenant', feature: 'x-feature' },
+      headers: { tenant: 'x-tenant', feature: 'x-feature', conversation: 'x-session-id' },
+      endpoints: [],
       stateDir: '/etc/spangate/state',
       clients: null,
       fleet: null,
@@ -108,7 +109,8 @@ gateway:
     min_version: TLSv1.3
     record_subject: true
   admin_tls: { cert: tls/b.pem, key: tls/b.key }
-headers: { tenant: X-Team, feature: x-app }
+headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
+endpoints: [responses, messages]
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -171,7 +173,8 @@ log: { level: warn, requests: true }
       },
       recordsClientSubject: true,
     });
-    expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app' });
+    expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app', conversation: 'x-thread' });
+    expect(config.endpoints).toEqual(['responses', 'messages']);
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {

@@ -34,6 +34,11 @@ describe('the attributes of a record', () => {
       'gateway.error_type': 'upstream_failed',
       'gateway.finish_reasons': ['stop', 'length'],
       'gateway.reasoning_tokens': 7,
+      'gateway.cache_creation_tokens': 32,
+      'gateway.response_id': 'chatcmpl-8b855979c5163ef4',
+      'gateway.response_model': 'llama-3.3-70b-fp8',
+      'gateway.previous_response_id': 'resp_a52bf61b06981d50',
+      'gateway.conversation_id': 'session-42',
       'gateway.queue_ms': 20,
       'gateway.attempts': 2,
       'gateway.truncated': true,
@@ -55,10 +60,14 @@ describe('the attributes of a record', () => {
       'gen_ai.request.model': 'llama-3.3-70b',
       'gen_ai.request.max_tokens': 256,
       'gen_ai.request.stream': true,
+      'gen_ai.conversation.id': 'session-42',
+      'gen_ai.response.id': 'chatcmpl-8b855979c5163ef4',
+      'gen_ai.response.model': 'llama-3.3-70b-fp8',
       'gen_ai.response.finish_reasons': ['stop', 'length'],
       'gen_ai.usage.input_tokens': 120,
       'gen_ai.usage.output_tokens': 45,
       'gen_ai.usage.cache_read.input_tokens': 0,
+      'gen_ai.usage.cache_creation.input_tokens': 32,
     });
   });
 

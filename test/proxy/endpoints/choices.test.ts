@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonCursor } from '../../../src/json/cursor.ts';
 import { MemberScanner } from '../../../src/json/member-scanner.ts';
+import { readChoicesAnswer } from '../../../src/proxy/endpoints/choices.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
 import type { AnswerFacts } from '../../../src/proxy/response/stream-chunk.ts';
 
-/** One endpoint for each way to read answers. */
-const ENDPOINTS = [...new Map(RECORDED_ENDPOINTS.map((each) => [each.readAnswer, each])).values()];
+const ENDPOINTS = RECORDED_ENDPOINTS.filter(({ readAnswer }) => readAnswer === readChoicesAnswer).slice(0, 1);
 
 /** What an answer says if it is the data of one event. */
 function inEvent(text: string): AnswerFacts[] {
@@ -79,6 +79,7 @@ const answer = fc
       memberOf(['usage', 'us\\u0061ge'], figures, figures, scalar, listOf(scalar)),
       memberOf(['timings', 'metrics'], figures, figures, scalar),
       memberOf(['choices'], listOf(choice, scalar, listOf(choice)), scalar, choice),
+      memberOf(['id', 'model'], scalar, nested),
       memberOf(['x', 'data'], scalar, nested, listOf(nested, scalar)),
     ),
   )

@@ -361,7 +361,7 @@ describe('an answer of 30 MB of embeddings', () => {
   const usage = '"usage":{"prompt_tokens":7,"total_tokens":7}';
 
   test.for([
-    ['before the data', `{"object":"list",${usage},"data":[`, '{}]}'],
+    ['before the data', `{"object":"list","model":"m",${usage},"data":[`, '{}]}'],
     ['after the data', '{"object":"list","data":[', `{}],"model":"m",${usage}}`],
   ] as const)('says its usage %s, and none of its bytes are kept', ([, head, tail]) => {
     setFlagsFromString('--expose-gc');
@@ -380,7 +380,7 @@ describe('an answer of 30 MB of embeddings', () => {
       tap.push(Buffer.from(tail));
       const record: Partial<RequestRecord> = {};
       tap.fill(record);
-      expect(record).toEqual({ prompt_tokens: 7 });
+      expect(record).toEqual({ prompt_tokens: 7, response_model: 'm' });
     });
   });
 });

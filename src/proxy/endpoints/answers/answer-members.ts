@@ -27,8 +27,8 @@ export function readIdentityMember(
   key: 'id' | 'model',
   facts: { identity: ResponseIdentity | null },
 ): void {
-  const name = readName(json);
-  if (name !== null) facts.identity = { ...(facts.identity ?? NO_IDENTITY), [key]: name };
+  const identity: ResponseIdentity = { ...(facts.identity ?? NO_IDENTITY), [key]: readName(json) };
+  facts.identity = identity.id === null && identity.model === null ? null : identity;
 }
 
 /** The `id` and `model` among the members that a scanner has captured; null if there is neither. */
