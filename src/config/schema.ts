@@ -355,6 +355,7 @@ export const configSchema = z.strictObject({
     ),
   pass: z
     .array(passedPath(), { error: passTitle })
+    .meta({ title: passTitle })
     .prefault([])
     .describe(
       'What is relayed to the next replica in turn and not recorded, as a method and a path, such as `GET /version`. `POST /v1/files/*` stands for all paths below `/v1/files/`: see routing.md.',
