@@ -13,7 +13,7 @@ const PARTS = 1;
  *
  * Returns false if there is anything else, such as token ids or fields of the client's own: then not all is text.
  */
-export function readItemTexts(reader: TextReader, value: Span): boolean {
+function readItemTexts(reader: TextReader, value: Span): boolean {
   const cursor = reader.cursorAt(ITEMS, value);
   if (cursor.peek() !== 'array') return readItem(reader, cursor);
   cursor.beginArray();
