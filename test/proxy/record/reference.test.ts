@@ -106,6 +106,82 @@ const CASES: readonly Case[] = [
   toCase('/v1/embeddings', { input: 'short' }),
 ];
 
+const chat = [
+  { role: 'system', content: 'Be brief, please.' },
+  { role: 'user', content: 'Add one and two, please.' },
+];
+const [system, user] = chat.map(({ content }) => content);
+
+const RESPONSES: readonly Case[] = [
+  { instructions: system, input: user },
+  {
+    instructions: null,
+    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: user }] }],
+  },
+  {
+    input: [
+      {
+        role: 'user',
+        content: [
+          { type: 'input_image', image_url: 'data:,x' },
+          { type: 'input_file', file_id: 'f' },
+        ],
+      },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'output_text', text: 'Hm.' },
+          { type: 'refusal', refusal: 'No.' },
+        ],
+      },
+      { type: 'function_call', call_id: 'c', name: 'add', arguments: '{"a":1}' },
+      { type: 'function_call_output', call_id: 'c', output: 'three, because one and two are three' },
+      { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'three' }] },
+      { type: 'reasoning', summary: [{ text: 'sums' }] },
+      { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'UklGRg==' } }, {}] },
+      'text',
+      null,
+      [1, 2],
+    ],
+  },
+  { input: { text: 'x' } },
+  { instructions: system },
+].map((body) => toCase('/v1/responses', body));
+
+const MESSAGES: readonly Case[] = [
+  { system, messages: [{ role: 'user', content: user }] },
+  { system: [{ type: 'text', text: system, cache_control: { type: 'ephemeral' } }], messages: [] },
+  {
+    system: null,
+    tools: [{ name: 'add', input_schema: {} }],
+    messages: [
+      {
+        role: 'user',
+        content: [{ type: 'image', source: { type: 'base64', data: 'iVBOR/w0' } }, { text: 'What?' }],
+      },
+      {
+        role: 'user',
+        content: [{ type: 'document', source: { type: 'url', url: 'https://x/y' } }, { source: 7 }],
+      },
+      { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm.', signature: 's' }] },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'add', input: { b: 2, a: 1.0 } }] },
+      {
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: 't', content: 'three, as one and two are' }],
+      },
+      {
+        role: 'user',
+        content: [{ type: 'tool_result', content: [{ text: 'x' }, { content: 'y', name: 'z' }] }],
+      },
+      { role: 'user', content: [{ type: 'redacted_thinking', data: 'abc' }, 'plain', 7] },
+      7,
+      { content: { text: 'x' } },
+    ],
+  },
+  { system: 7, messages: [{ role: 7, content: null }] },
+  { system, messages: 'x' },
+].map((body) => toCase('/v1/messages', body));
+
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('\ud83d', '\ude00', '😀', '\u001e\n'),
@@ -122,6 +198,83 @@ const anyPart = fc.oneof(
   fc.record({ input_audio: fc.record({ data: fc.string({ minLength: 8000, maxLength: 9000 }) }) }),
   fc.jsonValue({ maxDepth: 1 }),
 );
+const anyResponseItem = fc.oneof(
+  fc.record(
+    {
+      type: fc.oneof(anyText, fc.constant(7)),
+      role: fc.oneof(anyText, fc.constant(null)),
+      content: fc.oneof(
+        anyText,
+        fc.array(
+          fc.oneof(anyPart, fc.record({ refusal: anyText, file_url: anyText }, { requiredKeys: [] })),
+          { maxLength: 3 },
+        ),
+        fc.jsonValue({ maxDepth: 1 }),
+      ),
+      output: fc.oneof(anyText, fc.array(anyPart, { maxLength: 3 }), fc.jsonValue({ maxDepth: 1 })),
+    },
+    { requiredKeys: [] },
+  ),
+  fc.jsonValue({ maxDepth: 1 }),
+);
+const blockOver = (content: fc.Arbitrary<unknown>) =>
+  fc.oneof(
+    anyText,
+    fc.record(
+      {
+        text: fc.oneof(anyText, fc.constant(null)),
+        source: fc.oneof(
+          anyText,
+          fc.record({ data: anyText, url: anyText, file_id: anyText }, { requiredKeys: [] }),
+        ),
+        content,
+        name: anyText,
+        input: fc.jsonValue({ maxDepth: 1 }),
+        thinking: anyText,
+        data: anyText,
+      },
+      { requiredKeys: [] },
+    ),
+    fc.jsonValue({ maxDepth: 1 }),
+  );
+const contentOver = (block: fc.Arbitrary<unknown>) =>
+  fc.oneof(anyText, fc.array(block, { maxLength: 3 }), fc.jsonValue({ maxDepth: 1 }));
+const anyBlock = blockOver(contentOver(blockOver(contentOver(anyText))));
+const anyTurn = fc.oneof(
+  fc.record(
+    { role: fc.oneof(anyText, fc.constant(null)), content: contentOver(anyBlock) },
+    { requiredKeys: [] },
+  ),
+  fc.jsonValue({ maxDepth: 1 }),
+);
+const anyBody = fc.oneof(
+  fc.tuple(
+    fc.constant('/v1/responses'),
+    fc.record(
+      {
+        instructions: fc.oneof(anyText, fc.jsonValue({ maxDepth: 1 })),
+        input: fc.oneof(anyText, fc.array(anyResponseItem, { maxLength: 4 }), fc.jsonValue()),
+      },
+      { requiredKeys: [] },
+    ),
+  ),
+  fc.tuple(
+    fc.constant('/v1/messages'),
+    fc.record(
+      {
+        system: contentOver(anyBlock),
+        messages: fc.oneof(fc.array(anyTurn, { maxLength: 4 }), fc.jsonValue()),
+      },
+      { requiredKeys: [] },
+    ),
+  ),
+);
+const anyFurtherCase: fc.Arbitrary<Case> = fc
+  .tuple(anyBody, fc.constantFrom('', ' '), fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 40 }))
+  .map(([[path, body], indent, blockChars, maxBlocks]) =>
+    toCase(path, JSON.stringify({ model: 'é', ...body }, null, indent), { blockChars, maxBlocks }),
+  );
+
 const anyMessage = fc.oneof(
   fc.record(
     {
@@ -155,6 +308,49 @@ const anyCase: fc.Arbitrary<Case> = fc
     ),
   );
 
+describe('the hashes of a conversation', () => {
+  const call = { type: 'tool_use', id: 't', name: 'add', input: { a: 1 } };
+  const responseTurns = [
+    { role: 'user', content: user },
+    { type: 'function_call', call_id: 'c', name: 'add', arguments: '{"a":1}' },
+    { type: 'function_call_output', call_id: 'c', output: 'three' },
+    { role: 'assistant', content: [{ type: 'output_text', text: 'Three.', annotations: [] }] },
+    { role: 'user', content: 'And one more?' },
+  ];
+  const messageTurns = [
+    { role: 'user', content: user },
+    { role: 'assistant', content: [{ type: 'text', text: 'Let me add.' }, call] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'three' }] },
+    { role: 'assistant', content: 'Three.' },
+    { role: 'user', content: 'And one more?' },
+  ];
+
+  /** The turns so far, with the mark for the cache on the last block only, as clients move it. */
+  const marked = (turns: readonly { role: string; content: unknown }[]) =>
+    turns.map(({ role, content }, i) => {
+      if (i < turns.length - 1 || !Array.isArray(content)) return { role, content };
+      const cache_control = { type: 'ephemeral' };
+      return { role, content: content.map((block: object) => ({ ...block, cache_control })) };
+    });
+
+  it.each([
+    ['/v1/responses', responseTurns, (turns: readonly unknown[]) => ({ instructions: system, input: turns })],
+    [
+      '/v1/messages',
+      messageTurns,
+      (turns: readonly unknown[]) => ({ system, messages: marked(turns as typeof messageTurns) }),
+    ],
+  ] as const)('at %s go on from turn to turn', (path, turns, toBody) => {
+    let before: readonly string[] = [];
+    for (let count = 1; count <= turns.length; count++) {
+      const [, hashes] = byGateway(toCase(path, toBody(turns.slice(0, count)), { blockChars: 1, maxBlocks: 4096 }));
+      expect(hashes?.slice(0, before.length)).toEqual(before);
+      expect(hashes?.length).toBeGreaterThan(before.length);
+      before = hashes ?? [];
+    }
+  });
+});
+
 describe('the definition of the prefix hashes in docs/record.md', () => {
   it('gives what its test vector says', () => {
     const vector = blockOf('text');
@@ -165,13 +361,21 @@ describe('the definition of the prefix hashes in docs/record.md', () => {
 
   it('gives in Python what the gateway computes, for requests of every shape', (context) => {
     if (!hasPython) context.skip('python3 is not installed');
-    const expected = byPython(CASES);
-    for (const [index, each] of CASES.entries()) expect(byGateway(each), each.body).toEqual(expected[index]);
+    const cases = [...CASES, ...RESPONSES, ...MESSAGES];
+    const expected = byPython(cases);
+    for (const [index, each] of cases.entries()) expect(byGateway(each), each.body).toEqual(expected[index]);
   });
 
-  it('gives in Python what the gateway computes, for 1,000 generated requests', (context) => {
+  it('gives a conversation of texts the same hashes, whichever API it is sent to', () => {
+    const expected = byGateway(toCase('/v1/chat/completions', { messages: chat }));
+    expect(expected[1]).not.toBeNull();
+    expect(byGateway(RESPONSES[0] as Case)).toEqual(expected);
+    expect(byGateway(MESSAGES[0] as Case)).toEqual(expected);
+  });
+
+  it('gives in Python what the gateway computes, for 2,000 generated requests', (context) => {
     if (!hasPython) context.skip('python3 is not installed');
-    const cases = fc.sample(anyCase, 1000);
+    const cases = [...fc.sample(anyCase, 1000), ...fc.sample(anyFurtherCase, 1000)];
     const expected = byPython(cases);
     for (const [index, each] of cases.entries()) expect(byGateway(each), each.body).toEqual(expected[index]);
   });
