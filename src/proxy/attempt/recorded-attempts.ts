@@ -53,8 +53,9 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const { pool } = tools;
     const facts = withModel(inspected.facts, request.endpoint, pool);
     const text = pool.choosesByPrefix ? inspected.describeText() : null;
+    const isAsItCame = text === null && facts === inspected.facts;
     const describeText = text === null ? inspected.describeText : () => text;
-    request.recording.noteBody({ bytes, facts, describeText });
+    request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
     if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
     this.#request = request;

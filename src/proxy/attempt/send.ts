@@ -1,5 +1,5 @@
 import type { Fields } from '../../http/fields.ts';
-import type { Framing, ResponseHead } from '../../http/head.ts';
+import type { ResponseHead } from '../../http/head.ts';
 import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../../http/upstream-connection.ts';
 import { sizeOf } from '../../http/write-message.ts';
 import { Fingerprint, type Replica } from '../../replicas/data/replica.ts';
@@ -141,7 +141,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       { host: replica.hostField, path: replica.pathPrefix + head.target },
       { requestId, traceparent, apiKey: replica.config.apiKey, viaName, withheldFields },
       http,
-      upload !== null ? toBodyBytes(head.framing) : body === null ? null : sizeOf(body),
+      upload !== null ? upload.announcedBytes : body === null ? null : sizeOf(body),
     );
     this.#isReused = connection.exchangeCount > 0;
     this.#request.body = null;
@@ -306,11 +306,6 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 }
 
 const NO_BODY: readonly Buffer[] = [];
-
-/** The length of a body that is sent as it comes, if it is known. */
-function toBodyBytes(framing: Framing): number | 'chunked' {
-  return framing.kind === 'length' ? framing.bytes : 'chunked';
-}
 
 /** Whether llama.cpp's server says that it is loading its model (server.cpp, `middleware_server_state`). */
 function isLoading(body: Buffer): boolean {

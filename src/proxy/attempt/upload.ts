@@ -24,7 +24,8 @@ const LAST_CHUNK = '0\r\n\r\n';
 export class Upload implements RequestBodySink {
   readonly #http: HttpExchange;
   readonly #settings: UploadSettings;
-  readonly #isChunked: boolean;
+  /** The length of the body; `chunked`: unknown. */
+  readonly announcedBytes: number | 'chunked';
   #target: UploadTarget | null = null;
   #onFailed: ((code: FailureCode) => void) | null = null;
   #sizeBytes = 0;
@@ -34,7 +35,8 @@ export class Upload implements RequestBodySink {
   constructor(http: HttpExchange, settings: UploadSettings) {
     this.#http = http;
     this.#settings = settings;
-    this.#isChunked = http.head.framing.kind === 'chunked';
+    const { framing } = http.head;
+    this.announcedBytes = framing.kind === 'length' ? framing.bytes : 'chunked';
   }
 
   /** Whether the whole body has been passed on. */
@@ -67,8 +69,9 @@ export class Upload implements RequestBodySink {
       this.#fail('request_too_large');
       return;
     }
-    const size = this.#isChunked ? `${view.length.toString(16)}\r\n` : '';
-    if (this.#target.writeBody(size, view, this.#isChunked ? '\r\n' : '')) return;
+    const isChunked = this.announcedBytes === 'chunked';
+    const size = isChunked ? `${view.length.toString(16)}\r\n` : '';
+    if (this.#target.writeBody(size, view, isChunked ? '\r\n' : '')) return;
     this.#isBlocked = true;
     this.#http.pauseReading();
     this.#target.onDrain = () => {
@@ -80,7 +83,9 @@ export class Upload implements RequestBodySink {
   onEnd(): void {
     if (this.#state !== 'sending') return;
     this.#state = 'complete';
-    this.#target?.endBody(this.#isChunked ? LAST_CHUNK : '');
+    this.#target?.endBody(this.announcedBytes === 'chunked' ? LAST_CHUNK : '');
+    // Nothing more has to wait, and only a connection that is read shows that the client leaves.
+    if (this.#isBlocked) this.#http.resumeReading();
   }
 
   onTimeout(): void {

@@ -28,8 +28,8 @@ export const MESSAGES: RecordedEndpoint = {
 };
 
 /**
- * How many tokens a message would have. It is recorded, because it occupies a replica as any other request. Its count is
- * no usage: recorded as tokens, or its text hashed, the prompt would count twice.
+ * Counts the tokens that a message would have. It is recorded, because it occupies a replica like every request. The
+ * count is no usage: recorded as tokens, or with its text hashed, the prompt would count twice.
  */
 export const COUNT_TOKENS: RecordedEndpoint = {
   ...MESSAGES,

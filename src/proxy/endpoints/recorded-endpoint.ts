@@ -7,6 +7,7 @@ import type { TextReader } from '../request/text-reader.ts';
 import type { CurrentEventData } from '../response/sse.ts';
 import type { AnswerFacts, StreamChunk } from '../response/stream-chunk.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
+import type { UsageInStream } from '../response/usage-tally.ts';
 
 /**
  * What distinguishes one recorded endpoint from another. Each has a file in this directory and a row in `table.ts`.
@@ -42,11 +43,7 @@ export interface RecordedEndpoint {
    * the response's id and model too. They are the same in every event that has them.
    */
   readonly readEvent: (data: CurrentEventData, cursor: JsonCursor, wantsIdentity: boolean) => StreamChunk;
-  /**
-   * How the usage in a stream adds up. `last`: each event that has usage tells all of it. `in_parts`: an event tells
-   * what has changed.
-   */
-  readonly usageInStream: 'last' | 'in_parts';
+  readonly usageInStream: UsageInStream;
   /** Whether a stream is complete only with its end mark. If not, a finish reason is enough. */
   readonly needsEndMark: boolean;
   /** What to look for in a whole answer. */

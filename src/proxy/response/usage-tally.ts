@@ -1,5 +1,3 @@
-import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-
 /** An engine's usage figures. An absent figure is unknown. */
 export interface UsageFigures {
   /** All tokens of the prompt. */
@@ -21,13 +19,19 @@ export function isPlaceholder(figures: UsageFigures): boolean {
   return !uncachedTokens && !cachedTokens && !cacheCreationTokens;
 }
 
+/**
+ * How the usage in the events of a stream adds up. `last`: each event that has usage tells all of it. `in_parts`: an
+ * event tells what has changed.
+ */
+export type UsageInStream = 'last' | 'in_parts';
+
 /** How an engine reports the usage of one request. */
 export interface UsageTallySettings {
   /** The `n` of the request. */
   readonly choicesPerPrompt: number;
   /** Whether the engine sends a final usage chunk per choice instead of one in all. */
   readonly isTotalPerChoice: boolean;
-  readonly endpoint: Pick<RecordedEndpoint, 'usageInStream'>;
+  readonly endpoint: { readonly usageInStream: UsageInStream };
 }
 
 /**

@@ -54,6 +54,15 @@ test('the client is paused while the replica takes no more', () => {
   expect(steps).toEqual(['resume', '"d"']);
 });
 
+test('the client is read again when its body is complete, so that its leaving is seen', () => {
+  const { upload, target, steps, start } = open('length');
+  start();
+  target.canTake = false;
+  upload.onData(Buffer.from('abc'));
+  upload.onEnd();
+  expect(steps).toEqual(['read', '"abc"', 'pause', 'end ""', 'resume']);
+});
+
 test('a body that is too large, or too slow, ends once and with its reason', () => {
   const large = open('chunked');
   large.start();

@@ -343,7 +343,9 @@ describe('the hashes of a conversation', () => {
   ] as const)('at %s go on from turn to turn', (path, turns, toBody) => {
     let before: readonly string[] = [];
     for (let count = 1; count <= turns.length; count++) {
-      const [, hashes] = byGateway(toCase(path, toBody(turns.slice(0, count)), { blockChars: 1, maxBlocks: 4096 }));
+      const [, hashes] = byGateway(
+        toCase(path, toBody(turns.slice(0, count)), { blockChars: 1, maxBlocks: 4096 }),
+      );
       expect(hashes?.slice(0, before.length)).toEqual(before);
       expect(hashes?.length).toBeGreaterThan(before.length);
       before = hashes ?? [];

@@ -44,6 +44,9 @@ const ENDPOINTS = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'completions'],
   ['/v1/embeddings', 'embeddings'],
+  ['/v1/responses', 'responses'],
+  ['/v1/messages', 'messages'],
+  ['/v1/messages/count_tokens', 'count tokens'],
 ]);
 
 /**
