@@ -152,6 +152,31 @@ describe('the record of a reranking', () => {
     expect(found).not.toHaveProperty('prompt_chars');
   });
 
+  test('is as true of a large body, which another thread reads', async () => {
+    const documents = Array.from({ length: 20_000 }, (_, index) =>
+      index % 2 === 0 ? 'é'.repeat(10) : { text: 'ab' },
+    );
+    const found = await record('/rerank', { model: 'm', query: 'q', documents }, { usage: USAGE });
+    expect(found).toMatchObject({ prompt_chars: 1 + 10_000 * 10 + 10_000 * 2, prompt_tokens: 9 });
+    expect(found).not.toHaveProperty('prefix_hashes');
+  });
+
+  test.each<[string, string]>([
+    ['deep lists', `{"model":"m","query":"q","documents":${'['.repeat(500)}"x"${']'.repeat(500)}}`],
+    ['deep objects', `{"model":"m","query":${'{"content":'.repeat(500)}"x"${'}'.repeat(500)}}`],
+    [
+      'a lone surrogate and __proto__',
+      '{"model":"m","__proto__":{"query":"x"},"query":"\\ud800","documents":[]}',
+    ],
+    ['members twice', '{"model":"x","query":7,"query":"q","model":"m","documents":[1],"documents":["d"]}'],
+  ])('is made of a body with %s, whose bytes the replica gets', async (_, body) => {
+    replica.answerOnce(answerJson({ usage: USAGE }));
+    expect((await gateway.post('/rerank', body)).status).toBe(200);
+    const [received, made] = await Promise.all([replica.nextRequest(), gateway.nextRecord()]);
+    expect((await received.body).toString()).toBe(body);
+    expect(made).toMatchObject({ model: 'm', prompt_tokens: 9, status: 200 });
+  });
+
   test.each<[string, unknown]>([
     ['search units alone', { meta: { billed_units: { search_units: 1 } } }],
     ['figures that are none', { usage: { prompt_tokens: -1, total_tokens: 'x' }, meta: { tokens: [] } }],
