@@ -71,10 +71,7 @@ export interface RequestRecord {
   reasoning_tokens?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
-  /**
-   * The `id` that the engine gave to the response, without control characters and bidirectional controls. Unit:
-   * characters, at most 256.
-   */
+  /** The `id` that the engine gave to the response. Unit: characters, at most 256. */
   response_id?: string;
   /**
    * The `model` that the engine says has answered, without control characters and bidirectional controls. Unit:

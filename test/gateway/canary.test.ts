@@ -80,12 +80,62 @@ const passages: readonly Passage[] = [
     ],
   },
   { name: 'a query', path: `${CHAT}?q=${CANARY}`, body: '{"model":"m"}' },
+  {
+    name: 'a message with tools and thoughts',
+    path: '/v1/messages',
+    body: JSON.stringify({
+      model: 'm',
+      stream: true,
+      system: [{ type: 'text', text: CANARY }],
+      metadata: { user_id: CANARY },
+      messages: [
+        { role: CANARY, content: [{ type: 'tool_use', name: CANARY, input: { [CANARY]: CANARY } }] },
+        { role: 'user', content: [{ type: 'tool_result', content: [{ type: 'text', text: CANARY }] }] },
+      ],
+    }),
+    script: answerStream([
+      `event: ${CANARY}\ndata: {"type":"${CANARY}"}\n\n`,
+      event({ type: 'message_start', message: { id: `${CANARY} x`, usage: { [CANARY]: 1 } } }),
+      event({ type: 'content_block_delta', delta: { text: CANARY, thinking: CANARY, partial_json: CANARY } }),
+      event({ type: 'message_delta', delta: { stop_reason: `${CANARY} x`, stop_sequence: CANARY } }),
+      event({ type: 'error', error: { type: CANARY, message: CANARY } }),
+    ]),
+  },
+  {
+    name: 'the text of a count',
+    path: '/v1/messages/count_tokens',
+    body: JSON.stringify({ model: 'm', ...message }),
+    script: answerJson({ input_tokens: 1, [CANARY]: CANARY }),
+  },
+  {
+    name: 'a response with calls',
+    path: '/v1/responses',
+    body: JSON.stringify({
+      model: 'm',
+      instructions: CANARY,
+      input: [
+        { type: CANARY, arguments: CANARY },
+        { type: 'function_call_output', output: CANARY },
+        { role: 'user', content: [{ type: 'input_text', text: CANARY }, { image_url: CANARY }] },
+      ],
+      metadata: { other: CANARY },
+    }),
+    script: answerStream([
+      event({ type: 'response.output_text.delta', delta: CANARY, item_id: CANARY }),
+      event({ type: 'response.output_item.added', item: { name: CANARY } }),
+      event({ type: `${CANARY}.delta`, delta: { [CANARY]: CANARY } }),
+      event({
+        type: 'response.incomplete',
+        response: { id: `${CANARY} x`, status: `${CANARY} x`, output: [CANARY], instructions: CANARY },
+      }),
+    ]),
+  },
   { name: 'an unknown path', path: `/v1/${CANARY}`, body: CANARY },
   {
     name: 'a completion',
     body: '{"model":"m"}',
     script: answerJson({
-      id: CANARY,
+      id: `${CANARY} with spaces`,
       choices: [{ index: 0, message: { content: CANARY }, finish_reason: 'stop' }],
     }),
   },
@@ -160,7 +210,11 @@ test.for(passages)(
       replicas: [replica],
       collector,
       hashSalt: '',
-      config: { log: { level: 'trace', requests: true }, limits: { body: '16KiB' } },
+      config: {
+        endpoints: ['responses', 'messages'],
+        log: { level: 'trace', requests: true },
+        limits: { body: '16KiB' },
+      },
     });
     using client = await RawConnection.open(gateway.url);
     const head = [

@@ -171,6 +171,20 @@ describe('a stream', () => {
     },
   );
 
+  test('whose last event is larger than limits.event is relayed, and not said to be truncated', async () => {
+    const { gateway, replica } = await start({ limits: { event: '64KiB' } });
+    const first = 'data: {"type":"response.created","response":{"id":"r"}}\n\n';
+    const response = { output: ['x'.repeat(1_000_000)], usage: { input_tokens: 7 } };
+    const last = `data: ${JSON.stringify({ type: 'response.completed', response })}\n\n`;
+    replica.answer(answerStream([first, last]));
+    const answer = await gateway.post(RESPONSES, { model: 'm', stream: true });
+    expect((await answer.text()) === first + last).toBe(true);
+    const record = await gateway.nextRecord();
+    expect(record).toMatchObject({ response_id: 'r', status: 200 });
+    expect(record.prompt_tokens).toBeUndefined();
+    expect(record.truncated).toBeUndefined();
+  });
+
   test('that breaks off after its end mark is whole', async () => {
     const { gateway, replica } = await start();
     const { body } = readCapture('llama/messages-stream');

@@ -118,6 +118,7 @@ export class EventRelay implements SseSink {
   }
 
   onOverlong(bytes: Buffer, start: number, end: number): void {
+    this.#tap.noteUnread();
     if (this.#undo === null) return;
     this.#release(null);
     this.#emit(bytes, start + this.#sentOfPending, end);

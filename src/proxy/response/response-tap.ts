@@ -73,6 +73,7 @@ export class StreamTap {
   #identity: ResponseIdentity = { id: null, model: null };
   #isDone = false;
   #hasError = false;
+  #isLastUnread = false;
   readonly #needsEndMark: boolean;
 
   /** @param requestArrivedMs when the request arrived, on the clock of the events' arrival times */
@@ -101,13 +102,17 @@ export class StreamTap {
     return this.#hasError;
   }
 
-  /** Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. */
+  /**
+   * Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. Also if its last
+   * event was too large to be read: that of a response repeats the whole output.
+   */
   get isWhole(): boolean {
-    return this.#isDone || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
+    return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
   }
 
   /** Takes one event; `chunk` is null if the event has no data. */
   observe(chunk: StreamChunk | null, hasErrorLine: boolean, arrivedMs: number): void {
+    this.#isLastUnread = false;
     if (hasErrorLine) this.#hasError = true;
     if (chunk === null) return;
     if (chunk.kind === 'done') this.#isDone = true;
@@ -119,8 +124,14 @@ export class StreamTap {
     if (chunk.hasOutput) this.observeOutput(arrivedMs);
   }
 
+  /** An event was too large to be read. */
+  noteUnread(): void {
+    this.#isLastUnread = true;
+  }
+
   /** Takes one event that carries output and says nothing else. */
   observeOutput(arrivedMs: number): void {
+    this.#isLastUnread = false;
     this.#firstOutputMs ??= arrivedMs;
     this.#gaps.add(arrivedMs);
   }
@@ -172,9 +183,11 @@ export class JsonTap {
   }
 }
 
-/** What comes from the replica is cleaned as what comes from the client. */
+/** An id with other characters is ignored: it could be text. */
+const RESPONSE_ID = /^[!-~]{1,256}$/;
+
 function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): void {
-  if (id) fields.response_id = toShownName(id);
+  if (id !== null && RESPONSE_ID.test(id)) fields.response_id = id;
   if (model) fields.response_model = toShownName(model);
 }
 

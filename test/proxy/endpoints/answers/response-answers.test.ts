@@ -136,9 +136,11 @@ describe('an event of a response that means harm', () => {
     expect(readStream(PATH, [delta(text)]).record).toEqual({});
   });
 
-  test('names are shown without control characters', () => {
-    const { record } = readStream(PATH, [ended('response.created', { id: 'a\u202eb\n', model: '' })]);
-    expect(record).toEqual({ response_id: 'ab' });
+  test('is not recorded as an id if it could be text; the model is shown without control characters', () => {
+    const { record } = readStream(PATH, [
+      ended('response.created', { id: 'Once upon', model: 'a\u202eb\n' }),
+    ]);
+    expect(record).toEqual({ response_model: 'ab' });
   });
 });
 
