@@ -34,9 +34,9 @@ export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
   readonly traceparent: string;
-  /** The pieces of the body, in order; null: a request without one, or with `upload`. Set to null when they are written. */
+  /** The pieces of the body, in order; null: a request without one. Set to null when they are written. */
   body: readonly Buffer[] | null;
-  /** The body, if it is sent as it comes. It needs `onFreshConnection`, since it cannot be sent again. */
+  /** The body, if it is sent as it comes: then `body` is null, and `onFreshConnection` true, since it is sent once. */
   readonly upload: Upload | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;

@@ -10,6 +10,7 @@ export interface UploadTarget {
   endBody(last: string): void;
 }
 
+/** Limits on a body and on the time in which it comes. */
 export interface UploadSettings {
   readonly maxBytes: number;
   readonly timeoutMs: number;
