@@ -2,6 +2,7 @@ import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../jso
 import type { MemberAllowance } from '../../json/member-allowance.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
+import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
@@ -40,20 +41,9 @@ export interface RequestFacts {
   readonly tools: Span | undefined;
   /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
   readonly previousResponseId: string | undefined;
-  /** The first of CONVERSATION_MEMBERS that names a conversation. */
+  /** What the body calls its conversation; undefined if it does not name one. */
   readonly conversation: string | undefined;
 }
-
-/**
- * Where a body may name its conversation: OpenAI's `conversation`, a string or an object with an `id`; the `session_id`
- * of its `metadata`; the key by which an engine groups prompts with the same beginning.
- */
-const CONVERSATION_MEMBERS = ['conversation', 'metadata', 'prompt_cache_key'] as const;
-
-/** The member of an object in CONVERSATION_MEMBERS that names the conversation. */
-const CONVERSATION_KEYS = { conversation: 'id', metadata: 'session_id', prompt_cache_key: null } as const;
-
-type ConversationMember = (typeof CONVERSATION_MEMBERS)[number];
 
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
@@ -81,9 +71,6 @@ const MAX_STREAM_OPTIONS_BYTES = 64 * 1024;
 /** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
 const MAX_MODEL_BYTES = 64 * 1024;
 
-/** For the name of a conversation or response as it is written. A record has 256 characters of it. */
-const MAX_NAME_BYTES = 1024;
-
 const NO_STREAM_OPTIONS: StreamOptions = {
   spans: [],
   kind: 'absent',
@@ -106,7 +93,7 @@ class FactsReader {
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
   #previousResponseId: string | undefined;
-  readonly #conversations: { [Member in ConversationMember]?: string | undefined } = {};
+  readonly #conversation = new ConversationReader();
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
     this.#cursor = new JsonCursor(body, 0, body.length, allowance);
@@ -125,7 +112,7 @@ class FactsReader {
       texts: this.#texts,
       tools: this.#tools,
       previousResponseId: this.#previousResponseId,
-      conversation: CONVERSATION_MEMBERS.map((member) => this.#conversations[member]).find(Boolean),
+      conversation: this.#conversation.name,
     };
   }
 
@@ -169,7 +156,7 @@ class FactsReader {
       case 'conversation':
       case 'metadata':
       case 'prompt_cache_key':
-        this.#conversations[key] = readConversation(cursor, key);
+        this.#conversation.read(cursor, key);
         return;
       default:
         this.#readEndpointMember(key);
@@ -217,32 +204,6 @@ class FactsReader {
   #countUsageMember(): void {
     if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
   }
-}
-
-/** The value if it is a string of at most this size as it is written. */
-function readText(cursor: JsonCursor, maxBytes: number): string | undefined {
-  if (cursor.peek() !== 'string') {
-    cursor.skip();
-    return undefined;
-  }
-  const hasEscapes = cursor.readStringSpan();
-  const isTooLong = cursor.valueEnd - cursor.valueStart > maxBytes;
-  return isTooLong ? undefined : cursor.decodeString(hasEscapes);
-}
-
-/** `metadata` itself is no name. */
-function readConversation(cursor: JsonCursor, member: ConversationMember): string | undefined {
-  if (cursor.peek() !== 'object') {
-    const text = readText(cursor, MAX_NAME_BYTES);
-    return member === 'metadata' ? undefined : text;
-  }
-  let name: string | undefined;
-  cursor.beginObject();
-  while (cursor.nextKey()) {
-    if (cursor.key() === CONVERSATION_KEYS[member]) name = readText(cursor, MAX_NAME_BYTES);
-    else cursor.skip();
-  }
-  return name;
 }
 
 /** A character takes at most six bytes as an escape. */

@@ -6,6 +6,7 @@ import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
 import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
 import { endpointAt } from '../../support/response-reading.ts';
+import { anyCase, anyFurtherCase, type Case, toCase } from './reference-cases.ts';
 
 const page = readFileSync(new URL('../../../docs/record.md', import.meta.url), 'utf8');
 
@@ -14,15 +15,6 @@ function blockOf(language: string): string {
   const found = new RegExp(`\`\`\`${language}\n(.*?)\n\`\`\``, 's').exec(page)?.[1];
   if (found === undefined) throw new Error(`docs/record.md has no ${language} block`);
   return found;
-}
-
-interface Case {
-  readonly body: string;
-  /** Its path. */
-  readonly endpoint: string;
-  readonly salt: string;
-  readonly blockChars: number;
-  readonly maxBlocks: number;
 }
 
 type Description = readonly [promptChars: number | null, prefixHashes: readonly string[] | null];
@@ -59,11 +51,6 @@ const VECTOR: Case = {
   blockChars: 16,
   maxBlocks: 128,
 };
-
-function toCase(endpoint: string, body: object | string, settings: Partial<Case> = {}): Case {
-  const text = typeof body === 'string' ? body : JSON.stringify({ model: 'm', ...body });
-  return { endpoint, body: text, salt: 'sält', blockChars: 8, maxBlocks: 128, ...settings };
-}
 
 const tools = [
   { type: 'function', function: { name: 'add', parameters: { type: 'object', properties: {} } } },
@@ -181,132 +168,6 @@ const MESSAGES: readonly Case[] = [
   { system: 7, messages: [{ role: 7, content: null }] },
   { system, messages: 'x' },
 ].map((body) => toCase('/v1/messages', body));
-
-const anyText = fc.oneof(
-  fc.string({ unit: 'binary' }),
-  fc.constantFrom('\ud83d', '\ude00', '😀', '\u001e\n'),
-);
-const anyPart = fc.oneof(
-  anyText,
-  fc.record({ type: fc.constant('text'), text: anyText }),
-  fc.record({ image_url: fc.oneof(anyText, fc.record({ url: fc.oneof(anyText, fc.constant(null)) })) }),
-  fc.record({ file: fc.record({ file_data: anyText, file_id: anyText }, { requiredKeys: [] }) }),
-  fc.record(
-    { video_url: fc.record({ url: anyText }), audio_url: fc.record({ url: anyText }) },
-    { requiredKeys: [] },
-  ),
-  fc.record({ input_audio: fc.record({ data: fc.string({ minLength: 8000, maxLength: 9000 }) }) }),
-  fc.jsonValue({ maxDepth: 1 }),
-);
-const anyResponseItem = fc.oneof(
-  fc.record(
-    {
-      type: fc.oneof(anyText, fc.constant(7)),
-      role: fc.oneof(anyText, fc.constant(null)),
-      content: fc.oneof(
-        anyText,
-        fc.array(
-          fc.oneof(anyPart, fc.record({ refusal: anyText, file_url: anyText }, { requiredKeys: [] })),
-          { maxLength: 3 },
-        ),
-        fc.jsonValue({ maxDepth: 1 }),
-      ),
-      output: fc.oneof(anyText, fc.array(anyPart, { maxLength: 3 }), fc.jsonValue({ maxDepth: 1 })),
-    },
-    { requiredKeys: [] },
-  ),
-  fc.jsonValue({ maxDepth: 1 }),
-);
-const blockOver = (content: fc.Arbitrary<unknown>) =>
-  fc.oneof(
-    anyText,
-    fc.record(
-      {
-        text: fc.oneof(anyText, fc.constant(null)),
-        source: fc.oneof(
-          anyText,
-          fc.record({ data: anyText, url: anyText, file_id: anyText }, { requiredKeys: [] }),
-        ),
-        content,
-        name: anyText,
-        input: fc.jsonValue({ maxDepth: 1 }),
-        thinking: anyText,
-        data: anyText,
-      },
-      { requiredKeys: [] },
-    ),
-    fc.jsonValue({ maxDepth: 1 }),
-  );
-const contentOver = (block: fc.Arbitrary<unknown>) =>
-  fc.oneof(anyText, fc.array(block, { maxLength: 3 }), fc.jsonValue({ maxDepth: 1 }));
-const anyBlock = blockOver(contentOver(blockOver(contentOver(anyText))));
-const anyTurn = fc.oneof(
-  fc.record(
-    { role: fc.oneof(anyText, fc.constant(null)), content: contentOver(anyBlock) },
-    { requiredKeys: [] },
-  ),
-  fc.jsonValue({ maxDepth: 1 }),
-);
-const anyBody = fc.oneof(
-  fc.tuple(
-    fc.constant('/v1/responses'),
-    fc.record(
-      {
-        instructions: fc.oneof(anyText, fc.jsonValue({ maxDepth: 1 })),
-        input: fc.oneof(anyText, fc.array(anyResponseItem, { maxLength: 4 }), fc.jsonValue()),
-      },
-      { requiredKeys: [] },
-    ),
-  ),
-  fc.tuple(
-    fc.constant('/v1/messages'),
-    fc.record(
-      {
-        system: contentOver(anyBlock),
-        messages: fc.oneof(fc.array(anyTurn, { maxLength: 4 }), fc.jsonValue()),
-      },
-      { requiredKeys: [] },
-    ),
-  ),
-);
-const anyFurtherCase: fc.Arbitrary<Case> = fc
-  .tuple(anyBody, fc.constantFrom('', ' '), fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 40 }))
-  .map(([[path, body], indent, blockChars, maxBlocks]) =>
-    toCase(path, JSON.stringify({ model: 'é', ...body }, null, indent), { blockChars, maxBlocks }),
-  );
-
-const anyMessage = fc.oneof(
-  fc.record(
-    {
-      role: fc.oneof(anyText, fc.constant(null)),
-      content: fc.oneof(anyText, fc.array(anyPart, { maxLength: 4 }), fc.jsonValue({ maxDepth: 1 })),
-      tool_calls: fc.jsonValue(),
-    },
-    { requiredKeys: [] },
-  ),
-  fc.jsonValue({ maxDepth: 1 }),
-);
-const anyCase: fc.Arbitrary<Case> = fc
-  .tuple(
-    fc.oneof(
-      fc.record(
-        { messages: fc.array(anyMessage, { maxLength: 4 }), tools: fc.jsonValue() },
-        { requiredKeys: ['messages'] },
-      ),
-      fc.record({ prompt: fc.oneof(anyText, fc.array(anyText), fc.jsonValue()) }),
-      fc.record({ input: fc.oneof(anyText, fc.array(anyText), fc.jsonValue()) }),
-    ),
-    fc.constantFrom('', '\t', ' '),
-    fc.integer({ min: 1, max: 7 }),
-    fc.integer({ min: 1, max: 40 }),
-  )
-  .map(([body, indent, blockChars, maxBlocks]) =>
-    toCase(
-      'messages' in body ? '/v1/chat/completions' : 'prompt' in body ? '/v1/completions' : '/v1/embeddings',
-      JSON.stringify({ model: 'é', ...body }, null, indent),
-      { blockChars, maxBlocks },
-    ),
-  );
 
 describe('the hashes of a conversation', () => {
   const call = { type: 'tool_use', id: 't', name: 'add', input: { a: 1 } };
