@@ -1,4 +1,7 @@
-/** `gen_ai.operation.name` by the path of the endpoint whose requests are recorded. */
+/**
+ * `gen_ai.operation.name` by the path of the endpoint whose requests are recorded. `count_tokens` is our own: the
+ * convention allows other names for what it does not define.
+ */
 export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'text_completion'],

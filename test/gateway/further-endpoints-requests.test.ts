@@ -5,7 +5,6 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';
 const COUNT_TOKENS = '/v1/messages/count_tokens';
-const _PATHS = [RESPONSES, MESSAGES, COUNT_TOKENS] as const;
 
 async function start(
   config: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly string[]>> = {},
