@@ -9,6 +9,21 @@ export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/v1/responses', 'chat'],
   ['/v1/messages', 'chat'],
   ['/v1/messages/count_tokens', 'count_tokens'],
+  // The conventions name no operation for these.
+  ['/rerank', 'rerank'],
+  ['/v1/rerank', 'rerank'],
+  ['/v2/rerank', 'rerank'],
+  ['/reranking', 'rerank'],
+  ['/v1/reranking', 'rerank'],
+  ['/score', 'score'],
+  ['/v1/score', 'score'],
+  ['/classify', 'classify'],
+  ['/v1/classify', 'classify'],
+  ['/pooling', 'pooling'],
+  ['/tokenize', 'tokenize'],
+  ['/v1/tokenize', 'tokenize'],
+  ['/detokenize', 'detokenize'],
+  ['/v1/detokenize', 'detokenize'],
 ]);
 
 /** The paths of Anthropic's API. */

@@ -58,7 +58,7 @@ export interface RequestRecord {
   max_tokens?: number;
   /**
    * The length of the request text: the texts in `instructions`, `system` and `messages`, or the strings in
-   * `prompt` or `input`. Unit: Unicode code points.
+   * `prompt` or `input`; of other endpoints see [endpoints.md](endpoints.md). Unit: Unicode code points.
    */
   prompt_chars?: number;
   /** Salted hashes of the request text, one per block: see below. */

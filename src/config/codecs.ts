@@ -2,9 +2,11 @@ import { z } from 'zod';
 import {
   DURATION_PATTERN,
   type ListenAddress,
+  type PassedPath,
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parsePassedPath,
   parseRedisUrl,
   parseReplicaUrl,
   parseServiceUrl,
@@ -12,6 +14,7 @@ import {
   parseTraceUrlTemplate,
   printDuration,
   printListenAddress,
+  printPassedPath,
   printSize,
 } from './values.ts';
 
@@ -193,6 +196,17 @@ export function serviceUrl() {
     parse: parseServiceUrl,
     print: (url) => url,
     explain: explainUrl,
+  });
+}
+
+/** A method and a path, such as `GET /version`; decodes to its parts. */
+export function passedPath() {
+  return textOf<PassedPath>({
+    title:
+      'a method and a path, such as GET /version or POST /v1/files/*; a star needs two segments before it',
+    pattern: '[A-Z]+ /.*',
+    parse: parsePassedPath,
+    print: printPassedPath,
   });
 }
 

@@ -62,6 +62,8 @@ export function toConfig(file: ConfigFile) {
       conversation: headers.conversation.toLowerCase(),
     },
     endpoints: file.endpoints,
+    pass: file.pass,
+    modelsListing: file.models_listing,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     /** Absolute; null: there is none. */

@@ -10,6 +10,8 @@ export const RELOADED_KEYS = [
   'gateway.admin_hosts',
   'headers',
   'endpoints',
+  'pass',
+  'models_listing',
   'clients',
   'clients_file',
   'replicas',

@@ -7,6 +7,7 @@ import {
   flag,
   listenAddress,
   oneOf,
+  passedPath,
   redisUrl,
   replicaUrl,
   serviceUrl,
@@ -29,7 +30,16 @@ const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 const engines = ['vllm', 'sglang', 'llamacpp', 'tgi', 'ollama', 'openai'] as const;
 
 /** The endpoints that are recorded beside those that are always on. Each may stand for several paths. */
-const furtherEndpoints = ['responses', 'messages'] as const;
+const furtherEndpoints = [
+  'responses',
+  'messages',
+  'rerank',
+  'score',
+  'classify',
+  'pooling',
+  'tokenize',
+  'detokenize',
+] as const;
 
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
 const oneLine = () => text('a text of one line', ONE_LINE);
@@ -345,6 +355,8 @@ const endpoints = z
   .refine((names) => new Set(names).size === names.length, { error: endpointsTitle })
   .meta({ title: endpointsTitle });
 
+const passTitle = 'a list of methods and paths, such as GET /version';
+
 const clientsTitle = 'a list of at least one client';
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
@@ -355,6 +367,18 @@ export const configSchema = z.strictObject({
     .prefault([])
     .describe(
       'Which endpoints are relayed and recorded beside chat completions, completions and embeddings: see endpoints.md.',
+    ),
+  pass: z
+    .array(passedPath(), { error: passTitle })
+    .meta({ title: passTitle })
+    .prefault([])
+    .describe(
+      'What is relayed to the next replica in turn and not recorded, as a method and a path, such as `GET /version`. `POST /v1/files/*` stands for all paths below `/v1/files/`: see routing.md.',
+    ),
+  models_listing: oneOf(['next_replica', 'union'])
+    .prefault('next_replica')
+    .describe(
+      "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
     ),
   state_dir: z
     .string({ error: 'a path' })

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { checkAddresses } from './check-addresses.ts';
+import { checkPass } from './check-pass.ts';
 import { type ApiClientSection, apiClient } from './clients-schema.ts';
 import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
@@ -138,7 +139,7 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.body > limits.buffered) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return [...violations, ...checkAddresses(data)];
+  return [...violations, ...checkPass(data), ...checkAddresses(data)];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -6,6 +6,12 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** A method and a path that are relayed and not recorded. A path that ends in `/*` stands for all paths below it. */
+export interface PassedPath {
+  readonly method: string;
+  readonly path: string;
+}
+
 const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
 
 const BYTES_PER_UNIT = {
@@ -146,4 +152,25 @@ export function parseServiceUrl(text: string): string | null {
   const { hostname, port } = new URL(base);
   if (isIP(hostname) !== 0 || hostname.startsWith('[')) return null;
   return hostname.startsWith('_') && port !== '' ? null : base;
+}
+
+/** A segment without escapes, other than `.` and `..`. */
+const SEGMENT = "/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()+,=:@-]+";
+const MAX_PASSED_CHARS = 1024;
+const PASSED_PATH = new RegExp(
+  `^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) ((?=[^*]*$|/[^/]+/[^/]+/)(?:${SEGMENT})+(?:/\\*)?)$`,
+);
+
+/**
+ * Parses `POST /v1/images/generations`, or `GET /v1/files/*` for all paths below `/v1/files/`: a method, a space, and a
+ * path without query, escapes and empty segments, at least two segments before the star. Null for any other text.
+ */
+export function parsePassedPath(text: string): PassedPath | null {
+  const [, method, path] = (text.length > MAX_PASSED_CHARS ? null : PASSED_PATH.exec(text)) ?? [];
+  return method === undefined || path === undefined ? null : { method, path };
+}
+
+/** The inverse of `parsePassedPath`. */
+export function printPassedPath({ method, path }: PassedPath): string {
+  return `${method} ${path}`;
 }

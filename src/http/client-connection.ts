@@ -155,6 +155,14 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
     setImmediate(() => this.#resume());
   }
 
+  pauseReading(): void {
+    this.#socket.pause();
+  }
+
+  resumeReading(): void {
+    this.#resume();
+  }
+
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean {
     if (this.#state === 'closed') return true;
     const canTakeMore = writeMessage(this.#socket, before, pieces, sizeBytes, after);
@@ -253,7 +261,11 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   }
 
   #readUnreadBody(): void {
-    if (this.#input.length > 0) this.#readBody(this.#input.takeAll());
+    if (this.#input.length === 0) return;
+    const unread = this.#input.takeAll();
+    // The socket is paused if much has come in the meantime. The sink may pause it again.
+    this.#resume();
+    this.#readBody(unread);
   }
 
   #readBody(bytes: Buffer): void {

@@ -36,6 +36,8 @@ export interface ExchangeConnection {
   discardBody(): void;
   stopReadingBody(): void;
   yieldToOtherSockets(): void;
+  pauseReading(): void;
+  resumeReading(): void;
   /** Writes to the client. Returns false when the caller should wait for `onDrain`. */
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean;
   /** The complete response has been passed to `write`. */
@@ -125,6 +127,15 @@ export class HttpExchange {
   /** Pauses reading until the event loop has served the other sockets. */
   yieldToOtherSockets(): void {
     if (!this.isFinished) this.#connection.yieldToOtherSockets();
+  }
+
+  /** Pauses reading until `resumeReading`, because the body cannot be passed on. */
+  pauseReading(): void {
+    if (!this.isFinished) this.#connection.pauseReading();
+  }
+
+  resumeReading(): void {
+    if (!this.isFinished) this.#connection.resumeReading();
   }
 
   /**

@@ -39,8 +39,9 @@ export interface UpstreamRequest {
   readonly method: string;
   /** The request line, the fields and the empty line; latin-1. */
   readonly headText: string;
-  readonly body: readonly Buffer[];
-  /** The time-out from the request to the head of the response. */
+  /** Null: the body follows, by `writeBody` and `endBody`. */
+  readonly body: readonly Buffer[] | null;
+  /** The time-out from the end of the request to the head of the response. */
   readonly firstByteMs: number;
   /** The time-out between two reads of the response. */
   readonly idleMs: number;
@@ -88,12 +89,15 @@ export class UpstreamConnection implements Timed {
   readonly connectedMs: number;
   /** How long the server announced that it keeps an idle connection; null if it announced nothing. */
   keepAliveHintMs: number | null = null;
+  /** Called when the server accepts more bytes after `writeBody` returned false. */
+  onDrain: (() => void) | null = null;
   readonly #socket: Socket;
   readonly #owner: UpstreamConnectionOwner;
   readonly #unread = new UnreadBytes();
   readonly #body = new BodyReader();
   #state: State = 'idle';
   #method = '';
+  #firstByteMs = NEVER;
   #idleMs = NEVER;
   #handler: ResponseHandler | null = null;
   #informationalCount = 0;
@@ -112,6 +116,7 @@ export class UpstreamConnection implements Timed {
     // A socket that does not read into shared memory (TLS, or an intercepted connection) emits its reads.
     socket.on('data', onRead);
     if (reads !== undefined) reads.listener = onRead;
+    socket.on('drain', () => this.onDrain?.());
     socket.on('end', () => this.#onEnd());
     socket.on('error', (error) => {
       this.#closeCause = error;
@@ -134,6 +139,7 @@ export class UpstreamConnection implements Timed {
     this.#state = 'head';
     // Only the method is kept: the body may be large and is not needed once it is written.
     this.#method = request.method;
+    this.#firstByteMs = request.firstByteMs;
     this.#idleMs = request.idleMs;
     this.#handler = handler;
     this.#informationalCount = 0;
@@ -141,9 +147,26 @@ export class UpstreamConnection implements Timed {
     this.#isWritten = false;
     this.exchangeCount++;
     this.deadlineMs = this.#owner.clock.cachedNowMs + request.firstByteMs;
-    writeMessage(this.#socket, request.headText, request.body, sizeOf(request.body), '');
-    if (this.#socket.writableLength === 0) this.#markWritten(handler);
-    else this.#socket.write(NOTHING, () => this.#markWritten(handler));
+    const body = request.body ?? [];
+    writeMessage(this.#socket, request.headText, body, sizeOf(body), '');
+    if (request.body !== null) this.#awaitWritten(handler);
+  }
+
+  /**
+   * Sends a piece of the body, between two texts in latin-1. Returns false when the caller should wait for `onDrain`.
+   * Does nothing once the response is over.
+   */
+  writeBody(before: string, piece: Buffer, after: string): boolean {
+    if (this.#handler === null) return true;
+    return writeMessage(this.#socket, before, [piece], piece.length, after);
+  }
+
+  /** Ends a body that was sent with `writeBody`. `last`: its last bytes, in latin-1; may be empty. */
+  endBody(last: string): void {
+    if (this.#handler === null) return;
+    if (last !== '') this.#socket.write(last, 'latin1');
+    if (this.#state === 'head') this.deadlineMs = this.#owner.clock.cachedNowMs + this.#firstByteMs;
+    this.#awaitWritten(this.#handler);
   }
 
   /** Waits for the next request, for at most `keepAliveMs`. */
@@ -179,6 +202,11 @@ export class UpstreamConnection implements Timed {
 
   onDeadline(): void {
     this.#fail('timed_out', null);
+  }
+
+  #awaitWritten(handler: ResponseHandler): void {
+    if (this.#socket.writableLength === 0) this.#markWritten(handler);
+    else this.#socket.write(NOTHING, () => this.#markWritten(handler));
   }
 
   #markWritten(handler: ResponseHandler): void {
@@ -269,6 +297,7 @@ export class UpstreamConnection implements Timed {
     const { trailers } = this.#body;
     const isFree = isExact && this.#isKept && this.#isWritten;
     this.#handler = null;
+    this.onDrain = null;
     this.deadlineMs = NEVER;
     if (this.#isPaused) {
       this.#isPaused = false;
@@ -314,6 +343,7 @@ export class UpstreamConnection implements Timed {
   #close(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.onDrain = null;
     this.#owner.clock.unwatch(this);
     this.#unread.clear();
     this.#socket.destroy();

@@ -1,17 +1,10 @@
 import type { ReplicaPool } from '../replicas/data/pool.ts';
-import type { Replica } from '../replicas/data/replica.ts';
-import {
-  type Acquired,
-  type Attempts,
-  type AttemptVariant,
-  type FailedAttemptCode,
-  forward,
-} from './attempt/forward.ts';
-import { logFailedAttempt } from './attempt/log-failed-attempt.ts';
-import type { AttemptObserver, AttemptRequest } from './attempt/send.ts';
+import { forward } from './attempt/forward.ts';
+import { UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+import type { ApiClient } from './request/api-clients.ts';
 
 /** Answers a request for the list of models with that of the next replica in turn. Leaves no record. */
 export async function handleModels(
@@ -21,61 +14,49 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    await forward(exchange, new UnrecordedAttempts(exchange, collaborators), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, null, collaborators), settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
 }
 
-/** Answers with the models among these that some replica serves. A replica's own list could name others. */
-export function answerModels(exchange: Exchange, models: readonly string[], pool: ReplicaPool): void {
-  exchange.http.discardBody();
-  const data = models
-    .filter((model) => pool.servesModel(model))
-    .map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway' }));
-  const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
-  exchange.http.answer(200, 'application/json', JSON.stringify({ object: 'list', data }), fieldLines);
+/** Answers with the models that are served and that the client may use. A replica's own list could name others. */
+export function answerModels(exchange: Exchange, client: ApiClient | null, pool: ReplicaPool): void {
+  const data = modelsOf(client, pool).map(toModel);
+  answer(exchange, { object: 'list', data });
 }
 
-/** The attempts of a request without a body that leaves no record. */
-class UnrecordedAttempts implements Attempts, AttemptObserver {
-  readonly #exchange: Exchange;
-  readonly #traceparent: string;
-  readonly #collaborators: ProxyCollaborators;
+/** Answers with one of these models. `id`: as it is written in the path. */
+export function answerModel(
+  exchange: Exchange,
+  id: string,
+  client: ApiClient | null,
+  pool: ReplicaPool,
+): void {
+  const model = decode(id);
+  if (model !== null && modelsOf(client, pool).includes(model)) answer(exchange, toModel(model));
+  else exchange.fail('model_not_found');
+}
 
-  constructor(exchange: Exchange, collaborators: ProxyCollaborators) {
-    this.#exchange = exchange;
-    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
-    this.#collaborators = collaborators;
+function modelsOf(client: ApiClient | null, pool: ReplicaPool): readonly string[] {
+  return client?.models?.filter((model) => pool.servesModel(model)) ?? pool.models;
+}
+
+function toModel(id: string) {
+  return { id, object: 'model', created: 0, owned_by: 'gateway' };
+}
+
+function answer(exchange: Exchange, json: object): void {
+  exchange.http.discardBody();
+  const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
+  exchange.http.answer(200, 'application/json', JSON.stringify(json), fieldLines);
+}
+
+/** Null if the escapes are not valid. */
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
   }
-
-  acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.#collaborators.pool.acquireAny(tried);
-  }
-
-  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
-    return {
-      replica,
-      exchange: this.#exchange,
-      traceparent: this.#traceparent,
-      body: null,
-      onFreshConnection,
-      mayRepeat: true,
-      reading: null,
-      observer: this,
-    };
-  }
-
-  onWritten(): void {}
-
-  onResponse(): void {}
-
-  withdraw(): void {}
-
-  fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const traceId = this.#traceparent.slice(3, 35);
-    logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
-  }
-
-  finish(): void {}
 }

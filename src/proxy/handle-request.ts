@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { logDefect } from './defect.ts';
-import { HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
+import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
-import { answerModels, handleModels } from './handle-models.ts';
+import { answerModel, answerModels, handleModels } from './handle-models.ts';
+import { handlePassed } from './handle-passed.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -83,6 +84,17 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     return true;
   }
 
+  /** Begins a request that leaves no record, and handles it unless it is refused. */
+  function beginUnrecorded(
+    http: HttpExchange,
+    handle: (exchange: Exchange, client: ApiClient | null) => void,
+  ): void {
+    const exchange = begin(http);
+    const client = identify(http);
+    track(exchange, () => undefined);
+    if (!refuse(exchange, client)) handle(exchange, client);
+  }
+
   return {
     handle(http) {
       const { method, target } = http.head;
@@ -100,14 +112,22 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
         if (refuse(exchange, client) || refuseOverLimit(exchange, client)) return;
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
-        const exchange = begin(http);
-        const client = identify(http);
-        track(exchange, () => undefined);
-        if (refuse(exchange, client)) return;
-        if (client?.models) answerModels(exchange, client.models, pool);
-        else void handleModels(exchange, settings, collaborators);
+        beginUnrecorded(http, (exchange, client) => {
+          if (client?.models || settings.listsAllModels) answerModels(exchange, client, pool);
+          else void handleModels(exchange, settings, collaborators);
+        });
+      } else if (method === 'GET' && settings.listsAllModels && path.startsWith(MODEL_PREFIX)) {
+        beginUnrecorded(http, (exchange, client) =>
+          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool),
+        );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
+      } else if (settings.passes.has(method, path)) {
+        beginUnrecorded(http, (exchange, client) => {
+          // Which model it uses is not known, since its body is not read.
+          if (client?.models) exchange.fail('not_found');
+          else void handlePassed(exchange, settings, tools);
+        });
       } else {
         begin(http).fail('not_found');
       }

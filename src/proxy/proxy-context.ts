@@ -5,6 +5,7 @@ import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { AttemptLog } from './attempt/log-failed-attempt.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
+import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
@@ -17,6 +18,10 @@ export interface ProxySettings extends SendSettings {
   readonly recordedFields: RecordedFieldsSettings;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
+  /** What is relayed and not recorded. */
+  readonly passes: PassedPaths;
+  /** Whether the gateway lists the models of all replicas itself. */
+  readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;

@@ -1,3 +1,4 @@
+import { OPERATIONS } from '#otel/encode/operations.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
 /** The facts of one request that a trace for replay and the summary of prefix caching need. */
@@ -24,17 +25,21 @@ export const HASH_BYTES = 8;
 /** No prompt is this long. Without a limit, a wrong number from a replica would make an endless line of the trace. */
 const MAX_TOKENS = 100_000_000;
 
+/** The operations that generate text. */
+const GENERATING: ReadonlySet<string> = new Set(['chat', 'text_completion']);
+
 const NO_HASHES = Buffer.alloc(0);
 
 /**
- * Converts a record to a request for replay. Null if it has no token counts of a replica, as with failures, cut streams
- * and embeddings: its work is unknown, so that it cannot be replayed.
+ * Converts a record to a request for replay. Null if it generates nothing, as an embedding, or has no token counts of a
+ * replica, as with failures and cut streams: its work is unknown, so that it cannot be replayed.
  */
 export function toTracedRequest(record: RequestRecord): TracedRequest | null {
   const { replica, model, prompt_tokens: inputTokens, completion_tokens: outputTokens } = record;
   const atMs = Date.parse(record.ts);
   if (replica === undefined || model === undefined || Number.isNaN(atMs)) return null;
-  if (record.endpoint === '/v1/embeddings') return null; // some engines report 0 completion tokens
+  // Some engines report 0 completion tokens of embeddings, scores and classes.
+  if (!GENERATING.has(OPERATIONS.get(record.endpoint) ?? '')) return null;
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return null;
   return {
     id: record.request_id,

@@ -34,6 +34,22 @@ export function groupByModel<T extends ModelServer>(replicas: readonly T[]): Rep
   };
 }
 
+/** The names in the lists of the replicas, each once, in their order. */
+export function listModels(replicas: readonly ModelServer[]): readonly string[] {
+  const names = new Set(replicas.flatMap(({ models }) => models ?? []));
+  names.delete('*');
+  return [...names];
+}
+
+/**
+ * The one model that all replicas with a known list serve; null if there are several, or a replica serves any name: then
+ * a request that names none could get the answer of any model.
+ */
+export function onlyModelOf(replicas: readonly ModelServer[]): string | null {
+  const names = listModels(replicas);
+  return names.length === 1 && !replicas.some(servesAny) ? (names[0] ?? null) : null;
+}
+
 /**
  * The name whose cursor a model uses: `otiny` and `otiny:latest` share a cursor as long as the same replicas serve both
  * names.

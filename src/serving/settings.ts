@@ -6,6 +6,7 @@ import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import { endpointsByPath } from '../proxy/endpoints/table.ts';
+import { PassedPaths } from '../proxy/passed-paths.ts';
 import type { ProxySettings } from '../proxy/proxy-context.ts';
 import type { ApiClients } from '../proxy/request/api-clients.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
@@ -18,7 +19,7 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { endpoints, gateway, headers, limits, timeouts }: Config,
+  { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
 ): ProxySettings {
@@ -32,6 +33,8 @@ export function toProxySettings(
     },
     apiClients,
     withheldFields: apiClients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
+    passes: new PassedPaths(pass),
+    listsAllModels: modelsListing === 'union',
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

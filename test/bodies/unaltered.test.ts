@@ -7,9 +7,12 @@ import { bodyWith } from './generated-json.ts';
 
 const CHAT = '/v1/chat/completions';
 /** Endpoints whose requests are never changed. */
-const UNTOUCHED = ['/v1/embeddings', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'] as const;
+const UNTOUCHED = [
+  ...['/v1/embeddings', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'],
+  ...['/v1/rerank', '/score', '/classify', '/pooling', '/tokenize'],
+];
 const ENDPOINTS = [CHAT, '/v1/completions', ...UNTOUCHED] as const;
-const ALL_ON = { endpoints: ['responses', 'messages'] };
+const ALL_ON = { endpoints: ['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize'] };
 const RUNS = { numRuns: 150 };
 const INSERTED = ',"stream_options":{"include_usage":true}';
 

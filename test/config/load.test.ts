@@ -24,6 +24,8 @@ describe('a configuration with only a replica', () => {
       },
       headers: { tenant: 'x-tenant', feature: 'x-feature', conversation: 'x-session-id' },
       endpoints: [],
+      pass: [],
+      modelsListing: 'next_replica',
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -114,6 +116,8 @@ gateway:
   admin_tls: { cert: tls/b.pem, key: tls/b.key }
 headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
+pass: [GET /version, "DELETE /v1/files/*"]
+models_listing: union
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -181,6 +185,11 @@ log: { level: warn, requests: true }
     });
     expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app', conversation: 'x-thread' });
     expect(config.endpoints).toEqual(['responses', 'messages']);
+    expect(config.pass).toEqual([
+      { method: 'GET', path: '/version' },
+      { method: 'DELETE', path: '/v1/files/*' },
+    ]);
+    expect(config.modelsListing).toBe('union');
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {

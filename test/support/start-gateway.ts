@@ -14,8 +14,6 @@ import { EventLog } from './event-log.ts';
 /** The token of the admin API in tests. */
 export const ADMIN_TOKEN = 'test-admin-token';
 
-type Section = Readonly<Record<string, unknown>> | readonly (object | string)[] | string;
-
 /** A replica as the configuration file names it; all but name and url have defaults. */
 export interface ConfiguredReplica {
   readonly name: string;
@@ -30,6 +28,8 @@ export interface ConfiguredReplica {
   readonly tls?: Readonly<Record<string, unknown>>;
 }
 
+type ConfigSection = Readonly<Record<string, unknown>> | readonly (object | string)[] | string;
+
 export interface StartGatewayOptions {
   /** They serve the model `m` and are of the engine `openai`, unless they say otherwise. */
   readonly replicas: readonly ConfiguredReplica[];
@@ -42,7 +42,7 @@ export interface StartGatewayOptions {
   /** Who is behind the names of services. */
   readonly resolver?: Resolver;
   /** Sections of the configuration file, laid over the defaults of tests key by key; lists and texts as they are. */
-  readonly config?: Readonly<Record<string, Section>>;
+  readonly config?: Readonly<Record<string, ConfigSection>>;
   /** Where records go; without one, to a file in state_dir. */
   readonly collector?: { readonly url: string };
   /** `null`: no admin token. */
@@ -217,18 +217,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
 
 function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
   const { replicas, services = [], config = {}, collector } = options;
-  const sections: Record<string, Section> = {
+  const sections: Record<string, ConfigSection> = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     export: collector === undefined ? { to: 'file' } : { endpoint: collector.url, interval: '10ms' },
     metrics: { otlp: false },
     shutdown: { grace: '5s', flush: '5s' },
   };
   for (const [name, section] of Object.entries(config)) {
-    const former = sections[name];
-    sections[name] =
-      Array.isArray(section) || typeof section === 'string' || typeof former === 'string'
-        ? section
-        : { ...former, ...section };
+    const isSection = typeof section === 'object' && !Array.isArray(section);
+    sections[name] = isSection ? { ...(sections[name] as object), ...section } : section;
   }
   return {
     ...sections,

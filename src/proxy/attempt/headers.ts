@@ -64,14 +64,14 @@ export interface ClientFacts {
  * concern the connection or that the gateway sets itself. Fields with an underscore in their names are omitted, since
  * many servers read `Content_Length` as `Content-Length`.
  *
- * @param bodyBytes the length of the body; null: no body
+ * @param bodyBytes the length of the body; null: no body; `chunked`: unknown
  */
 export function toUpstreamHead(
   head: RequestHead,
   target: UpstreamTarget,
   identity: UpstreamIdentity,
   client: ClientFacts,
-  bodyBytes: number | null,
+  bodyBytes: number | 'chunked' | null,
 ): string {
   const { fields, connectionOptions } = head;
   const { names, lowerNames, values } = fields;
@@ -97,7 +97,8 @@ export function toUpstreamHead(
   if (forwardedFor !== '') text += `X-Forwarded-For: ${forwardedFor}\r\n`;
   const host = fields.get('host');
   if (host !== undefined) text += `X-Forwarded-Host: ${host}\r\n`;
-  if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
+  if (bodyBytes === 'chunked') text += 'Transfer-Encoding: chunked\r\n';
+  else if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
   return (
     `${text}Via: 1.${head.minorVersion} ${identity.viaName}\r\nX-Forwarded-Proto: ${client.scheme}\r\n` +
     // The usage of a compressed stream could not be read, nor its extra chunk withheld.

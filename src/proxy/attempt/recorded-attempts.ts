@@ -1,3 +1,4 @@
+import type { ReplicaPool } from '../../replicas/data/pool.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import type { Exchange } from '../exchange.ts';
@@ -53,12 +54,15 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     settings: ProxySettings,
     tools: ProxyTools,
   ) {
-    const { facts, bytes } = inspected;
+    const { bytes } = inspected;
     const { pool } = tools;
     const { admission } = request.exchange;
     const needsText = pool.choosesByPrefix || admission?.countsTokens === true;
+    const facts = withModel(inspected.facts, request.endpoint, pool);
     const text = needsText ? inspected.describeText() : null;
-    request.recording.noteBody(text === null ? inspected : { ...inspected, describeText: () => text });
+    const isAsItCame = text === null && facts === inspected.facts;
+    const describeText = text === null ? inspected.describeText : () => text;
+    request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
     if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
     if (admission !== null) {
@@ -101,6 +105,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       exchange,
       traceparent: recording.traceparent,
       body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
+      upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
       // A replica may refuse usage, and llama.cpp may answer that it is loading its model.
       mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp',
@@ -153,4 +158,10 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       this.#held.release();
     });
   }
+}
+
+/** The facts, with the only model that is served if the request may leave its model out and does. */
+function withModel(facts: RequestFacts, endpoint: RecordedEndpoint, pool: ReplicaPool): RequestFacts {
+  if (facts.model !== null || endpoint.needsModel) return facts;
+  return { ...facts, model: pool.onlyModel };
 }

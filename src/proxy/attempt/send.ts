@@ -9,6 +9,7 @@ import type { Sendable } from '../outbox.ts';
 import { Relay, type RelayedResponse } from '../response/relay.ts';
 import type { ResponseReading } from '../response/response-tap.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
+import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */
 export type AttemptOutcome =
@@ -35,6 +36,8 @@ export interface AttemptRequest {
   readonly traceparent: string;
   /** The pieces of the body, in order; null: a request without one. Set to null when they are written. */
   body: readonly Buffer[] | null;
+  /** The body, if it is sent as it comes: then `body` is null, and `onFreshConnection` true, since it is sent once. */
+  readonly upload: Upload | null;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
   /** Whether the request may have to be sent again although it was written. */
@@ -124,7 +127,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 
   /** Writes the request. This is the last moment at which a drain counts. */
   #sendOn(connection: UpstreamConnection): void {
-    const { replica, exchange, traceparent, body } = this.#request;
+    const { replica, exchange, traceparent, body, upload } = this.#request;
     if (this.#isOver || replica.isDrained) {
       this.#connection = null;
       replica.upstream.returnUnused(connection);
@@ -138,11 +141,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       { host: replica.hostField, path: replica.pathPrefix + head.target },
       { requestId, traceparent, apiKey: replica.config.apiKey, viaName, withheldFields },
       http,
-      body === null ? null : sizeOf(body),
+      upload !== null ? upload.announcedBytes : body === null ? null : sizeOf(body),
     );
     this.#isReused = connection.exchangeCount > 0;
     this.#request.body = null;
-    connection.send({ method: head.method, headText, body: body ?? NO_BODY, firstByteMs, idleMs }, this);
+    const whole = upload === null ? (body ?? NO_BODY) : null;
+    connection.send({ method: head.method, headText, body: whole, firstByteMs, idleMs }, this);
+    upload?.start(connection, (code) => this.#failUpload(code));
   }
 
   onWritten(): void {
@@ -155,7 +160,10 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const { status } = head;
     this.#statusCode = status;
     const mayRefuseUsage = this.#asksUsage && (status === 400 || status === 422);
-    const mayBeLoading = status === 503 && replica.engine === 'llamacpp' && head.isJson;
+    const { exchange, upload } = this.#request;
+    const mayBeLoading = status === 503 && replica.engine === 'llamacpp' && head.isJson && upload === null;
+    // The rest of the body is not read once the response is over.
+    if (upload?.isComplete === false) exchange.http.isLast = true;
     if (mayRefuseUsage || mayBeLoading) {
       this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
     } else {
@@ -207,6 +215,18 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     this.#finish(
       this.#relay === null ? { kind: 'abandoned' } : { kind: 'relayed', statusCode: this.#statusCode },
     );
+  }
+
+  /** The body cannot be sent to its end. */
+  #failUpload(code: FailureCode): void {
+    if (this.#isOver) return;
+    this.#dropConnection();
+    if (this.#relay === null) {
+      this.#finish({ kind: 'failed', code, cause: null });
+    } else {
+      this.#breakOff(this.#relay, code);
+      this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
+    }
   }
 
   /** Whether include_usage was inserted, so that we have to repair its refusal. */
@@ -279,6 +299,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   #finish(outcome: AttemptOutcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#request.upload?.stop();
     this.#request.exchange.endWork();
     this.#resolve(outcome);
   }

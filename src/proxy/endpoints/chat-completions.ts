@@ -11,6 +11,7 @@ const UNDO_RULES = { llamacpp: { cutUsage: 'never', movedMember: 'timings' }, ol
 /** Chat completions: `messages` is a list of roles with text, media and tool calls. */
 export const CHAT_COMPLETIONS: RecordedEndpoint = {
   path: '/v1/chat/completions',
+  needsModel: true,
   textMembers: ['messages'],
   readText: (reader, [messages]) => readMessages(reader, messages),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
@@ -41,7 +42,8 @@ const MESSAGES = 0;
 const PARTS = 1;
 const PART = 2;
 
-function readMessages(reader: TextReader, messages: Span | undefined): boolean {
+/** Reads a list of messages as the text of a chat. Returns false if it is absent or not a list. */
+export function readMessages(reader: TextReader, messages: Span | undefined): boolean {
   if (messages === undefined) return false;
   const cursor = reader.cursorAt(MESSAGES, messages);
   if (cursor.peek() !== 'array') return false;

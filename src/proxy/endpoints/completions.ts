@@ -8,6 +8,7 @@ const UNDO_RULES = { llamacpp: LEAVE_ALL, ollama: CUT_PLACEHOLDERS };
 /** OpenAI's legacy completions: `prompt` is a string, a list of strings, or token ids. */
 export const COMPLETIONS: RecordedEndpoint = {
   path: '/v1/completions',
+  needsModel: true,
   textMembers: ['prompt'],
   readText: (reader, [prompt]) => reader.addStrings(prompt),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

@@ -5,6 +5,7 @@ import type { RecordedEndpoint } from './recorded-endpoint.ts';
 /** Embeddings: `input` is a string, a list of strings, or token ids. Engines do not stream them. */
 export const EMBEDDINGS: RecordedEndpoint = {
   path: '/v1/embeddings',
+  needsModel: true,
   textMembers: ['input'],
   readText: (reader, [input]) => reader.addStrings(input),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

@@ -13,6 +13,7 @@ import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM } from './text-marks.ts';
 /** Anthropic's messages: `system`, and `messages` with content blocks. */
 export const MESSAGES: RecordedEndpoint = {
   path: '/v1/messages',
+  needsModel: true,
   textMembers: ['system', 'messages'],
   readText: readConversation,
   maxTokensMembers: ['max_tokens'],
@@ -33,6 +34,7 @@ export const MESSAGES: RecordedEndpoint = {
 export const COUNT_TOKENS: RecordedEndpoint = {
   ...MESSAGES,
   path: '/v1/messages/count_tokens',
+  needsModel: true,
   textMembers: [],
   readText: () => false,
   maxTokensMembers: [],

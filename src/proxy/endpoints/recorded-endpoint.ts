@@ -16,6 +16,11 @@ import type { UsageInStream } from '../response/usage-tally.ts';
 export interface RecordedEndpoint {
   /** The path without query: how requests are matched, and the record's `endpoint`. */
   readonly path: string;
+  /**
+   * Whether a request must name a model. If not, one that names none is for the only model that is served, or is
+   * answered with `missing_model` if there are several.
+   */
+  readonly needsModel: boolean;
 
   /** The top-level members of a request that hold its text, in the order in which they are hashed. */
   readonly textMembers: readonly string[];

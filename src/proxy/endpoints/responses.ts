@@ -13,6 +13,7 @@ import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM, USER } from './text-marks
 /** OpenAI's responses: `instructions` and `input`, a string or a list of messages, calls and their outputs. */
 export const RESPONSES: RecordedEndpoint = {
   path: '/v1/responses',
+  needsModel: true,
   textMembers: ['instructions', 'input'],
   readText: readInput,
   maxTokensMembers: ['max_output_tokens'],

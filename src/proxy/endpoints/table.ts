@@ -3,6 +3,12 @@ import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';
 import { EMBEDDINGS } from './embeddings.ts';
 import { COUNT_TOKENS, MESSAGES } from './messages.ts';
+import { CLASSIFY } from './non-generative/classify.ts';
+import { DETOKENIZE } from './non-generative/detokenize.ts';
+import { POOLING } from './non-generative/pooling.ts';
+import { RERANK } from './non-generative/rerank.ts';
+import { SCORE } from './non-generative/score.ts';
+import { TOKENIZE } from './non-generative/tokenize.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { RESPONSES } from './responses.ts';
 
@@ -13,6 +19,12 @@ const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETI
 const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpoint[]>> = {
   responses: [RESPONSES],
   messages: [MESSAGES, COUNT_TOKENS],
+  rerank: RERANK,
+  score: SCORE,
+  classify: CLASSIFY,
+  pooling: POOLING,
+  tokenize: TOKENIZE,
+  detokenize: DETOKENIZE,
 };
 
 /** All endpoints that can be recorded. */
@@ -23,6 +35,9 @@ export const RECORDED_ENDPOINTS: readonly RecordedEndpoint[] = [
 
 /** GET: the models of the next replica in turn. Not recorded. */
 export const MODELS_PATH = '/v1/models';
+
+/** GET, with the id of a model after it: that model. Only if the gateway lists all models itself. */
+export const MODEL_PREFIX = '/v1/models/';
 
 /** GET: whether the gateway takes requests. */
 export const HEALTH_PATH = '/healthz';

@@ -26,6 +26,7 @@ export class TextReader {
   readonly #chain: PrefixChain;
   readonly #allowance: MemberAllowance | undefined;
   readonly #cursors: JsonCursor[] = [];
+  #isOnlyCounting = false;
 
   constructor(body: Buffer, hasher: PrefixHasher, chain: PrefixChain, allowance?: MemberAllowance) {
     this.#body = body;
@@ -34,9 +35,14 @@ export class TextReader {
     this.#allowance = allowance;
   }
 
-  /** Whether all blocks that are recorded are complete. */
+  /** Whether further text makes no difference to the hashes. */
   get isFull(): boolean {
-    return this.#chain.isFull;
+    return this.#isOnlyCounting || this.#chain.isFull;
+  }
+
+  /** From now on text is counted and not hashed. Call it first for a text that no engine reads as one prompt. */
+  countOnly(): void {
+    this.#isOnlyCounting = true;
   }
 
   /**
@@ -65,12 +71,12 @@ export class TextReader {
 
   /** Hashes bytes that do not count as text: roles, separators. */
   hash(bytes: Buffer): void {
-    this.#chain.add(bytes);
+    if (!this.isFull) this.#chain.add(bytes);
   }
 
   /** Hashes the mark of a medium. */
   hashMedium(payload: Buffer): void {
-    this.#chain.add(this.#hasher.mediaMark(payload));
+    if (!this.isFull) this.#chain.add(this.#hasher.mediaMark(payload));
   }
 
   /** Counts and hashes text. */
@@ -78,14 +84,14 @@ export class TextReader {
     if (utf8.length === 0) return;
     const isOneByteEach = isAscii(utf8);
     this.chars += isOneByteEach ? utf8.length : countCodePoints(utf8);
-    this.#chain.add(utf8, isOneByteEach);
+    if (!this.isFull) this.#chain.add(utf8, isOneByteEach);
   }
 
   /** Counts and hashes the cursor's next value, a string. */
   addString(cursor: JsonCursor): void {
     cursor.skip();
     const { valueStart, valueEnd } = cursor;
-    if (this.#chain.isFull && this.#countPlain(valueStart + 1, valueEnd - 1)) return;
+    if (this.isFull && this.#countPlain(valueStart + 1, valueEnd - 1)) return;
     this.addText(utf8OfString(this.#body, { start: valueStart, end: valueEnd }));
   }
 
@@ -101,7 +107,7 @@ export class TextReader {
     cursor.beginArray();
     for (let index = 0; cursor.nextElement(); index++) {
       if (cursor.peek() !== 'string') return false;
-      if (index > 0) this.#chain.add(RECORD_SEPARATOR);
+      if (index > 0) this.hash(RECORD_SEPARATOR);
       this.addString(cursor);
     }
     return true;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PoolSnapshot } from '../pool-snapshot.ts';
-import { groupByModel } from '../replicas-by-model.ts';
+import { groupByModel, listModels, onlyModelOf } from '../replicas-by-model.ts';
 import { POLICIES } from '../routing/policies.ts';
 import { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { decideWhyNone } from '../routing/why-none.ts';
@@ -32,6 +32,8 @@ export class ReplicaPool {
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
   #isAnyListKnown = false;
+  #models: readonly string[] = [];
+  #onlyModel: string | null = null;
 
   constructor(settings: PoolSettings, collaborators: ReplicaCollaborators) {
     const { shared, worker } = collaborators;
@@ -63,6 +65,8 @@ export class ReplicaPool {
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
     this.#isAnyListKnown = replicas.some(({ models }) => models !== null);
+    this.#models = listModels(replicas);
+    this.#onlyModel = onlyModelOf(replicas);
     const { byModel, ofUnknown } = groupByModel(replicas);
     const present = this.#rotations;
     this.#rotations = new Map(
@@ -118,6 +122,16 @@ export class ReplicaPool {
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
     const picked = this.#rotationOfAll.pick({ tried, prefixKey: null, ticket: null });
     return picked === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(picked);
+  }
+
+  /** The models that replicas are known to serve, each once, in the order of the replicas. */
+  get models(): readonly string[] {
+    return this.#models;
+  }
+
+  /** The model of a request that names none; null if that is not certain. */
+  get onlyModel(): string | null {
+    return this.#onlyModel;
   }
 
   /** Whether some replica may serve a model. */

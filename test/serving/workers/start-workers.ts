@@ -10,9 +10,10 @@ export function startWorkers(
   workers: number,
   { config = {}, ...options }: StartGatewayOptions,
 ): Promise<StartedGateway> {
-  const { gateway } = config;
-  const section = { workers, ...(typeof gateway === 'object' ? gateway : {}) };
-  return startGateway({ ...options, config: { ...config, gateway: section } });
+  return startGateway({
+    ...options,
+    config: { ...config, gateway: { workers, ...(config.gateway as object) } },
+  });
 }
 
 /** Sends `count` requests at once, each on its own connection, so that every worker gets some; null: no answer. */

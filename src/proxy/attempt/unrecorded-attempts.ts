@@ -1,0 +1,62 @@
+import type { Replica } from '../../replicas/data/replica.ts';
+import type { Exchange } from '../exchange.ts';
+import type { ProxyCollaborators } from '../proxy-context.ts';
+import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
+import { logFailedAttempt } from './log-failed-attempt.ts';
+import type { AttemptObserver, AttemptRequest } from './send.ts';
+import type { Upload } from './upload.ts';
+
+/** The body of a request that leaves no record: none, in memory, or sent as it comes. */
+export type UnrecordedBody = readonly Buffer[] | Upload | null;
+
+/** The attempts of a request that leaves no record. It goes to the next replica in turn, whatever that serves. */
+export class UnrecordedAttempts implements Attempts, AttemptObserver {
+  readonly #exchange: Exchange;
+  readonly #body: readonly Buffer[] | null;
+  readonly #upload: Upload | null;
+  readonly #traceparent: string;
+  readonly #collaborators: ProxyCollaborators;
+
+  constructor(exchange: Exchange, body: UnrecordedBody, collaborators: ProxyCollaborators) {
+    this.#exchange = exchange;
+    this.#body = isPieces(body) ? body : null;
+    this.#upload = isPieces(body) ? null : body;
+    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
+    this.#collaborators = collaborators;
+  }
+
+  acquire(tried: ReadonlySet<Replica>): Acquired {
+    return this.#collaborators.pool.acquireAny(tried);
+  }
+
+  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
+    return {
+      replica,
+      exchange: this.#exchange,
+      traceparent: this.#traceparent,
+      body: this.#body,
+      upload: this.#upload,
+      onFreshConnection: onFreshConnection || this.#upload !== null,
+      mayRepeat: true,
+      reading: null,
+      observer: this,
+    };
+  }
+
+  onWritten(): void {}
+
+  onResponse(): void {}
+
+  withdraw(): void {}
+
+  fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
+    const traceId = this.#traceparent.slice(3, 35);
+    logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
+  }
+
+  finish(): void {}
+}
+
+function isPieces(body: UnrecordedBody): body is readonly Buffer[] {
+  return Array.isArray(body);
+}

@@ -1,0 +1,41 @@
+import { forward } from './attempt/forward.ts';
+import { UnrecordedAttempts, type UnrecordedBody } from './attempt/unrecorded-attempts.ts';
+import { Upload } from './attempt/upload.ts';
+import { failExchange } from './defect.ts';
+import type { Exchange } from './exchange.ts';
+import { Failure } from './failure.ts';
+import type { ProxySettings, ProxyTools } from './proxy-context.ts';
+import { type HeldBody, readBody } from './request/read-body.ts';
+
+/** Larger bodies, and those of unknown length, are sent as they come. Smaller ones can be sent again. */
+const HELD_BYTES = 64 * 1024;
+
+/** Relays a request of `pass` to the next replica in turn. Leaves no record. Every path ends with an answer. */
+export async function handlePassed(
+  exchange: Exchange,
+  settings: ProxySettings,
+  tools: ProxyTools,
+): Promise<void> {
+  let held: HeldBody | null = null;
+  try {
+    const { fields, framing } = exchange.head;
+    if (framing.kind === 'length' && framing.bytes > settings.maxBodyBytes) {
+      throw new Failure('request_too_large');
+    }
+    const limits = { maxBytes: settings.maxBodyBytes, timeoutMs: settings.clientBodyMs };
+    let body: UnrecordedBody = null;
+    // A body with an encoding is not read, only sent.
+    const isEncoded = fields.get('content-encoding') !== undefined;
+    if (framing.kind === 'length' && framing.bytes <= HELD_BYTES && !isEncoded) {
+      held = await readBody(exchange, { ...limits, budget: tools.bodyBudget });
+      body = held.chunks;
+    } else if (framing.kind !== 'none') {
+      body = new Upload(exchange.http, limits);
+    }
+    await forward(exchange, new UnrecordedAttempts(exchange, body, tools), settings);
+  } catch (error) {
+    failExchange(exchange, error, tools.log);
+  } finally {
+    held?.release();
+  }
+}

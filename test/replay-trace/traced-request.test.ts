@@ -1,0 +1,19 @@
+import { describe, expect, test } from 'vitest';
+import { OPERATIONS } from '../../otel/encode/operations.ts';
+import { toTracedRequest } from '../../src/replay-trace/traced-request.ts';
+import { FULL_RECORD } from '../otel/records.ts';
+
+describe('a record with token counts', () => {
+  test.each([...OPERATIONS.entries()])(
+    'of %s, a %s, can be replayed if it generates text',
+    (endpoint, operation) => {
+      const record = { ...FULL_RECORD, endpoint, prompt_tokens: 5, completion_tokens: 0 };
+      const canBeReplayed = operation === 'chat' || operation === 'text_completion';
+      expect(toTracedRequest(record) !== null).toBe(canBeReplayed);
+    },
+  );
+
+  test('of an endpoint that is not known cannot', () => {
+    expect(toTracedRequest({ ...FULL_RECORD, endpoint: '__proto__' })).toBeNull();
+  });
+});
