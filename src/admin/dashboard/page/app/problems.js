@@ -105,21 +105,9 @@ function toErrorProblems({ last_minute }, replicas) {
     });
   // One that is unreachable has been named already.
   const present = replicas.filter((replica) => toStateKind(replica) !== 'unreachable');
-  const bad = present.filter(
-    (replica) => toErrorLevel(replica.last_minute.errors, replica.last_minute.requests) === 'bad',
-  );
-  const [first] = bad;
-  if (first !== undefined) {
-    const share = formatShare(first.last_minute.errors, first.last_minute.requests);
-    problems.push({
-      level: 'bad',
-      text:
-        bad.length === 1
-          ? `${first.name} fails ${share} of its requests`
-          : `${bad.length} replicas fail many requests`,
-      section: 'replicas-section',
-      change: { replicas: { search: '', sort: { column: 'errors', isDescending: true }, isFlat: true } },
-    });
+  problems.push(...toReplicaErrorProblems(present, 'bad', 'many'));
+  if (!problems.some((problem) => problem.section === 'replicas-section')) {
+    problems.push(...toReplicaErrorProblems(present, 'warn', 'some'));
   }
   if (toClientErrorLevel(client_errors, requests) !== '')
     problems.push({
@@ -128,7 +116,56 @@ function toErrorProblems({ last_minute }, replicas) {
       section: 'records-section',
       change: { list: 'failures', filter: { ...NO_FILTER, status: 'client_error' } },
     });
+  else problems.push(...toReplicaClientErrorProblems(present));
   return problems;
+}
+
+/**
+ * The replicas whose share of errors has this level.
+ * @param {readonly Replica[]} replicas
+ * @param {Problem['level']} level
+ * @param {'many' | 'some'} amount
+ * @returns {readonly Problem[]}
+ */
+function toReplicaErrorProblems(replicas, level, amount) {
+  const found = replicas.filter(
+    ({ last_minute: { errors, requests } }) => toErrorLevel(errors, requests) === level,
+  );
+  const [first] = found;
+  if (first === undefined) return [];
+  const share = formatShare(first.last_minute.errors, first.last_minute.requests);
+  const text =
+    found.length === 1
+      ? `${first.name} fails ${share} of its requests`
+      : `${found.length} replicas fail ${amount} requests`;
+  return [{ level, text, section: 'replicas-section', change: toSort('errors') }];
+}
+
+/**
+ * The replicas that answer 4xx to many requests although the gateway as a whole does not.
+ * @param {readonly Replica[]} replicas
+ * @returns {readonly Problem[]}
+ */
+function toReplicaClientErrorProblems(replicas) {
+  const found = replicas.filter(
+    ({ last_minute: { client_errors, requests } }) => toClientErrorLevel(client_errors, requests) !== '',
+  );
+  const [first] = found;
+  if (first === undefined) return [];
+  const share = formatShare(first.last_minute.client_errors, first.last_minute.requests);
+  const text =
+    found.length === 1
+      ? `${first.name} answers 4xx to ${share} of its requests`
+      : `${found.length} replicas answer 4xx to many requests`;
+  return [{ level: 'warn', text, section: 'replicas-section', change: toSort('client_errors') }];
+}
+
+/**
+ * @param {"errors" | "client_errors"} column
+ * @returns {Partial<View>}
+ */
+function toSort(column) {
+  return { replicas: { search: '', sort: { column, isDescending: true }, isFlat: true } };
 }
 
 /**

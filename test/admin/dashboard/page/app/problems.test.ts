@@ -43,6 +43,16 @@ test('answers 4xx to every request are a problem, although nothing failed', () =
   ]);
 });
 
+test('one replica that fails a few requests, or answers many with 4xx, is named although the traffic hides it', () => {
+  const last_minute = makeTraffic({ requests: 10_000, errors: 2, client_errors: 31 });
+  const withTraffic = (traffic: Parameters<typeof makeTraffic>[0]) =>
+    textsOf({ last_minute, replicas: [a, makeReplica({ name: 'b', last_minute: makeTraffic(traffic) })] });
+  expect(withTraffic({ requests: 150, errors: 2 })).toEqual(['warn: b fails 1.3 % of its requests']);
+  expect(withTraffic({ requests: 31, client_errors: 31 })).toEqual([
+    'warn: b answers 4xx to 100 % of its requests',
+  ]);
+});
+
 test('a collector that is lost, and limits that are near, are problems', () => {
   const { saturation, stats, collector } = makeOverview();
   expect(
