@@ -74,12 +74,16 @@ function renderKeys(keys: readonly string[]): string {
   return `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
 }
 
+/** `lineWidth` of biome.json. */
+const LINE_WIDTH = 110;
+
 /** The text of docs/config.schema.json. */
 export function renderJsonSchema(): string {
   const json = JSON.stringify(toConfigJsonSchema(), null, 2);
-  // The formatter has lists of words on one line.
-  const compact = json.replace(/\[\s+((?:"[^"]*",?\s+)+)\]/g, (_, words: string) => {
-    return `[${words.trim().replace(/\s+/g, ' ')}]`;
+  // The formatter has lists of words on one line, if they fit.
+  const compact = json.replace(/^.*\[\s+(?:"[^"]*",?\s+)+\],?$/gm, (list) => {
+    const line = list.replace(/\[\s+/, '[').replace(/\s+\]/, ']').replace(/,\s+/g, ', ');
+    return line.length <= LINE_WIDTH ? line : list;
   });
   return `${compact}\n`;
 }
