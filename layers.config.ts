@@ -37,6 +37,8 @@ export const ROOMS: readonly Room[] = [
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
+      // Words for reasons, which the admin API gives as codes.
+      'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
       'otel/encode/',
@@ -293,6 +295,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/replicas/control/',
     may: [
+      'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',
       'src/http/',

@@ -27,7 +27,7 @@ export const REACHABILITY_REASONS = [
 
 export type ReachabilityReason = (typeof REACHABILITY_REASONS)[number];
 
-/** The reasons in words. The commands and the dashboard have the same ones; tests compare them. */
+/** The reasons in words. The dashboard has the same ones; a test compares them. */
 export const REASON_TEXTS: Readonly<Record<ReachabilityReason, string>> = {
   connection_refused: 'connection refused',
   name_not_resolved: 'name does not resolve',

@@ -1,3 +1,4 @@
+import { REASON_TEXTS } from '../../replicas/reachability.ts';
 import { memberOf } from '../admin/client.ts';
 import type { Style } from './paint.ts';
 import { type Cell, toOneLine } from './table.ts';
@@ -54,20 +55,13 @@ function toState(replica: unknown): ShownState {
   return { word: reachability === 'unknown' ? 'not seen yet' : 'serving', since: null, why: null };
 }
 
-/** The reasons of the admin API that have a text of their own. The others are texts with `_` for spaces. */
-const REASON_TEXTS: ReadonlyMap<unknown, string> = new Map([
-  ['name_not_resolved', 'name does not resolve'],
-  ['tls_failed', 'TLS failed'],
-  ['no_answer', 'no answer in time'],
-  ['not_http', 'not HTTP'],
-  ['not_an_engine', 'not an inference server'],
-  ['loading_model', 'loading its model'],
-]);
+const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(REASON_TEXTS));
 
 /** The text for a `reachability_reason`; null if there is none. */
 export function toReasonText(reason: unknown): string | null {
   if (typeof reason !== 'string') return null;
-  return REASON_TEXTS.get(reason) ?? toOneLine(reason.replaceAll('_', ' '));
+  // A later gateway may have further reasons.
+  return TEXTS.get(reason) ?? toOneLine(reason.replaceAll('_', ' '));
 }
 
 /** Formats a value of the admin API as a cell: `-` if it is unknown. */

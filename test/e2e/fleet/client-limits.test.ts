@@ -32,7 +32,7 @@ test('what a client uses of one gateway is charged at the other, and a Redis tha
   // An answer with an error costs nothing, so that the test can look again and again.
   replica.answer(answerJson({ error: {} }, { status: 400 }));
   const until = async (gateway: typeof first, status: number) => {
-    while ((await send(gateway, 900)) !== status) await new Promise((resolve) => setTimeout(resolve, 50));
+    await expect.poll(() => send(gateway, 900), { interval: 50 }).toBe(status);
   };
   await until(second, 400);
 

@@ -1,5 +1,6 @@
 import { waitAtMost } from '#otel/clock.ts';
 import type { Config } from '../../../config/config.ts';
+import { createInTurn } from '../../../in-turn.ts';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
@@ -49,7 +50,8 @@ export class ReplicaDiscovery {
   #settings: DiscoverySettings;
   /** Whether the registry knows something that was not published. */
   #hasNews = true;
-  #lastChange: Promise<unknown> = Promise.resolve();
+  /** Changes begin when the one before has ended. */
+  readonly #inTurn = createInTurn();
   #polls: readonly Poll[] = [];
   /** The urls of the replicas that were left out at the last update, because their name was taken. */
   #leftOut: ReadonlySet<string> = new Set();
@@ -73,10 +75,10 @@ export class ReplicaDiscovery {
   /** Finds what it can in a few seconds. The rest is published when it is found. */
   async start(): Promise<void> {
     // Before names are resolved, so that the admin API can drain the replicas of the file.
-    await this.#inOrder(() => this.#update(this.#settings));
+    await this.#inTurn(() => this.#update(this.#settings));
     await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
     // The admin API can also reload, so the settings may have changed.
-    await this.#inOrder(() => this.#update(this.#settings));
+    await this.#inTurn(() => this.#update(this.#settings));
     this.#startPolls();
   }
 
@@ -86,7 +88,7 @@ export class ReplicaDiscovery {
    */
   async configure(settings: DiscoverySettings): Promise<ReplicaChanges> {
     await this.#endpoints.resolve(settings.services, PATIENCE_MS);
-    const changes = await this.#inOrder(async () => {
+    const changes = await this.#inTurn(async () => {
       this.#hasNews = true; // another order of the replicas is not among the changes
       const done = await this.#update(settings);
       this.#settings = settings;
@@ -103,7 +105,7 @@ export class ReplicaDiscovery {
   async refresh(replica: RegisteredReplica): Promise<void> {
     if (!isAwaited(replica)) return;
     await waitAtMost(PATIENCE_MS, this.#models.ask([replica]));
-    await this.#inOrder(() => this.#publishNews());
+    await this.#inTurn(() => this.#publishNews());
   }
 
   stop(): void {
@@ -127,14 +129,14 @@ export class ReplicaDiscovery {
     if (this.#settings.services.length === 0) return;
     await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
     await this.#orLog(async () => {
-      const changes = await this.#inOrder(() => this.#update(this.#settings));
+      const changes = await this.#inTurn(() => this.#update(this.#settings));
       if (isChange(changes)) this.#collaborators.log.info(changes, 'replicas changed');
     });
   }
 
   async #pollModels(replicas: readonly RegisteredReplica[]): Promise<void> {
     await this.#models.ask(replicas);
-    await this.#orLog(() => this.#inOrder(() => this.#publishNews()));
+    await this.#orLog(() => this.#inTurn(() => this.#publishNews()));
   }
 
   #undrained(): readonly RegisteredReplica[] {
@@ -185,13 +187,6 @@ export class ReplicaDiscovery {
       this.#hasNews = true;
       throw error;
     }
-  }
-
-  /** Begins a change when the one before has ended. */
-  #inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const done = this.#lastChange.then(change);
-    this.#lastChange = done.catch(() => undefined);
-    return done;
   }
 
   /** Logs a failure, unless the last time failed in the same way. */
