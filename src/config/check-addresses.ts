@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { configSchema } from './schema.ts';
 import { type ListenAddress, printListenAddress } from './values.ts';
-import type { Violation } from './violation.ts';
+import { isObject, type Violation } from './violation.ts';
 
 /**
  * Checks the addresses of the file against each other: no two listeners and no two replicas have the same one, and no
@@ -124,8 +124,4 @@ function toPlainHost(host: string): string {
 
 function ownAddresses(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

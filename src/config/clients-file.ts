@@ -4,7 +4,7 @@ import { ConfigError, type ConfigProblem } from './config-error.ts';
 import { showValue, toKeyPath } from './shown-value.ts';
 import { TakenClients } from './taken-clients.ts';
 import { validateClient } from './validate.ts';
-import type { Violation } from './violation.ts';
+import { isObject, type Violation } from './violation.ts';
 import { readYaml } from './yaml-source.ts';
 
 /** 1 MiB of YAML takes a second to read, 20 MiB more than a minute; JSON lines take 5 µs each. */
@@ -114,8 +114,4 @@ function readYamlList(text: string, path: string): readonly Entry[] {
 
 function refusal(path: string, text: string, line = 1): ConfigError {
   return new ConfigError(path, [{ line, keyPath: '', text }]);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -5,7 +5,7 @@ import { type ApiClientSection, apiClient } from './clients-schema.ts';
 import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
 import { TakenClients } from './taken-clients.ts';
-import type { Violation } from './violation.ts';
+import { isObject, type Violation } from './violation.ts';
 
 /**
  * Checks plain data against the schema and the rules that span several keys. Returns all violations at once. Leaves out
@@ -140,8 +140,4 @@ function checkAcrossKeys(data: unknown): Violation[] {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
   return [...violations, ...checkPass(data), ...checkAddresses(data)];
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

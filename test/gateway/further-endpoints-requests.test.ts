@@ -1,29 +1,15 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { answerJson, answerRaw, type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { answerJson, answerRaw, startFakeReplica } from '../support/fake-replica.ts';
+import { startFurtherEndpoints } from '../support/start-further-endpoints.ts';
+import { startGateway } from '../support/start-gateway.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';
 const COUNT_TOKENS = '/v1/messages/count_tokens';
 
-async function start(
-  config: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly string[]>> = {},
-): Promise<{ readonly replica: FakeReplica; readonly gateway: StartedGateway }> {
-  const replica = await startFakeReplica();
-  onTestFinished(() => replica.close());
-  const gateway = await startGateway({
-    replicas: [replica],
-    config: { endpoints: ['responses', 'messages'], ...config },
-  });
-  onTestFinished(async () => {
-    await gateway.close();
-  });
-  return { replica, gateway };
-}
-
 describe('a request', () => {
   test('for the count of tokens is recorded without tokens and without its text', async () => {
-    const { gateway, replica } = await start({ prefix_hash: { block_chars: 1 } });
+    const { gateway, replica } = await startFurtherEndpoints({ prefix_hash: { block_chars: 1 } });
     replica.answer(answerJson({ input_tokens: 11 }));
     const messages = [{ role: 'user', content: 'Hello' }];
     const response = await gateway.post(COUNT_TOKENS, { model: 'm', messages });
@@ -36,7 +22,7 @@ describe('a request', () => {
   });
 
   test('of 300 KB is read like a small one', async () => {
-    const { gateway } = await start();
+    const { gateway } = await startFurtherEndpoints();
     const text = 'é'.repeat(150_000);
     for (const messages of [
       [{ role: 'user', content: [{ type: 'text', text }] }],
@@ -54,7 +40,7 @@ describe('a request', () => {
     [RESPONSES, { input: 'x', max_output_tokens: 9, max_tokens: 1 }],
     [MESSAGES, { messages: [], max_tokens: 9, max_output_tokens: 1 }],
   ] as const)('to %s is limited by its own member', async ([path, body]) => {
-    const { gateway } = await start();
+    const { gateway } = await startFurtherEndpoints();
     await gateway.post(path, { model: 'm', ...body });
     expect(await gateway.nextRecord()).toMatchObject({ max_tokens: 9 });
   });
@@ -68,13 +54,13 @@ describe('a request', () => {
     [{}, { conversation: 7, metadata: 's', prompt_cache_key: '' }, undefined],
     [{}, { conversation: 'x'.repeat(2000), metadata: { session_id: null } }, undefined],
   ] as const)('names its conversation: %#', async ([headers, members, expected]) => {
-    const { gateway } = await start();
+    const { gateway } = await startFurtherEndpoints();
     await gateway.chat(members, { headers });
     expect((await gateway.nextRecord()).conversation_id).toBe(expected);
   });
 
   test('names its conversation in the header of the configuration', async () => {
-    const { gateway } = await start({ headers: { conversation: 'X-Thread' } });
+    const { gateway } = await startFurtherEndpoints({ headers: { conversation: 'X-Thread' } });
     await gateway.post(
       RESPONSES,
       { model: 'm', previous_response_id: 'resp_1' },
@@ -97,7 +83,7 @@ describe('an error', () => {
     [{ model: 'other' }, 'not_found_error'],
     ['{', 'invalid_request_error'],
   ] as const)('of the gateway has the form of the API: %j', async ([body, type]) => {
-    const { gateway } = await start();
+    const { gateway } = await startFurtherEndpoints();
     const [status, code] = expectedOf[type];
     for (const path of [MESSAGES, COUNT_TOKENS]) {
       const response = await gateway.post(path, body);
@@ -114,7 +100,7 @@ describe('an error', () => {
   });
 
   test('of the replica is relayed as it is', async () => {
-    const { gateway, replica } = await start();
+    const { gateway, replica } = await startFurtherEndpoints();
     const body = '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}';
     replica.answer(
       answerRaw(

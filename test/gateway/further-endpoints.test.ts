@@ -1,29 +1,14 @@
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { readCapture } from '../support/captures.ts';
-import { answerStream, type FakeReplica, type Script, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { answerStream, type Script } from '../support/fake-replica.ts';
+import { startFurtherEndpoints } from '../support/start-further-endpoints.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';
 const COUNT_TOKENS = '/v1/messages/count_tokens';
 const PATHS = [RESPONSES, MESSAGES, COUNT_TOKENS] as const;
-
-async function start(
-  config: Readonly<Record<string, Readonly<Record<string, unknown>> | readonly string[]>> = {},
-): Promise<{ readonly replica: FakeReplica; readonly gateway: StartedGateway }> {
-  const replica = await startFakeReplica();
-  onTestFinished(() => replica.close());
-  const gateway = await startGateway({
-    replicas: [replica],
-    config: { endpoints: ['responses', 'messages'], ...config },
-  });
-  onTestFinished(async () => {
-    await gateway.close();
-  });
-  return { replica, gateway };
-}
 
 /** What a record says beside ids of its own and times. */
 function factsOf(record: Readonly<RequestRecord>): Partial<RequestRecord> {
@@ -43,7 +28,7 @@ const breakAfter =
 
 describe('endpoints that the configuration does not name', () => {
   test('are not found, as the contract has it, and leave no record', async () => {
-    const { gateway, replica } = await start({ endpoints: [] });
+    const { gateway, replica } = await startFurtherEndpoints({ endpoints: [] });
     for (const path of PATHS) {
       const response = await gateway.post(path, { model: 'm' });
       expect(response.status).toBe(404);
@@ -56,7 +41,7 @@ describe('endpoints that the configuration does not name', () => {
   });
 
   test('are switched on and off by a reload', async () => {
-    const { gateway } = await start({ endpoints: [] });
+    const { gateway } = await startFurtherEndpoints({ endpoints: [] });
     const statusOf = async (path: string) => (await gateway.post(path, { model: 'm' })).status;
 
     gateway.writeConfig({ config: { endpoints: ['messages'] } });
@@ -69,7 +54,7 @@ describe('endpoints that the configuration does not name', () => {
   });
 
   test('are not found by any other method', async () => {
-    const { gateway } = await start();
+    const { gateway } = await startFurtherEndpoints();
     for (const path of PATHS) expect((await fetch(gateway.url + path)).status).toBe(404);
     expect((await gateway.post(`${MESSAGES}/`, { model: 'm' })).status).toBe(404);
   });
@@ -86,7 +71,7 @@ describe('a stream', () => {
   test.for(streams)(
     'of %s (%s) reaches the client byte for byte, with the same record however it is cut',
     async ([path, name]) => {
-      const { gateway, replica } = await start();
+      const { gateway, replica } = await startFurtherEndpoints();
       const { body } = readCapture(name);
       const relay = async (pieces: readonly Buffer[]) => {
         replica.answer(answerStream(pieces));
@@ -118,7 +103,7 @@ describe('a stream', () => {
   );
 
   test('has its first output and its gaps in the record', async () => {
-    const { gateway, replica } = await start();
+    const { gateway, replica } = await startFurtherEndpoints();
     replica.answer(answerStream(readCapture('vllm/messages-stream').chunks));
     await (await gateway.post(MESSAGES, { model: 'm', stream: true })).text();
     const { ttft_ms = 0, e2e_ms, gap_p50_ms } = await gateway.nextRecord();
@@ -131,7 +116,7 @@ describe('a stream', () => {
     [RESPONSES, 'vllm/responses-stream', 'response.output_text.done'],
     [MESSAGES, 'vllm/messages-stream', 'message_stop'],
   ] as const)('of %s that ends without its end mark is truncated', async ([path, name, last]) => {
-    const { gateway, replica } = await start();
+    const { gateway, replica } = await startFurtherEndpoints();
     const text = readCapture(name).body.toString();
     const cut = text.slice(0, text.indexOf(`event: ${last}`));
     replica.answer(answerStream([cut]));
@@ -149,7 +134,7 @@ describe('a stream', () => {
   ] as const)(
     'of %s that breaks off ends with an error event of that API',
     async ([path, name, expected]) => {
-      const { gateway, replica } = await start();
+      const { gateway, replica } = await startFurtherEndpoints();
       const begun = readCapture(name).body.subarray(0, 500).toString();
       replica.answer(breakAfter(begun));
       const text = await (await gateway.post(path, { model: 'm', stream: true })).text();
@@ -165,7 +150,7 @@ describe('a stream', () => {
   );
 
   test('whose last event is larger than limits.event is relayed, and not said to be truncated', async () => {
-    const { gateway, replica } = await start({ limits: { event: '64KiB' } });
+    const { gateway, replica } = await startFurtherEndpoints({ limits: { event: '64KiB' } });
     const first = 'data: {"type":"response.created","response":{"id":"r"}}\n\n';
     const response = { output: ['x'.repeat(1_000_000)], usage: { input_tokens: 7 } };
     const last = `data: ${JSON.stringify({ type: 'response.completed', response })}\n\n`;
@@ -179,7 +164,7 @@ describe('a stream', () => {
   });
 
   test('that breaks off after its end mark is whole', async () => {
-    const { gateway, replica } = await start();
+    const { gateway, replica } = await startFurtherEndpoints();
     const { body } = readCapture('llama/messages-stream');
     replica.answer(breakAfter(body));
     const response = await gateway.post(MESSAGES, { model: 'm', stream: true });
