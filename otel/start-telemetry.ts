@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import type { Resource } from '@opentelemetry/resources';
 import { type Clock, systemClock, waitAtMost } from './clock.ts';
 import { openFileExporter } from './disk/file-exporter.ts';
@@ -33,8 +32,8 @@ import type { TelemetryLog } from './telemetry-log.ts';
 /** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
 
-/** Where ledger spans are stored between a shutdown and the next start, in the directory of the spool. */
-const LEDGER_SPOOL = 'ledger';
+/** Ledger spans are stored between a shutdown and the next start in a directory beside the spool. */
+const LEDGER_SPOOL_SUFFIX = '-ledger';
 
 /** The settings of the export, which are fixed before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
@@ -114,7 +113,7 @@ export async function startTelemetry(
   const spool = await openSpool(settings.spoolDirectory, log);
   const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
   const dropLog = new DropLog(queue, log);
-  const ledgerOutbox = new LedgerOutbox(await openSpool(join(settings.spoolDirectory, LEDGER_SPOOL), log));
+  const ledgerOutbox = new LedgerOutbox(await openSpool(settings.spoolDirectory + LEDGER_SPOOL_SUFFIX, log));
   const ledger = startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log });
   const exportLoop = new ExportLoop(settings, {
     ...{ queue, spoolTransfer, ledger, ledgerOutbox, counters, exportBatch, clock, log, dropLog, random },

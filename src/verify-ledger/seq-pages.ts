@@ -1,7 +1,7 @@
 import { DIGEST_BYTES } from '#otel/ledger/canonical-attributes.ts';
 
 /** How many numbers one page holds. */
-export const PAGE_SEQS = 1024;
+const PAGE_SEQS = 1024;
 /** 67 million records, for which 1.2 GB of memory are needed. */
 const MAX_PAGES = 65_536;
 

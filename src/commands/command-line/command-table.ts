@@ -225,8 +225,8 @@ export const COMMANDS = {
       { line: 'gateway verify records*.jsonl*', does: 'says whether all records are there' },
       { line: 'gateway verify --partial --json records.jsonl', does: 'checks a running gateway, as JSON' },
       {
-        line: 'gateway verify --sums sums.json ledger.jsonl',
-        does: 'compares what a backend has summed with the ledger',
+        line: 'gateway verify --sums - ledger.jsonl',
+        does: 'compares sums of a backend, on standard input, with the ledger',
       },
     ],
   },
