@@ -336,6 +336,7 @@ export const ADMIN_ACTION = {
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
   reason: 'gateway.reason',
+  rampMs: 'gateway.ramp_ms',
   tokenName: 'gateway.token_name',
   changedKeys: 'gateway.changed_keys',
   replicasAdded: 'gateway.replicas_added',

@@ -79,6 +79,7 @@ export function toConfig(file: ConfigFile) {
     ),
     routing: { policy: file.routing.policy },
     health: toHealthConfig(file.health),
+    rollout: { rampMs: file.rollout.ramp },
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,
       dnsIntervalMs: file.discovery.dns_interval,

@@ -19,6 +19,7 @@ export const RELOADED_KEYS = [
   'discovery',
   'routing',
   'health',
+  'rollout',
   'timeouts',
   'limits.body',
   'limits.event',

@@ -155,6 +155,14 @@ const health = z.strictObject({
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
+const rollout = z.strictObject({
+  ramp: duration({ minMs: 0 })
+    .prefault('0s')
+    .describe(
+      'How long the share of turns of an undrained replica grows, from 5 % of an even share to all of it, if the undrain does not say. `0s`: not at all.',
+    ),
+});
+
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
 const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
 
@@ -415,6 +423,7 @@ export const configSchema = z.strictObject({
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
+  rollout: rollout.prefault({}).describe('How replicas come back: see rollouts.md.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),

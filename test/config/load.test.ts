@@ -55,6 +55,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
