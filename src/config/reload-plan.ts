@@ -17,6 +17,7 @@ export const RELOADED_KEYS = [
   'replicas',
   'discovery',
   'routing',
+  'retry',
   'health',
   'timeouts',
   'limits.body',

@@ -19,7 +19,7 @@ export function toWorkerCount({ gateway }: Config): number {
 
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
 export function toProxySettings(
-  { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
+  { endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
 ): ProxySettings {
@@ -35,6 +35,7 @@ export function toProxySettings(
     withheldFields: apiClients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
     passes: new PassedPaths(pass),
     listsAllModels: modelsListing === 'union',
+    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
