@@ -281,7 +281,10 @@ describe('with trace.attempt_spans', () => {
 function startSpan() {
   const encodedSpans: Uint8Array[] = [];
   const consume = ({ encodedSpan }: EndedRecord) => void encodedSpans.push(Buffer.from(encodedSpan ?? ''));
-  const processor = new RecordProcessor({ begin() {}, discard() {}, consume }, createQuietLog());
+  const processor = new RecordProcessor(
+    { number: () => undefined, begin() {}, discard() {}, consume },
+    createQuietLog(),
+  );
   const ids = new SpanIdSource();
   const provider = new TracerProvider({ spanProcessors: [processor], idGenerator: ids });
   const makers = { tracer: provider.getTracer(SCOPE_NAME), ids };
