@@ -20,6 +20,7 @@ export const RELOADED_KEYS = [
   'health',
   'timeouts',
   'limits.body',
+  'limits.before_model',
   'limits.event',
   'limits.queue',
   'shutdown',

@@ -36,6 +36,7 @@ export function toProxySettings(
     passes: new PassedPaths(pass),
     listsAllModels: modelsListing === 'union',
     maxBodyBytes: limits.bodyBytes,
+    maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,
