@@ -93,7 +93,12 @@ function createRelay(): EventRelay {
   );
 }
 
-const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };
+const consumer = {
+  number: () => undefined,
+  begin: () => undefined,
+  discard: () => undefined,
+  consume: () => undefined,
+};
 const spanProcessor = new RecordProcessor(consumer, { info() {}, warn() {}, error() {} });
 const ids = new SpanIdSource();
 const { tracer } = startRequestTracer({

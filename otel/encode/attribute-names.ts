@@ -236,6 +236,18 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: false,
   },
+  instance: {
+    name: 'gateway.instance',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
+  seq: {
+    name: 'gateway.seq',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
   timings: {
     name: 'gateway.timings.',
     type: 'doubles',
@@ -295,6 +307,8 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.client_request_id,
     record.client,
     record.client_subject,
+    record.instance,
+    record.seq,
     record.timings,
   ];
 }

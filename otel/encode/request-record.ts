@@ -111,6 +111,16 @@ export interface RequestRecord {
    * characters, at most 256.
    */
   client_subject?: string;
+  /**
+   * The numbering that `seq` belongs to: one run of the gateway; with several workers, one run of a worker. A
+   * restart begins another.
+   */
+  instance?: string;
+  /**
+   * The number of the record in its `instance`: 1, 2, 3, in the order in which records are made. A number that is
+   * missing is a record that is missing.
+   */
+  seq?: number;
   /** The engine's own measurements under its own keys: vLLM's `metrics`, llama.cpp's `timings`. Unit: the engine's. */
   timings?: Readonly<Record<string, number>>;
 }

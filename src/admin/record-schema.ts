@@ -39,5 +39,7 @@ export const recordSchema = z.object({
   client_request_id: z.string().optional(),
   client: z.string().optional(),
   client_subject: z.string().optional(),
+  instance: z.string().optional(),
+  seq: z.int().optional(),
   timings: z.record(z.string(), z.number()).readonly().optional(),
 });

@@ -51,6 +51,8 @@ export function toConfig(file: ConfigFile) {
       listen: gateway.listen,
       adminListen: gateway.admin_listen,
       adminHosts: gateway.admin_hosts ?? null,
+      /** Null: the key is not set. */
+      trustedProxies: gateway.trusted_proxies ?? null,
       workers: gateway.workers,
       tls: gateway.tls === undefined ? null : toListenerTls(gateway.tls),
       adminTls: gateway.admin_tls === undefined ? null : toListenerTls(gateway.admin_tls),
@@ -76,6 +78,8 @@ export function toConfig(file: ConfigFile) {
       dns === undefined ? [] : toServiceConfig(dns, rest),
     ),
     routing: { policy: file.routing.policy },
+    /** Null: every answer is relayed. */
+    retry: file.retry.statuses.length === 0 ? null : file.retry,
     health: toHealthConfig(file.health),
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,

@@ -8,6 +8,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
  */
 export const RELOADED_KEYS = [
   'gateway.admin_hosts',
+  'gateway.trusted_proxies',
   'headers',
   'endpoints',
   'pass',
@@ -17,6 +18,7 @@ export const RELOADED_KEYS = [
   'replicas',
   'discovery',
   'routing',
+  'retry',
   'health',
   'timeouts',
   'limits.body',

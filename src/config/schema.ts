@@ -6,10 +6,12 @@ import {
   duration,
   flag,
   listenAddress,
+  network,
   oneOf,
   passedPath,
   redisUrl,
   replicaUrl,
+  retriedStatus,
   serviceUrl,
   size,
   text,
@@ -159,6 +161,8 @@ const health = z.strictObject({
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
 const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
 
+const networksTitle = 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8';
+
 const gateway = z.strictObject({
   name: plainName()
     .optional()
@@ -171,6 +175,13 @@ const gateway = z.strictObject({
     .meta({ title: hostListTitle })
     .describe(
       'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
+    ),
+  trusted_proxies: z
+    .array(network(), { error: networksTitle })
+    .optional()
+    .meta({ title: networksTitle })
+    .describe(
+      'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
     ),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
@@ -196,7 +207,7 @@ const headers = z.strictObject({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const retry = z.strictObject({
+const exportRetry = z.strictObject({
   initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
   max: duration().prefault('5s').describe('The longest delay.'),
 });
@@ -238,7 +249,7 @@ const exporting = z.strictObject({
     .prefault(512)
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
-  retry: retry.prefault({}).describe('The delay between export calls that fail.'),
+  retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
 });
 
 const metrics = z.strictObject({
@@ -356,6 +367,22 @@ const state = z.strictObject({
     ),
 });
 
+const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
+
+const retry = z.strictObject({
+  statuses: z
+    .array(retriedStatus(), { error: retriedStatusesTitle })
+    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
+    .meta({ title: retriedStatusesTitle })
+    .prefault([])
+    .describe(
+      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
+    ),
+  attempts: wholeNumber(1, 10)
+    .prefault(1)
+    .describe('How many further replicas a request is sent to because of such a status.'),
+});
+
 const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
 const endpoints = z
   .array(oneOf(furtherEndpoints), { error: endpointsTitle })
@@ -411,6 +438,9 @@ export const configSchema = z.strictObject({
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
+  retry: retry
+    .prefault({})
+    .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),

@@ -17,6 +17,7 @@ describe('a configuration with only a replica', () => {
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         adminHosts: null,
+        trustedProxies: null,
         workers: 1,
         tls: null,
         adminTls: null,
@@ -44,6 +45,7 @@ describe('a configuration with only a replica', () => {
       ],
       services: [],
       routing: { policy: 'round_robin' },
+      retry: null,
       health: {
         passive: false,
         active: false,
@@ -105,6 +107,7 @@ gateway:
   listen: "[::]:80"
   admin_listen: localhost:0
   admin_hosts: [gateway.example.com, "*.internal"]
+  trusted_proxies: [10.0.0.7, "fd00::/8"]
   workers: 1
   tls:
     cert: tls/a.pem
@@ -141,6 +144,7 @@ replicas:
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
   - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+retry: { statuses: [503, "429"], attempts: 2 }
 discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
@@ -167,6 +171,7 @@ log: { level: warn, requests: true }
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
       adminHosts: ['gateway.example.com', '*.internal'],
+      trustedProxies: ['10.0.0.7', 'fd00::/8'],
       workers: 1,
       tls: {
         pairs: [
@@ -244,6 +249,7 @@ log: { level: warn, requests: true }
         apiKey: 'sk-secret-1',
       },
     ]);
+    expect(config.retry).toEqual({ statuses: [503, 429], attempts: 2 });
     expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',

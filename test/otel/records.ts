@@ -49,6 +49,8 @@ export const FULL_RECORD: Required<RequestRecord> = {
   client_request_id: 'client-1',
   client: 'search-team',
   client_subject: 'CN=batch-jobs,O=Example',
+  instance: '3f0c2a9e-8d0b-4a77-9a55-0f6f1f1f3f52',
+  seq: 4711,
   timings: { prompt_ms: 20, predicted_per_second: 91.5 },
 };
 

@@ -14,7 +14,7 @@ import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry point of a worker thread');
 
-const { settings, queueMemory, topology, heartbeats, logLevels } = workerData as WorkerStart;
+const { settings, queueMemory, instance, topology, heartbeats, logLevels } = workerData as WorkerStart;
 
 /** How long a crashed thread may take to cut its requests and send their records. */
 const CRASH_CLEANUP_MS = 2 * CUT_NOTICE_MS;
@@ -24,6 +24,7 @@ const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.post
 const recordSender = new WorkerRecordSender({
   queueState: new SharedQueueState(queueMemory),
   worker: settings.worker,
+  instance,
   post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
 });
 

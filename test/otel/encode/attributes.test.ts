@@ -47,6 +47,8 @@ describe('the attributes of a record', () => {
       'gateway.client_request_id': 'client-1',
       'gateway.client': 'search-team',
       'gateway.client_subject': 'CN=batch-jobs,O=Example',
+      'gateway.instance': FULL_RECORD.instance,
+      'gateway.seq': FULL_RECORD.seq,
       'gateway.timings.prompt_ms': 20,
       'gateway.timings.predicted_per_second': 91.5,
       'http.request.method': 'POST',
