@@ -55,7 +55,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
     return wait;
   }
 
-  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
+  begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     const { exchange, endpoint, recording } = this.#request;
     recording.startAttempt(replica.config);
     const body = this.#form.heldWhole;
@@ -67,6 +67,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
       upload: body === null ? this.#upload : null,
       onFreshConnection: onFreshConnection || body === null,
       mayRepeat: true,
+      mayRetryStatus,
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
