@@ -78,6 +78,8 @@ export function toConfig(file: ConfigFile) {
       dns === undefined ? [] : toServiceConfig(dns, rest),
     ),
     routing: { policy: file.routing.policy },
+    /** Null: every answer is relayed. */
+    retry: file.retry.statuses.length === 0 ? null : file.retry,
     health: toHealthConfig(file.health),
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,

@@ -18,6 +18,7 @@ export const RELOADED_KEYS = [
   'replicas',
   'discovery',
   'routing',
+  'retry',
   'health',
   'timeouts',
   'limits.body',

@@ -11,6 +11,7 @@ import {
   passedPath,
   redisUrl,
   replicaUrl,
+  retriedStatus,
   serviceUrl,
   size,
   text,
@@ -204,7 +205,7 @@ const headers = z.strictObject({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const retry = z.strictObject({
+const exportRetry = z.strictObject({
   initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
   max: duration().prefault('5s').describe('The longest delay.'),
 });
@@ -246,7 +247,7 @@ const exporting = z.strictObject({
     .prefault(512)
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
-  retry: retry.prefault({}).describe('The delay between export calls that fail.'),
+  retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
 });
 
 const metrics = z.strictObject({
@@ -359,6 +360,22 @@ const state = z.strictObject({
     ),
 });
 
+const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
+
+const retry = z.strictObject({
+  statuses: z
+    .array(retriedStatus(), { error: retriedStatusesTitle })
+    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
+    .meta({ title: retriedStatusesTitle })
+    .prefault([])
+    .describe(
+      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
+    ),
+  attempts: wholeNumber(1, 10)
+    .prefault(1)
+    .describe('How many further replicas a request is sent to because of such a status.'),
+});
+
 const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
 const endpoints = z
   .array(oneOf(furtherEndpoints), { error: endpointsTitle })
@@ -414,6 +431,9 @@ export const configSchema = z.strictObject({
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
+  retry: retry
+    .prefault({})
+    .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),

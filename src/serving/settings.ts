@@ -33,7 +33,7 @@ export function toProxyPolicy(config: Config, apiClients: ApiClients | null, via
 }
 
 function toProxySettings(
-  { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
+  { endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
   { trustsTenant }: { readonly trustsTenant: boolean },
@@ -52,6 +52,7 @@ function toProxySettings(
       apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),
     listsAllModels: modelsListing === 'union',
+    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,

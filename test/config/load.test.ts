@@ -45,6 +45,7 @@ describe('a configuration with only a replica', () => {
       ],
       services: [],
       routing: { policy: 'round_robin' },
+      retry: null,
       health: {
         passive: false,
         active: false,
@@ -143,6 +144,7 @@ replicas:
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
   - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+retry: { statuses: [503, "429"], attempts: 2 }
 discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
@@ -247,6 +249,7 @@ log: { level: warn, requests: true }
         apiKey: 'sk-secret-1',
       },
     ]);
+    expect(config.retry).toEqual({ statuses: [503, 429], attempts: 2 });
     expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',

@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, state_dir, state, replicas, clients, clients_file, routing, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, state_dir, state, replicas, clients, clients_file, routing, retry, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -126,6 +126,22 @@ describe('a wrong configuration is reported by line and key path, with what was 
         `3: replicas[1].models: found "llama", expected ${MODELS}`,
         `4: replicas[2].models: found a list, expected ${MODELS}`,
         `5: replicas[3].models: found a list, expected ${MODELS}`,
+      ],
+    ],
+    [
+      'statuses that are not retried, or are named twice, and too many attempts',
+      `${REPLICA}retry: { statuses: [200, 505, 429], attempts: 11 }\nx-b: 1\n`,
+      [
+        '2: retry.statuses[0]: found 200, expected 429, or a status from 500 to 504',
+        '2: retry.statuses[1]: found 505, expected 429, or a status from 500 to 504',
+        '2: retry.attempts: found 11, expected a whole number from 1 to 10',
+      ],
+    ],
+    [
+      'a status that is named twice',
+      `${REPLICA}retry: { statuses: [503, 503] }\n`,
+      [
+        '2: retry.statuses: found a list, expected a list of different statuses: 429, 500, 501, 502, 503, 504',
       ],
     ],
     [

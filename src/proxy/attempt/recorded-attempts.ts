@@ -92,7 +92,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return wait;
   }
 
-  begin(replica: Replica, { withUsage, onFreshConnection }: AttemptVariant): AttemptRequest {
+  begin(replica: Replica, variant: AttemptVariant): AttemptRequest {
+    const { withUsage, onFreshConnection, mayRetryStatus } = variant;
     const { exchange, endpoint, recording } = this.#request;
     const body = this.#body;
     if (body === null) throw new Error('the body was released before the last attempt');
@@ -107,8 +108,9 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
-      // A replica may refuse usage, and llama.cpp may answer that it is loading its model.
-      mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp',
+      // A replica may refuse usage, llama.cpp may answer that it is loading its model, and any may answer a retried status.
+      mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp' || mayRetryStatus,
+      mayRetryStatus,
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
