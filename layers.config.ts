@@ -146,8 +146,13 @@ export const ROOMS: readonly Room[] = [
 
   {
     path: 'src/version.ts',
-    may: [NODE],
+    may: ['src/embedded.ts', NODE],
     why: 'Commands and the gateway read the version, so it imports neither.',
+  },
+  {
+    path: 'src/embedded.ts',
+    may: [NODE],
+    why: 'Any layer may have a file that a single executable embeds, so it imports none of them.',
   },
 
   {
@@ -216,6 +221,7 @@ export const ROOMS: readonly Room[] = [
       'otel/encode/',
       'zod',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'The admin API never imports the proxy: it must answer when the data plane does not.',
@@ -275,6 +281,7 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/*',
       'src/http/',
       'otel/',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A worker is a thread around one data plane. It reaches the proxy through src/serving/ only.',
@@ -292,6 +299,7 @@ export const ROOMS: readonly Room[] = [
       'otel/disk/',
       'otel/encode/',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A request leases a replica from the pool. It never imports what decides which replicas there are.',

@@ -164,6 +164,18 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  request_bytes: {
+    name: 'gateway.request_bytes',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
+  audio_seconds: {
+    name: 'gateway.audio_seconds',
+    type: 'double',
+    isRequired: false,
+    varies: true,
+  },
   response_id: {
     name: 'gateway.response_id',
     type: 'string',
@@ -283,6 +295,8 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.finish_reasons,
     record.reasoning_tokens,
     record.cache_creation_tokens,
+    record.request_bytes,
+    record.audio_seconds,
     record.response_id,
     record.response_model,
     record.previous_response_id,

@@ -107,6 +107,7 @@ export function toConfig(file: ConfigFile) {
     limits: {
       bodyBytes: limits.body,
       bufferedBytes: limits.buffered,
+      beforeModelBytes: limits.before_model,
       headersBytes: limits.headers,
       eventBytes: limits.event,
       queue: limits.queue,

@@ -23,6 +23,7 @@ export const RELOADED_KEYS = [
   'rollout',
   'timeouts',
   'limits.body',
+  'limits.before_model',
   'limits.event',
   'limits.queue',
   'shutdown',

@@ -41,6 +41,8 @@ const furtherEndpoints = [
   'pooling',
   'tokenize',
   'detokenize',
+  'audio/transcriptions',
+  'audio/translations',
 ] as const;
 
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
@@ -326,6 +328,11 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   body: size().prefault('32MiB').describe('The maximum size of a request body.'),
   buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
+  before_model: size({ minBytes: 1024 })
+    .prefault('8MiB')
+    .describe(
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+    ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')

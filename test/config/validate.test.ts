@@ -173,14 +173,14 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'an unknown endpoint',
       `${REPLICA}endpoints: [responses, response]`,
       [
-        '2: endpoints[1]: found "response", expected responses, messages, rerank, score, classify, pooling, tokenize or detokenize',
+        '2: endpoints[1]: found "response", expected responses, messages, rerank, score, classify, pooling, tokenize, detokenize, audio/transcriptions or audio/translations',
       ],
     ],
     [
       'an endpoint that is named twice',
       `${REPLICA}endpoints: [messages, messages]`,
       [
-        '2: endpoints: found a list, expected a list of different names: responses, messages, rerank, score, classify, pooling, tokenize, detokenize',
+        '2: endpoints: found a list, expected a list of different names: responses, messages, rerank, score, classify, pooling, tokenize, detokenize, audio/transcriptions, audio/translations',
       ],
     ],
     [
