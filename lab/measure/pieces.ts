@@ -65,6 +65,7 @@ const reading: ResponseReading = {
   scratch: new EventScratch(),
   maxEventBytes: 1024 ** 2,
   undo: null,
+  onResponseId: null,
   choicesPerPrompt: 1,
   isTotalPerChoice: false,
 };

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import type { Replica } from '../replicas/data/replica.ts';
+import { findHome } from './attempt/find-home.ts';
 import { logDefect } from './defect.ts';
+import { isAboutStoredResponse, RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
@@ -101,6 +104,15 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     if (!refuse(exchange, client, settings)) handle(exchange, client);
   }
 
+  /** Relays a request that leaves no record, to its home if it has one. */
+  function passOn(http: HttpExchange, settings: ProxySettings, homeOf: () => Replica | null): void {
+    beginUnrecorded(http, settings, (exchange, client) => {
+      // Which model it uses is not known, since its body is not read.
+      if (client?.models) exchange.fail('not_found');
+      else void handlePassed(exchange, homeOf(), settings, tools);
+    });
+  }
+
   return {
     handle(http) {
       const settings = settingsOf(http);
@@ -129,12 +141,10 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
+      } else if (settings.endpoints.has(RESPONSES.path) && isAboutStoredResponse(method, path)) {
+        passOn(http, settings, () => findHome(storedResponseIdIn(path), tools));
       } else if (settings.passes.has(method, path)) {
-        beginUnrecorded(http, settings, (exchange, client) => {
-          // Which model it uses is not known, since its body is not read.
-          if (client?.models) exchange.fail('not_found');
-          else void handlePassed(exchange, settings, tools);
-        });
+        passOn(http, settings, () => null);
       } else {
         begin(http).fail('not_found');
       }

@@ -12,6 +12,7 @@ import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.t
 import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RelayedResponse } from '../response/relay.ts';
+import { findHome } from './find-home.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
@@ -36,6 +37,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   readonly #facts: RequestFacts;
   readonly #model: string;
   readonly #prefixKey: number | null;
+  /** The replica that has the response which this one follows; null: unknown, or it cannot be used. */
+  #home: Replica | null;
   readonly #held: HeldBody;
   readonly #isLarge: boolean;
   readonly #settings: ProxySettings;
@@ -74,6 +77,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
+    this.#home = request.endpoint.keepsResponses ? findHome(facts.previousResponseId, tools) : null;
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -85,6 +89,16 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const { pool } = this.#tools;
     const { recording } = this.#request;
     const prefixKey = this.#prefixKey;
+    const home = this.#home;
+    if (home !== null) {
+      const atHome = pool.acquireOne(home, this.#model, tried);
+      if (atHome === 'busy') {
+        const wait = pool.waitForOne(home, this.#model, this.#settings.queueMs - recording.queuedMs);
+        if (wait !== 'overloaded') recording.noteWait(wait.result);
+        return wait;
+      }
+      if (atHome !== null) return atHome;
+    }
     const lease = pool.acquire(this.#model, tried, prefixKey);
     if (lease !== 'busy') return lease;
     const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
@@ -115,6 +129,9 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
         endpoint,
         scratch: this.#tools.scratch,
         maxEventBytes: this.#settings.maxEventBytes,
+        onResponseId: endpoint.keepsResponses
+          ? (id) => this.#tools.storedResponses.note(id, replica.seed)
+          : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -135,6 +152,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    const wasNarrow = this.#home !== null;
+    this.#home = null;
+    return wasNarrow;
   }
 
   withdraw(): void {

@@ -15,6 +15,7 @@ export const RESPONSES: RecordedEndpoint = {
   path: '/v1/responses',
   needsModel: true,
   isForm: false,
+  keepsResponses: true,
   textMembers: ['instructions', 'input'],
   readText: readInput,
   maxTokensMembers: ['max_output_tokens'],
@@ -27,6 +28,25 @@ export const RESPONSES: RecordedEndpoint = {
   toErrorBody: toFailureJson,
   toErrorEvent: toResponseErrorEvent,
 };
+
+/** The requests about a response that an engine keeps, by its id (OpenAI API reference, "Responses"; vLLM has all but DELETE and `input_items`). */
+const STORED_RESPONSE = /^\/v1\/responses\/([A-Za-z0-9_-]{1,256})(\/cancel|\/input_items)?$/;
+const METHODS: Readonly<Record<string, readonly string[]>> = {
+  '': ['GET', 'DELETE'],
+  '/cancel': ['POST'],
+  '/input_items': ['GET'],
+};
+
+/** Whether a request with this method and path, without query, is about a response that an engine keeps. */
+export function isAboutStoredResponse(method: string, path: string): boolean {
+  const match = STORED_RESPONSE.exec(path);
+  return match !== null && METHODS[match[2] ?? '']?.includes(method) === true;
+}
+
+/** The id in the path of a request about a stored response. */
+export function storedResponseIdIn(path: string): string | undefined {
+  return STORED_RESPONSE.exec(path)?.[1];
+}
 
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['type', 'role', 'content', 'output']);
 

@@ -73,6 +73,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
         scratch: this.#tools.scratch,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
+        onResponseId: null,
         choicesPerPrompt: 1,
         isTotalPerChoice: false,
       },
@@ -87,6 +88,10 @@ export class FormAttempts implements Attempts, AttemptObserver {
   onResponse({ replica }: AttemptRequest, response: RelayedResponse): void {
     this.#form.release();
     this.#request.recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    return false;
   }
 
   withdraw(): void {

@@ -49,6 +49,8 @@ export class Relay implements RelayedResponse, Sendable {
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
+  /** Null once the id is told, or if nobody wants it. */
+  #onResponseId: ((id: string) => void) | null;
   /** When the current read came; 0 until its time is known. */
   #readMs: number;
   #holdTimer: NodeJS.Timeout | null = null;
@@ -70,6 +72,7 @@ export class Relay implements RelayedResponse, Sendable {
     this.isEventStream = head.isEventStream;
     this.#connectionOptions = head.connectionOptions;
     this.#reading = reading;
+    this.#onResponseId = head.status < 300 ? (reading?.onResponseId ?? null) : null;
     // A compressed response cannot be read.
     const isRead = reading !== null && !head.isEncoded;
     if (isRead && this.isEventStream) {
@@ -98,6 +101,7 @@ export class Relay implements RelayedResponse, Sendable {
       const { heldCount } = this.#events;
       if (this.#readMs === 0) this.#readMs = performance.now();
       this.#out.push(...this.#events.push(chunk, this.#readMs));
+      if (this.#onResponseId !== null) this.#tellId(this.#streamTap?.responseId);
       this.#watchHolding(this.#events, heldCount);
       return;
     }
@@ -119,6 +123,7 @@ export class Relay implements RelayedResponse, Sendable {
   end(trailers: Fields | null): void {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
+    if (this.#onResponseId !== null) this.#tellId(this.facts?.responseId);
     this.#noteEnd();
     this.#last = { trailers: trailers && toClientTrailers(trailers, this.#connectionOptions) };
     this.#exchange.outbox.add(this);
@@ -157,6 +162,12 @@ export class Relay implements RelayedResponse, Sendable {
   /** Nothing more will be written: the client left or the exchange was cut. */
   stop(): void {
     this.#stopHolding();
+  }
+
+  #tellId(id: string | null | undefined): void {
+    if (id === null || id === undefined) return;
+    this.#onResponseId?.(id);
+    this.#onResponseId = null;
   }
 
   /** Notes an error that the stream reported, else an end without end mark and finish reason. */
