@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { Replica } from '../replicas/data/replica.ts';
-import { findHome } from './attempt/find-home.ts';
 import { logDefect } from './defect.ts';
-import { isAboutStoredResponse, RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
+import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
@@ -141,12 +140,11 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
-      } else if (settings.endpoints.has(RESPONSES.path) && isAboutStoredResponse(method, path)) {
-        passOn(http, settings, () => findHome(storedResponseIdIn(path), tools));
-      } else if (settings.passes.has(method, path)) {
-        passOn(http, settings, () => null);
       } else {
-        begin(http).fail('not_found');
+        const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
+        if (responseId !== null) passOn(http, settings, () => pool.homeOf(responseId));
+        else if (settings.passes.has(method, path)) passOn(http, settings, () => null);
+        else begin(http).fail('not_found');
       }
     },
     startClosing() {

@@ -2,7 +2,6 @@ import type { Recorder } from '#otel/span/start-recorder.ts';
 import type { ClientLimiter } from '../client-limits/admission.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
-import type { StoredResponses } from '../replicas/shared/stored-responses.ts';
 import type { AttemptLog } from './attempt/log-failed-attempt.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
@@ -52,7 +51,6 @@ export interface ProxyCollaborators {
   readonly inspector: BodyInspector;
   readonly bodyBudget: SharedLimit;
   readonly limiter: ClientLimiter;
-  readonly storedResponses: StoredResponses;
   readonly log: ProxyLog;
   /** Called with each request that was refused because it has come back. */
   readonly onLoop: () => void;

@@ -144,13 +144,13 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const pool = new ReplicaPool(toPoolSettings(config), {
     ...{ shared, worker, clock, log, onDefect },
     sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(memory.storedResponses),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxyPolicy(config, clients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
-    storedResponses: new StoredResponses(memory.storedResponses),
     onLoop: atMostOncePerMinute(() =>
       log.warn(
         {},

@@ -12,7 +12,6 @@ import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.t
 import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import { findHome } from './find-home.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
@@ -77,7 +76,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
-    this.#home = request.endpoint.keepsResponses ? findHome(facts.previousResponseId, tools) : null;
+    this.#home = findHome(facts, request.endpoint, pool);
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -129,9 +128,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
         endpoint,
         scratch: this.#tools.scratch,
         maxEventBytes: this.#settings.maxEventBytes,
-        onResponseId: endpoint.keepsResponses
-          ? (id) => this.#tools.storedResponses.note(id, replica.seed)
-          : null,
+        onResponseId: endpoint.keepsResponses ? (id) => this.#tools.pool.noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -183,6 +180,15 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       this.#held.release();
     });
   }
+}
+
+/** The replica that has the response which a request follows, as far as that is known. */
+function findHome(
+  { previousResponseId }: RequestFacts,
+  { keepsResponses }: RecordedEndpoint,
+  pool: ReplicaPool,
+): Replica | null {
+  return keepsResponses && previousResponseId !== undefined ? pool.homeOf(previousResponseId) : null;
 }
 
 /** The facts, with the only model that is served if the request may leave its model out and does. */

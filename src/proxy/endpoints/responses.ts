@@ -37,15 +37,10 @@ const METHODS: Readonly<Record<string, readonly string[]>> = {
   '/input_items': ['GET'],
 };
 
-/** Whether a request with this method and path, without query, is about a response that an engine keeps. */
-export function isAboutStoredResponse(method: string, path: string): boolean {
-  const match = STORED_RESPONSE.exec(path);
-  return match !== null && METHODS[match[2] ?? '']?.includes(method) === true;
-}
-
-/** The id in the path of a request about a stored response. */
-export function storedResponseIdIn(path: string): string | undefined {
-  return STORED_RESPONSE.exec(path)?.[1];
+/** The id in a request about a response that an engine keeps; null: the method and path, without query, are another's. */
+export function storedResponseIdIn(method: string, path: string): string | null {
+  const [, id, rest = ''] = STORED_RESPONSE.exec(path) ?? [];
+  return id !== undefined && METHODS[rest]?.includes(method) === true ? id : null;
 }
 
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['type', 'role', 'content', 'output']);

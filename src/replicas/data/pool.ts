@@ -6,6 +6,7 @@ import { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { decideWhyNone } from '../routing/why-none.ts';
 import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
+import type { StoredResponses } from '../shared/stored-responses.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -21,10 +22,15 @@ export interface PoolSettings {
   readonly timeouts: ConnectionTimeouts;
 }
 
+export interface PoolCollaborators extends ReplicaCollaborators {
+  readonly storedResponses: StoredResponses;
+}
+
 /** The replicas as one thread serves them. Empty until the first snapshot is applied. */
 export class ReplicaPool {
   #settings: PoolSettings;
   readonly #collaborators: ReplicaCollaborators;
+  readonly #storedResponses: StoredResponses;
   readonly #waitQueue: WaitQueue;
   #snapshot: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
@@ -37,7 +43,8 @@ export class ReplicaPool {
   #models: readonly string[] = [];
   #onlyModel: string | null = null;
 
-  constructor(settings: PoolSettings, collaborators: ReplicaCollaborators) {
+  constructor(settings: PoolSettings, { storedResponses, ...collaborators }: PoolCollaborators) {
+    this.#storedResponses = storedResponses;
     const { shared, worker } = collaborators;
     this.#settings = settings;
     this.#collaborators = collaborators;
@@ -116,9 +123,15 @@ export class ReplicaPool {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
   }
 
-  /** The replica with this seed; null if there is none, or more than one. */
-  replicaOf(seed: number): Replica | null {
-    return this.#bySeed.get(seed) ?? null;
+  /** Notes that a replica has made the response with this id. Engines that keep responses keep them for themselves. */
+  noteResponse(id: string, { seed }: Replica): void {
+    this.#storedResponses.note(id, seed);
+  }
+
+  /** The replica that has the response with this id; null if that is not known, or the replica is gone. */
+  homeOf(responseId: string): Replica | null {
+    const seed = this.#storedResponses.seedOf(responseId);
+    return seed === null ? null : (this.#bySeed.get(seed) ?? null);
   }
 
   /**
