@@ -164,6 +164,12 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  model_requested: {
+    name: 'gateway.model_requested',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
   response_id: {
     name: 'gateway.response_id',
     type: 'string',
@@ -283,6 +289,7 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.finish_reasons,
     record.reasoning_tokens,
     record.cache_creation_tokens,
+    record.model_requested,
     record.response_id,
     record.response_model,
     record.previous_response_id,

@@ -27,6 +27,7 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -121,6 +122,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -195,6 +197,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {

@@ -29,6 +29,7 @@ export const RECORD_FIELDS = [
   { field: 'finish_reasons', title: 'Finish reasons', format: 'plain' },
   { field: 'reasoning_tokens', title: 'Reasoning tokens', format: 'count' },
   { field: 'cache_creation_tokens', title: 'Tokens written to cache', format: 'count' },
+  { field: 'model_requested', title: 'Requested model', format: 'plain' },
   { field: 'response_id', title: 'Response ID', format: 'plain' },
   { field: 'response_model', title: 'Answering model', format: 'plain' },
   { field: 'previous_response_id', title: 'Previous response ID', format: 'plain' },
