@@ -76,6 +76,10 @@ export interface RequestRecord {
    * characters and bidirectional controls. Unit: characters, at most 256.
    */
   model_requested?: string;
+  /** The size of the request's body, as far as it came. Unit: bytes. */
+  request_bytes?: number;
+  /** The length of the audio that was transcribed: the engine's `usage.seconds`, else `duration`. Unit: s. */
+  audio_seconds?: number;
   /** The `id` that the engine gave to the response. Unit: characters, at most 256. */
   response_id?: string;
   /**

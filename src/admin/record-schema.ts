@@ -28,6 +28,8 @@ export const recordSchema = z.object({
   reasoning_tokens: z.int().optional(),
   cache_creation_tokens: z.int().optional(),
   model_requested: z.string().optional(),
+  request_bytes: z.int().optional(),
+  audio_seconds: z.number().optional(),
   response_id: z.string().optional(),
   response_model: z.string().optional(),
   previous_response_id: z.string().optional(),

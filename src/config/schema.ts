@@ -42,6 +42,8 @@ const furtherEndpoints = [
   'pooling',
   'tokenize',
   'detokenize',
+  'audio/transcriptions',
+  'audio/translations',
 ] as const;
 
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
@@ -155,6 +157,14 @@ const health = z.strictObject({
     ),
   interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
+});
+
+const rollout = z.strictObject({
+  ramp: duration({ minMs: 0 })
+    .prefault('0s')
+    .describe(
+      'How long the share of turns of an undrained replica grows, from 5 % of an even share to all of it, if the undrain does not say. `0s`: not at all.',
+    ),
 });
 
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
@@ -319,6 +329,11 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   body: size().prefault('32MiB').describe('The maximum size of a request body.'),
   buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
+  before_model: size({ minBytes: 1024 })
+    .prefault('8MiB')
+    .describe(
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+    ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
@@ -446,6 +461,7 @@ export const configSchema = z.strictObject({
     .prefault({})
     .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
+  rollout: rollout.prefault({}).describe('How replicas come back: see rollouts.md.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),

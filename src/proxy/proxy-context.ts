@@ -26,6 +26,8 @@ export interface ProxySettings extends SendSettings {
   /** Whether the gateway lists the models of all replicas itself. */
   readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;
+  /** How much of a form is held while its model is not known. */
+  readonly maxBeforeModelBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
   /** How long a request may wait for a replica with room, over all attempts. */

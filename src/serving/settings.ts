@@ -55,6 +55,7 @@ function toProxySettings(
     listsAllModels: modelsListing === 'union',
     retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
+    maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,

@@ -57,6 +57,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -83,6 +84,7 @@ describe('a configuration with only a replica', () => {
       limits: {
         bodyBytes: 33_554_432,
         bufferedBytes: 536_870_912,
+        beforeModelBytes: 8_388_608,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,

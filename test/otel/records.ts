@@ -38,6 +38,8 @@ export const FULL_RECORD: Required<RequestRecord> = {
   reasoning_tokens: 7,
   cache_creation_tokens: 32,
   model_requested: 'gpt-4o',
+  request_bytes: 1_048_576,
+  audio_seconds: 12.5,
   response_id: 'chatcmpl-8b855979c5163ef4',
   response_model: 'llama-3.3-70b-fp8',
   previous_response_id: 'resp_a52bf61b06981d50',

@@ -1,5 +1,5 @@
-import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startThread } from '../../embedded.ts';
 import { allowAtMost, MemberLimitError } from '../../json/member-allowance.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
@@ -91,9 +91,9 @@ class InspectionThread {
   #lastId = 0;
 
   constructor({ salt, blockChars, maxBlocks }: PrefixHashSettings) {
-    // In the published package both files are JavaScript.
-    const url = new URL(`./body-worker${extname(import.meta.filename)}`, import.meta.url);
-    this.#worker = new Worker(url, { workerData: { salt: Uint8Array.from(salt), blockChars, maxBlocks } });
+    this.#worker = startThread('body-worker', import.meta, {
+      workerData: { salt: Uint8Array.from(salt), blockChars, maxBlocks },
+    });
     // The open connections of waiting requests keep the process alive.
     this.#worker.unref();
     this.#worker.on('message', (reply: InspectionReply) => this.#settle(reply));

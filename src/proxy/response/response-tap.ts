@@ -40,6 +40,7 @@ type ResponseFields = Pick<
   | 'response_id'
   | 'response_model'
   | 'cache_creation_tokens'
+  | 'audio_seconds'
 >;
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
@@ -215,5 +216,6 @@ function fillUsage(fields: ResponseFields, told: UsageFigures): void {
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
+  if (figures.audioSeconds !== undefined) fields.audio_seconds = figures.audioSeconds;
   if (figures.cacheCreationTokens !== undefined) fields.cache_creation_tokens = figures.cacheCreationTokens;
 }

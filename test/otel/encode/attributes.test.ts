@@ -36,6 +36,8 @@ describe('the attributes of a record', () => {
       'gateway.reasoning_tokens': 7,
       'gateway.cache_creation_tokens': 32,
       'gateway.model_requested': 'gpt-4o',
+      'gateway.request_bytes': 1_048_576,
+      'gateway.audio_seconds': 12.5,
       'gateway.response_id': 'chatcmpl-8b855979c5163ef4',
       'gateway.response_model': 'llama-3.3-70b-fp8',
       'gateway.previous_response_id': 'resp_a52bf61b06981d50',
