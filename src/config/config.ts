@@ -66,6 +66,7 @@ export function toConfig(file: ConfigFile) {
     endpoints: file.endpoints,
     pass: file.pass,
     modelsListing: file.models_listing,
+    aliases: file.aliases,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     /** Absolute; null: there is none. */
@@ -81,6 +82,7 @@ export function toConfig(file: ConfigFile) {
     /** Null: every answer is relayed. */
     retry: file.retry.statuses.length === 0 ? null : file.retry,
     health: toHealthConfig(file.health),
+    rollout: { rampMs: file.rollout.ramp },
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,
       dnsIntervalMs: file.discovery.dns_interval,
@@ -106,6 +108,7 @@ export function toConfig(file: ConfigFile) {
     limits: {
       bodyBytes: limits.body,
       bufferedBytes: limits.buffered,
+      beforeModelBytes: limits.before_model,
       headersBytes: limits.headers,
       eventBytes: limits.event,
       queue: limits.queue,

@@ -27,6 +27,7 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -56,6 +57,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -82,6 +84,7 @@ describe('a configuration with only a replica', () => {
       limits: {
         bodyBytes: 33_554_432,
         bufferedBytes: 536_870_912,
+        beforeModelBytes: 8_388_608,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,
@@ -121,6 +124,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -195,6 +199,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {

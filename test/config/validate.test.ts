@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, state_dir, state, replicas, clients, clients_file, routing, retry, health, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -138,6 +138,29 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'aliases of aliases, of themselves, and of no name',
+      `${REPLICA}aliases:\n  a: b\n  b: m\n  c: c\n  d: ["m"]\n  e: "*"\n`,
+      [
+        '3: aliases.a: found "b", expected the name of a model: this is an alias itself',
+        '5: aliases.c: found "c", expected the name of a model: this is an alias itself',
+        '6: aliases.d: found a list, expected the name of a model, at most 256 characters',
+        '7: aliases.e: found "*", expected the name of a model, at most 256 characters',
+      ],
+    ],
+    [
+      'aliases without a name',
+      `${REPLICA}aliases: { "": m, "*": m }\n`,
+      [
+        '2: aliases."": found "m", expected names with the names of models, such as gpt-4o: llama-3.3-70b',
+        '2: aliases."*": found "m", expected names with the names of models, such as gpt-4o: llama-3.3-70b',
+      ],
+    ],
+    [
+      'aliases that are a list',
+      `${REPLICA}aliases: [a]\n`,
+      ['2: aliases: found a list, expected names with the names of models, such as gpt-4o: llama-3.3-70b'],
+    ],
+    [
       'a status that is named twice',
       `${REPLICA}retry: { statuses: [503, 503] }\n`,
       [
@@ -173,14 +196,14 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'an unknown endpoint',
       `${REPLICA}endpoints: [responses, response]`,
       [
-        '2: endpoints[1]: found "response", expected responses, messages, rerank, score, classify, pooling, tokenize or detokenize',
+        '2: endpoints[1]: found "response", expected responses, messages, rerank, score, classify, pooling, tokenize, detokenize, audio/transcriptions or audio/translations',
       ],
     ],
     [
       'an endpoint that is named twice',
       `${REPLICA}endpoints: [messages, messages]`,
       [
-        '2: endpoints: found a list, expected a list of different names: responses, messages, rerank, score, classify, pooling, tokenize, detokenize',
+        '2: endpoints: found a list, expected a list of different names: responses, messages, rerank, score, classify, pooling, tokenize, detokenize, audio/transcriptions, audio/translations',
       ],
     ],
     [
