@@ -26,7 +26,7 @@ export function parseDockerfile(text: string): readonly Stage[] {
 }
 
 /** The values of the instructions of this name, in order. */
-export function valuesOf(stage: Stage, name: string): readonly string[] {
+function valuesOf(stage: Stage, name: string): readonly string[] {
   return stage.filter((instruction) => instruction.name === name).map(({ value }) => value);
 }
 
