@@ -164,6 +164,12 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  model_requested: {
+    name: 'gateway.model_requested',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
   request_bytes: {
     name: 'gateway.request_bytes',
     type: 'int',
@@ -295,6 +301,7 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.finish_reasons,
     record.reasoning_tokens,
     record.cache_creation_tokens,
+    record.model_requested,
     record.request_bytes,
     record.audio_seconds,
     record.response_id,

@@ -71,6 +71,11 @@ export interface RequestRecord {
   reasoning_tokens?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
+  /**
+   * The name in `aliases` of the configuration that the client wrote instead of `model`, without control
+   * characters and bidirectional controls. Unit: characters, at most 256.
+   */
+  model_requested?: string;
   /** The size of the request's body, as far as it came. Unit: bytes. */
   request_bytes?: number;
   /** The length of the audio that was transcribed: the engine's `usage.seconds`, else `duration`. Unit: s. */

@@ -27,6 +27,7 @@ export const recordSchema = z.object({
   finish_reasons: z.array(z.string()).readonly().optional(),
   reasoning_tokens: z.int().optional(),
   cache_creation_tokens: z.int().optional(),
+  model_requested: z.string().optional(),
   request_bytes: z.int().optional(),
   audio_seconds: z.number().optional(),
   response_id: z.string().optional(),

@@ -66,6 +66,7 @@ export function toConfig(file: ConfigFile) {
     endpoints: file.endpoints,
     pass: file.pass,
     modelsListing: file.models_listing,
+    aliases: file.aliases,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     /** Absolute; null: there is none. */

@@ -13,6 +13,7 @@ export const RELOADED_KEYS = [
   'endpoints',
   'pass',
   'models_listing',
+  'aliases',
   'clients',
   'clients_file',
   'replicas',

@@ -26,6 +26,7 @@ const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
+const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose API the gateway knows. */
@@ -399,6 +400,9 @@ const endpoints = z
 
 const passTitle = 'a list of methods and paths, such as GET /version';
 
+const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
+const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
+
 const clientsTitle = 'a list of at least one client';
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
@@ -421,6 +425,13 @@ export const configSchema = z.strictObject({
     .prefault('next_replica')
     .describe(
       "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
+    ),
+  aliases: z
+    .record(aliasName(), aliasName(), { error: aliasesTitle })
+    .meta({ title: aliasesTitle })
+    .prefault({})
+    .describe(
+      'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
     ),
   state_dir: z
     .string({ error: 'a path' })

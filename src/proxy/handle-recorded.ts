@@ -44,7 +44,7 @@ export async function handleRecorded(
       budget: tools.bodyBudget,
     });
     body = reading instanceof Promise ? await reading : reading;
-    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint);
+    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint, settings.aliases);
     const inspected = inspecting instanceof Promise ? await inspecting : inspecting;
     await forward(exchange, new RecordedAttempts(request, body, inspected, settings, tools), settings);
   } catch (error) {

@@ -27,6 +27,7 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -123,6 +124,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -197,6 +199,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {
@@ -325,6 +328,20 @@ describe('a configuration file', () => {
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+  });
+
+  it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
+    const stateDir = (text: string, STATE_DIRECTORY: string) =>
+      parseConfig(`${REPLICA}${text}`, { path: '/etc/spangate/gateway.yaml', env: { STATE_DIRECTORY } })
+        .stateDir;
+    expect(stateDir('', '/var/lib/spangate')).toBe('/var/lib/spangate/state');
+    expect(stateDir('state_dir: ./here\n', '/var/lib/spangate:/var/lib/other')).toBe(
+      '/var/lib/spangate/here',
+    );
+    expect(stateDir('state_dir: /srv/state\n', '/var/lib/spangate')).toBe('/srv/state');
+    for (const unusable of ['', 'spangate']) {
+      expect(stateDir('', unusable)).toBe('/etc/spangate/state');
+    }
   });
 
   it('may use anchors and aliases', () => {

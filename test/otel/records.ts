@@ -37,6 +37,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   finish_reasons: ['stop', 'length'],
   reasoning_tokens: 7,
   cache_creation_tokens: 32,
+  model_requested: 'gpt-4o',
   request_bytes: 1_048_576,
   audio_seconds: 12.5,
   response_id: 'chatcmpl-8b855979c5163ef4',

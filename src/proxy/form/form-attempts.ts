@@ -71,6 +71,8 @@ export class FormAttempts implements Attempts, AttemptObserver {
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
+        // A form goes on as it comes: aliases are not replaced in it.
+        modelName: null,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
         onResponseId: null,

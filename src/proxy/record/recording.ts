@@ -241,6 +241,7 @@ export class Recording {
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    if (this.#facts.alias !== null) record.model_requested = toShownName(this.#facts.alias.name);
     setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
     if (record.conversation_id === undefined) {
       setIfName(record, 'conversation_id', this.#facts.conversation);

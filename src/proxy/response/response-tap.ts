@@ -17,6 +17,8 @@ import {
 export interface ResponseReading extends UsageTallySettings {
   readonly endpoint: RecordedEndpoint;
   readonly scratch: EventScratch;
+  /** What the client called the model; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
   /** Larger events are relayed unread. */
   readonly maxEventBytes: number;
   /** What has to be undone in a stream; null if the client's own request went upstream. */

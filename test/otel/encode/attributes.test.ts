@@ -35,6 +35,7 @@ describe('the attributes of a record', () => {
       'gateway.finish_reasons': ['stop', 'length'],
       'gateway.reasoning_tokens': 7,
       'gateway.cache_creation_tokens': 32,
+      'gateway.model_requested': 'gpt-4o',
       'gateway.request_bytes': 1_048_576,
       'gateway.audio_seconds': 12.5,
       'gateway.response_id': 'chatcmpl-8b855979c5163ef4',

@@ -29,6 +29,7 @@ export const RECORD_FIELDS = [
   { field: 'finish_reasons', title: 'Finish reasons', format: 'plain' },
   { field: 'reasoning_tokens', title: 'Reasoning tokens', format: 'count' },
   { field: 'cache_creation_tokens', title: 'Tokens written to cache', format: 'count' },
+  { field: 'model_requested', title: 'Requested model', format: 'plain' },
   { field: 'request_bytes', title: 'Size of the request', format: 'count' },
   { field: 'audio_seconds', title: 'Length of the audio', format: 'plain' },
   { field: 'response_id', title: 'Response ID', format: 'plain' },
