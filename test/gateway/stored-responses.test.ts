@@ -133,7 +133,7 @@ describe('a request that follows a response', () => {
     }
   });
 
-  test('is the same as any other at an endpoint that keeps nothing', async () => {
+  test('makes no difference at an endpoint that keeps nothing', async () => {
     const { gateway } = await start();
     const id = await respond(gateway);
     const served = [];
