@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import type { Replica } from '../replicas/data/replica.ts';
 import { logDefect } from './defect.ts';
+import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
@@ -101,6 +103,15 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     if (!refuse(exchange, client, settings)) handle(exchange, client);
   }
 
+  /** Relays a request that leaves no record, to its home if it has one. */
+  function passOn(http: HttpExchange, settings: ProxySettings, homeOf: () => Replica | null): void {
+    beginUnrecorded(http, settings, (exchange, client) => {
+      // Which model it uses is not known, since its body is not read.
+      if (client?.models) exchange.fail('not_found');
+      else void handlePassed(exchange, homeOf(), settings, tools);
+    });
+  }
+
   return {
     handle(http) {
       const settings = settingsOf(http);
@@ -120,23 +131,21 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         beginUnrecorded(http, settings, (exchange, client) => {
-          if (client?.models || settings.listsAllModels) answerModels(exchange, client, pool);
+          if (client?.models || settings.listsAllModels)
+            answerModels(exchange, client, pool, settings.aliases);
           else void handleModels(exchange, settings, collaborators);
         });
       } else if (method === 'GET' && settings.listsAllModels && path.startsWith(MODEL_PREFIX)) {
         beginUnrecorded(http, settings, (exchange, client) =>
-          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool),
+          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool, settings.aliases),
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
-      } else if (settings.passes.has(method, path)) {
-        beginUnrecorded(http, settings, (exchange, client) => {
-          // Which model it uses is not known, since its body is not read.
-          if (client?.models) exchange.fail('not_found');
-          else void handlePassed(exchange, settings, tools);
-        });
       } else {
-        begin(http).fail('not_found');
+        const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
+        if (responseId !== null) passOn(http, settings, () => pool.homeOf(responseId));
+        else if (settings.passes.has(method, path)) passOn(http, settings, () => null);
+        else begin(http).fail('not_found');
       }
     },
     startClosing() {

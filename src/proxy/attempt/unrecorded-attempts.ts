@@ -9,15 +9,28 @@ import type { Upload } from './upload.ts';
 /** The body of a request that leaves no record: none, in memory, or sent as it comes. */
 export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
-/** The attempts of a request that leaves no record. It goes to the next replica in turn, whatever that serves. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * The attempts of a request that leaves no record. It goes to its home, if it has one that can be used, else to the next
+ * replica in turn, whatever that serves.
+ */
 export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #exchange: Exchange;
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
+  readonly #home: Replica | null;
   readonly #traceparent: string;
   readonly #collaborators: ProxyCollaborators;
 
-  constructor(exchange: Exchange, body: UnrecordedBody, collaborators: ProxyCollaborators) {
+  /** @param home the replica that has what the request is about; null: any */
+  constructor(
+    exchange: Exchange,
+    body: UnrecordedBody,
+    home: Replica | null,
+    collaborators: ProxyCollaborators,
+  ) {
+    this.#home = home;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
@@ -26,10 +39,12 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.#collaborators.pool.acquireAny(tried);
+    const { pool } = this.#collaborators;
+    const atHome = this.#home === null ? null : pool.acquireOne(this.#home, null, tried);
+    return atHome === null || atHome === 'busy' ? pool.acquireAny(tried) : atHome;
   }
 
-  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
+  begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     return {
       replica,
       exchange: this.#exchange,
@@ -38,6 +53,8 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
       upload: this.#upload,
       onFreshConnection: onFreshConnection || this.#upload !== null,
       mayRepeat: true,
+      // What a request of `pass` does is not known: one that may change something is not repeated (RFC 9110 9.2.2).
+      mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
       observer: this,
     };
@@ -46,6 +63,10 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   onWritten(): void {}
 
   onResponse(): void {}
+
+  widen(): boolean {
+    return false;
+  }
 
   withdraw(): void {}
 

@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { publishEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
 import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
@@ -32,14 +32,18 @@ const { log, setLevels } = createLog(logLevels);
 
 const serving = createServing(settings, { consumer: recordSender, log });
 process.once('uncaughtException', (error) => void endThread(error));
-if (topology !== null) await serving.apply(topology);
+void begin(port);
 
-publishEventLoopDelay(settings.memory.eventLoopDelays, settings.worker + 1);
-const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
-// The first one at once: it shows that the code is loaded.
-countHeartbeat();
-setInterval(countHeartbeat, HEARTBEAT_INTERVAL_MS).unref();
-port.on('message', ({ id, call }: NumberedCall) => void answer(id, call));
+/** Takes calls once the replicas are known. Not awaited: a single executable evaluates this file as a script. */
+async function begin(calls: MessagePort): Promise<void> {
+  if (topology !== null) await serving.apply(topology);
+  publishEventLoopDelay(settings.memory.eventLoopDelays, settings.worker + 1);
+  const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
+  // The first one at once: it shows that the code is loaded.
+  countHeartbeat();
+  setInterval(countHeartbeat, HEARTBEAT_INTERVAL_MS).unref();
+  calls.on('message', ({ id, call }: NumberedCall) => void answer(id, call));
+}
 
 async function answer(id: number, call: WorkerCall): Promise<void> {
   try {
