@@ -15,6 +15,7 @@ export const RELOADED_KEYS = [
   'models_listing',
   'clients',
   'clients_file',
+  'jwt',
   'replicas',
   'discovery',
   'routing',
