@@ -164,6 +164,24 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  model_requested: {
+    name: 'gateway.model_requested',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
+  request_bytes: {
+    name: 'gateway.request_bytes',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
+  audio_seconds: {
+    name: 'gateway.audio_seconds',
+    type: 'double',
+    isRequired: false,
+    varies: true,
+  },
   response_id: {
     name: 'gateway.response_id',
     type: 'string',
@@ -224,6 +242,18 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: false,
   },
+  instance: {
+    name: 'gateway.instance',
+    type: 'string',
+    isRequired: false,
+    varies: false,
+  },
+  seq: {
+    name: 'gateway.seq',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
   timings: {
     name: 'gateway.timings.',
     type: 'doubles',
@@ -271,6 +301,9 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.finish_reasons,
     record.reasoning_tokens,
     record.cache_creation_tokens,
+    record.model_requested,
+    record.request_bytes,
+    record.audio_seconds,
     record.response_id,
     record.response_model,
     record.previous_response_id,
@@ -281,6 +314,8 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.client_request_id,
     record.client,
     record.client_subject,
+    record.instance,
+    record.seq,
     record.timings,
   ];
 }
@@ -336,6 +371,7 @@ export const ADMIN_ACTION = {
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
   reason: 'gateway.reason',
+  rampMs: 'gateway.ramp_ms',
   tokenName: 'gateway.token_name',
   changedKeys: 'gateway.changed_keys',
   replicasAdded: 'gateway.replicas_added',

@@ -9,7 +9,8 @@ const FACTS = Symbol('the facts that attributes are made from');
 
 /** What the attributes of a request's span are made from. */
 export interface RecordFacts {
-  readonly record: Readonly<RequestRecord>;
+  /** It gets its number before it is encoded. */
+  readonly record: RequestRecord;
   readonly http: HttpFacts;
 }
 
@@ -64,7 +65,7 @@ class LazyAttributes implements ProxyHandler<Attributes> {
  * The attributes of a record's span. They are made only when somebody asks: our own processor takes the record as it is
  * (docs/decisions/0021).
  */
-export function toRecordAttributes(record: Readonly<RequestRecord>, http: HttpFacts): Attributes {
+export function toRecordAttributes(record: RequestRecord, http: HttpFacts): Attributes {
   return new Proxy<Attributes>({}, new LazyAttributes({ record, http }));
 }
 

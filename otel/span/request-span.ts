@@ -30,10 +30,10 @@ export interface RequestSpan {
   /** Adds a failed attempt as a span event. */
   addFailedAttempt(facts: FailedAttempt): void;
   /**
-   * Ends the span after the record's `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
+   * Numbers the record, and ends the span after its `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
    * counts.
    */
-  end(record: Readonly<RequestRecord>, http: HttpFacts): void;
+  end(record: RequestRecord, http: HttpFacts): void;
 }
 
 /** An attempt that did not serve the request. */
@@ -138,7 +138,7 @@ class DeferredRequestSpan implements RequestSpan {
     this.#failedAttempts.push({ facts, epochMs: this.#clock.epochMs() });
   }
 
-  end(record: Readonly<RequestRecord>, http: HttpFacts): void {
+  end(record: RequestRecord, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     const { tracer, ids } = this.#collaborators;

@@ -27,6 +27,9 @@ export const recordSchema = z.object({
   finish_reasons: z.array(z.string()).readonly().optional(),
   reasoning_tokens: z.int().optional(),
   cache_creation_tokens: z.int().optional(),
+  model_requested: z.string().optional(),
+  request_bytes: z.int().optional(),
+  audio_seconds: z.number().optional(),
   response_id: z.string().optional(),
   response_model: z.string().optional(),
   previous_response_id: z.string().optional(),
@@ -37,5 +40,7 @@ export const recordSchema = z.object({
   client_request_id: z.string().optional(),
   client: z.string().optional(),
   client_subject: z.string().optional(),
+  instance: z.string().optional(),
+  seq: z.int().optional(),
   timings: z.record(z.string(), z.number()).readonly().optional(),
 });

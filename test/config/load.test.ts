@@ -27,6 +27,7 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -46,6 +47,7 @@ describe('a configuration with only a replica', () => {
       ],
       services: [],
       routing: { policy: 'round_robin' },
+      retry: null,
       health: {
         passive: false,
         active: false,
@@ -56,6 +58,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -82,6 +85,7 @@ describe('a configuration with only a replica', () => {
       limits: {
         bodyBytes: 33_554_432,
         bufferedBytes: 536_870_912,
+        beforeModelBytes: 8_388_608,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,
@@ -121,6 +125,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -144,6 +149,7 @@ replicas:
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
   - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+retry: { statuses: [503, "429"], attempts: 2 }
 discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
@@ -194,6 +200,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {
@@ -248,6 +255,7 @@ log: { level: warn, requests: true }
         apiKey: 'sk-secret-1',
       },
     ]);
+    expect(config.retry).toEqual({ statuses: [503, 429], attempts: 2 });
     expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',

@@ -136,10 +136,22 @@ export const OPERATOR_COMMANDS = {
     details: [
       'With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers. It is 1 ' +
         'when --timeout is up; the command then says why the replica does not answer.',
+      'With --ramp a replica that was drained gets 5 % of an even share of turns at first, and more and more of them. Without ' +
+        'it, `rollout.ramp` of the configuration counts.',
     ],
     argument: REPLICA,
-    options: DRAIN_OPTIONS,
-    examples: [{ line: 'gateway undrain vllm-a --wait', does: 'undrains it, and ends when it answers' }],
+    options: {
+      ...DRAIN_OPTIONS,
+      ramp: {
+        type: 'string',
+        value: 'DURATION',
+        help: 'how long its share of turns grows; 0s: not at all, which also ends a ramp',
+      },
+    },
+    examples: [
+      { line: 'gateway undrain vllm-a --wait', does: 'undrains it, and ends when it answers' },
+      { line: 'gateway undrain vllm-a --ramp 60s', does: 'undrains it, and lets it warm up' },
+    ],
   },
   reload: {
     group: CHANGE,

@@ -17,6 +17,8 @@ import {
 export interface ResponseReading extends UsageTallySettings {
   readonly endpoint: RecordedEndpoint;
   readonly scratch: EventScratch;
+  /** What the client called the model; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
   /** Larger events are relayed unread. */
   readonly maxEventBytes: number;
   /** What has to be undone in a stream; null if the client's own request went upstream. */
@@ -38,6 +40,7 @@ type ResponseFields = Pick<
   | 'response_id'
   | 'response_model'
   | 'cache_creation_tokens'
+  | 'audio_seconds'
 >;
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
@@ -213,5 +216,6 @@ function fillUsage(fields: ResponseFields, told: UsageFigures): void {
   if (figures.completionTokens !== undefined) fields.completion_tokens = figures.completionTokens;
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
+  if (figures.audioSeconds !== undefined) fields.audio_seconds = figures.audioSeconds;
   if (figures.cacheCreationTokens !== undefined) fields.cache_creation_tokens = figures.cacheCreationTokens;
 }

@@ -8,6 +8,8 @@ export interface UsageFigures {
   /** Prompt tokens that were written to it. */
   cacheCreationTokens?: number;
   reasoningTokens?: number;
+  /** Seconds of audio, where the API counts these. */
+  audioSeconds?: number;
   /** Prompt tokens that were neither read from the cache nor written to it, where the API counts these alone. */
   uncachedTokens?: number;
 }
@@ -98,6 +100,7 @@ function sumOverChoices(
     addTo(sum, 'cachedTokens', figures);
     addTo(sum, 'cacheCreationTokens', figures);
     addTo(sum, 'uncachedTokens', figures);
+    addTo(sum, 'audioSeconds', figures);
   }
   return sum;
 }

@@ -17,7 +17,7 @@ const DETAILS: ReadonlyMap<string, keyof UsageFigures> = new Map([
   ['cache_write_tokens', 'cacheCreationTokens'],
 ]);
 
-/** Reads a usage object. Figures are non-negative integers; anything else says nothing. */
+/** Reads a usage object. Figures are non-negative integers, or seconds; anything else says nothing. */
 export function readUsage(json: JsonCursor, { counts, details }: UsageNames): UsageFigures {
   const figures: UsageFigures = {};
   json.beginObject();
@@ -46,7 +46,8 @@ function setCount(figures: UsageFigures, name: keyof UsageFigures, json: JsonCur
     return;
   }
   const value = json.readNumber();
-  if (Number.isSafeInteger(value) && value >= 0) figures[name] = value;
+  const isFigure = name === 'audioSeconds' ? Number.isFinite(value) : Number.isSafeInteger(value);
+  if (isFigure && value >= 0) figures[name] = value;
 }
 
 const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
