@@ -33,7 +33,7 @@ export type JwtRefusal =
   | 'claims';
 
 /** Clocks of issuers and gateways differ by this much. */
-export const TOLERANCE_S = 30;
+const TOLERANCE_S = 30;
 
 /** Verifies a token. Never rejects. */
 export type JwtVerifier = (token: string) => Promise<JwtFacts | JwtRefusal>;
