@@ -331,6 +331,20 @@ describe('a configuration file', () => {
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
   });
 
+  it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
+    const stateDir = (text: string, STATE_DIRECTORY: string) =>
+      parseConfig(`${REPLICA}${text}`, { path: '/etc/spangate/gateway.yaml', env: { STATE_DIRECTORY } })
+        .stateDir;
+    expect(stateDir('', '/var/lib/spangate')).toBe('/var/lib/spangate/state');
+    expect(stateDir('state_dir: ./here\n', '/var/lib/spangate:/var/lib/other')).toBe(
+      '/var/lib/spangate/here',
+    );
+    expect(stateDir('state_dir: /srv/state\n', '/var/lib/spangate')).toBe('/srv/state');
+    for (const unusable of ['', 'spangate']) {
+      expect(stateDir('', unusable)).toBe('/etc/spangate/state');
+    }
+  });
+
   it('may use anchors and aliases', () => {
     const text =
       'replicas:\n  - &a { name: a, url: "http://a", models: &m [x] }\n  - { name: b, url: "http://b", models: *m }\n';
