@@ -242,7 +242,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/fleet/redis-store.ts',
     may: ['src/fleet/', 'src/replicas/', '@redis/client', NODE],
-    why: 'Only redis-store.ts knows Redis.',
+    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
+  },
+  {
+    path: 'src/fleet/responses/redis-channel.ts',
+    may: ['@redis/client'],
+    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
   },
 
   // What both planes know of the limits of clients.

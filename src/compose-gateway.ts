@@ -17,11 +17,13 @@ import { type ClientList, readClients } from './clients/read-clients.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
 import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeReplicas, withCertificates } from './composition/compose-replicas.ts';
+import { composeResponseExchange } from './composition/compose-response-exchange.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { AdminToken } from './config/admin-tokens.ts';
 import type { Config } from './config/config.ts';
 import type { Fleet } from './fleet/fleet.ts';
+import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
 import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
@@ -41,6 +43,8 @@ export interface GatewayParts {
   readonly discovery: ReplicaDiscovery;
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
+  /** Null: this gateway is in no fleet. */
+  readonly responseExchange: ResponseExchange | null;
   readonly healthChecker: HealthChecker;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
@@ -94,6 +98,7 @@ export async function composeGateway(
     serving: () => serving,
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
+  const responseExchange = composeResponseExchange(config, memory, log);
   const failedTokens = new FailedTokens(log);
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const clients = withRows(clientList.clients);
@@ -123,6 +128,7 @@ export async function composeGateway(
     await serving.configure(next);
     await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
+    responseExchange?.configure(next.endpoints.includes('responses'));
     access.configure(nextTokens);
     inEffect.replace(next);
     return changes;
@@ -149,7 +155,7 @@ export async function composeGateway(
   });
 
   return {
-    ...{ registry, discovery, fleet, healthChecker, telemetry, figures, metrics, serving },
+    ...{ registry, discovery, fleet, responseExchange, healthChecker, telemetry, figures, metrics, serving },
     ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),

@@ -74,6 +74,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       // Before it serves, the other gateways know this one, and it knows what is drained.
       orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
     ]);
+    running.responseExchange?.configure(config.endpoints.includes('responses'));
     healthChecker.start();
     certificateWatcher.start();
     clientsWatcher.start();
@@ -152,6 +153,7 @@ async function closeDown(
     registry,
     discovery,
     fleet,
+    responseExchange,
     healthChecker,
     telemetry,
     figures,
@@ -172,6 +174,7 @@ async function closeDown(
   jwksSource.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
+  responseExchange?.configure(false);
   await fleet?.leave();
   const [{ undelivered }] = await Promise.all([telemetry.shutdown(flushMs), metrics.shutdown(flushMs)]);
   adminListener.close();

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import type { Replica } from '../replicas/data/replica.ts';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
+import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
@@ -127,6 +129,15 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     admit(exchange, settings, (client) => handle(exchange, client));
   }
 
+  /** Relays a request that leaves no record, to its home if it has one. */
+  function passOn(http: HttpExchange, settings: ProxySettings, homeOf: () => Replica | null): void {
+    beginUnrecorded(http, settings, (exchange, client) => {
+      // Which model it uses is not known, since its body is not read.
+      if (client?.models) exchange.fail('not_found');
+      else void handlePassed(exchange, homeOf(), settings, tools);
+    });
+  }
+
   return {
     handle(http) {
       const settings = settingsOf(http);
@@ -147,14 +158,11 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
-      } else if (settings.passes.has(method, path)) {
-        beginUnrecorded(http, settings, (exchange, client) => {
-          // Which model it uses is not known, since its body is not read.
-          if (client?.models) exchange.fail('not_found');
-          else void handlePassed(exchange, settings, tools);
-        });
       } else {
-        begin(http).fail('not_found');
+        const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
+        if (responseId !== null) passOn(http, settings, () => pool.homeOf(responseId));
+        else if (settings.passes.has(method, path)) passOn(http, settings, () => null);
+        else begin(http).fail('not_found');
       }
     },
     startClosing() {

@@ -24,6 +24,7 @@ import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
+import { allocateStoredResponses, StoredResponses } from '../replicas/shared/stored-responses.ts';
 import { ClientAccess, type JwtAuthority } from './client-access.ts';
 import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
 
@@ -36,6 +37,8 @@ export interface ServingMemory {
   readonly connections: LimitMemory;
   /** What clients with limits have used of them. */
   readonly clientLimits: ClientLimitMemory;
+  /** Which replica has which response. */
+  readonly storedResponses: SharedArrayBuffer;
   /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
   readonly eventLoopDelays: EventLoopDelayMemory;
 }
@@ -50,6 +53,7 @@ export function allocateServingMemory(
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
     clientLimits: allocateClientLimits(workerCount),
+    storedResponses: allocateStoredResponses(),
     eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
@@ -147,6 +151,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const pool = new ReplicaPool(toPoolSettings(config), {
     ...{ shared, worker, clock, log, onDefect },
     sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(memory.storedResponses),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxyPolicy(config, access.apiClients, viaName), {

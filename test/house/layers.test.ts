@@ -57,6 +57,9 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/fleet/to-redis.ts', specifier: '@redis/client' },
     ],
     'src/fleet/redis-store.ts': [{ file: 'src/fleet/redis-store.ts', specifier: 'undici' }],
+    'src/fleet/responses/redis-channel.ts': [
+      { file: 'src/fleet/responses/redis-channel.ts', specifier: 'undici' },
+    ],
     'src/serving/': [
       { file: 'src/serving/to-admin.ts', specifier: '../admin/schemas.ts' },
       { file: 'src/serving/to-control.ts', specifier: '../replicas/control/registry.ts' },
