@@ -41,6 +41,7 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
+      'src/verify-ledger/',
       'otel/encode/',
       'pino',
       'undici',
@@ -408,12 +409,23 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/replay-trace/',
-    may: ['otel/encode/'],
+    may: ['otel/encode/', 'src/file-lines.ts'],
     why: 'The trace export stands alone: it reads records, and no part of the gateway.',
   },
 
+  {
+    path: 'src/verify-ledger/',
+    may: ['otel/disk/', 'otel/encode/', 'otel/ledger/', 'src/file-lines.ts', NODE],
+    why: 'The verification stands alone: it reads records and ledgers, and no part of the gateway.',
+  },
+  {
+    path: 'src/file-lines.ts',
+    may: [],
+    why: 'Programs that read files of records share it.',
+  },
+
   // otel/ is a library of its own and never imports src/. Lower rooms never import higher ones:
-  // encode ← export ← disk ← queue ← span, metrics ← start-telemetry.
+  // encode ← export ← disk ← ledger ← queue ← span, metrics ← start-telemetry.
   {
     path: 'otel/start-telemetry.ts',
     may: ['otel/', '@opentelemetry/', NODE],
@@ -430,8 +442,13 @@ export const ROOMS: readonly Room[] = [
     why: 'Metrics are counted from records. They know no spans and no files.',
   },
   {
+    path: 'otel/ledger/',
+    may: ['otel/disk/', 'otel/encode/', 'otel/*', NODE],
+    why: 'The ledger is told what became of records. It knows no queue, and the verification reads it without a gateway.',
+  },
+  {
     path: 'otel/queue/',
-    may: ['otel/disk/', 'otel/export/', 'otel/encode/', 'otel/*', NODE],
+    may: ['otel/ledger/', 'otel/disk/', 'otel/export/', 'otel/encode/', 'otel/*', NODE],
     why: 'The queue holds encoded spans. It knows neither the SDK nor what makes a span.',
   },
   {

@@ -222,6 +222,7 @@ function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {
 
 function toExportConfig(file: ConfigFile['export']) {
   const { to, endpoint, protocol, file: files, queue_size, queue_bytes, batch_size, interval, retry } = file;
+  const { ledger } = file;
   return {
     to,
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -232,5 +233,6 @@ function toExportConfig(file: ConfigFile['export']) {
     batchSize: batch_size,
     intervalMs: interval,
     retry: { initialMs: retry.initial, maxMs: retry.max },
+    ledger: ledger === undefined ? null : { intervalMs: ledger.interval },
   };
 }

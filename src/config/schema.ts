@@ -232,6 +232,14 @@ const exportFile = z.strictObject({
     .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
 });
 
+const ledger = z.strictObject({
+  interval: duration()
+    .prefault('1m')
+    .describe(
+      'The longest time between two spans `gateway.ledger`. After 1,024 records there is one sooner.',
+    ),
+});
+
 const exporting = z.strictObject({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
@@ -260,6 +268,11 @@ const exporting = z.strictObject({
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
   retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
+  ledger: ledger
+    .optional()
+    .describe(
+      'Adds spans that say what became of the records, for `gateway verify`. An empty object, `{}`, is enough. Default: none.',
+    ),
 });
 
 const metrics = z.strictObject({

@@ -117,6 +117,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/replay-trace/to-gateway.ts', specifier: '../gateway.ts' },
       { file: 'src/replay-trace/to-fs.ts', specifier: 'node:fs' },
     ],
+    'src/verify-ledger/': [{ file: 'src/verify-ledger/to-gateway.ts', specifier: '../gateway.ts' }],
+    'src/file-lines.ts': [{ file: 'src/file-lines.ts', specifier: './gateway.ts' }],
     'otel/start-telemetry.ts': [{ file: 'otel/start-telemetry.ts', specifier: '../src/config/config.ts' }],
     'otel/span/': [
       { file: 'otel/span/to-src.ts', specifier: '../../src/config/config.ts' },
@@ -127,6 +129,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'otel/queue/to-span.ts', specifier: '../span/tracer.ts' },
       { file: 'otel/queue/to-sdk.ts', specifier: '@opentelemetry/sdk-trace' },
     ],
+    'otel/ledger/': [{ file: 'otel/ledger/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/disk/': [{ file: 'otel/disk/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/export/': [
       { file: 'otel/export/to-queue.ts', specifier: '../queue/record-queue.ts' },
