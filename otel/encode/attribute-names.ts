@@ -158,6 +158,30 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  prompt_audio_tokens: {
+    name: 'gateway.prompt_audio_tokens',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
+  prompt_image_tokens: {
+    name: 'gateway.prompt_image_tokens',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
+  completion_audio_tokens: {
+    name: 'gateway.completion_audio_tokens',
+    type: 'int',
+    isRequired: false,
+    varies: true,
+  },
+  tokens_per_second: {
+    name: 'gateway.tokens_per_second',
+    type: 'double',
+    isRequired: false,
+    varies: true,
+  },
   cache_creation_tokens: {
     name: 'gateway.cache_creation_tokens',
     type: 'int',
@@ -300,6 +324,10 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.error_type,
     record.finish_reasons,
     record.reasoning_tokens,
+    record.prompt_audio_tokens,
+    record.prompt_image_tokens,
+    record.completion_audio_tokens,
+    record.tokens_per_second,
     record.cache_creation_tokens,
     record.model_requested,
     record.request_bytes,
@@ -363,6 +391,27 @@ export const FAILED_ATTEMPT = {
   errorType: 'error.type',
   httpResponseStatusCode: 'http.response.status_code',
   durationMs: 'gateway.duration_ms',
+} as const;
+
+/** A span of the ledger: its name, and its attributes. */
+export const LEDGER = {
+  span: 'gateway.ledger',
+  instance: 'gateway.instance',
+  number: 'gateway.ledger.number',
+  firstSeq: 'gateway.ledger.first_seq',
+  lastSeq: 'gateway.ledger.last_seq',
+  count: 'gateway.ledger.count',
+  promptTokens: 'gateway.ledger.prompt_tokens',
+  completionTokens: 'gateway.ledger.completion_tokens',
+  cachedTokens: 'gateway.ledger.cached_tokens',
+  dropped: 'gateway.ledger.dropped',
+  lost: 'gateway.ledger.lost',
+  unencodable: 'gateway.ledger.unencodable',
+  rejected: 'gateway.ledger.rejected',
+  digests: 'gateway.ledger.digests',
+  previous: 'gateway.ledger.previous',
+  chain: 'gateway.ledger.chain',
+  final: 'gateway.ledger.final',
 } as const;
 
 /** The attributes of an admin action's span. */

@@ -69,6 +69,17 @@ export interface RequestRecord {
   finish_reasons?: readonly string[];
   /** The count in the engine's `usage`. Unit: tokens. */
   reasoning_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for audio. Unit: tokens. */
+  prompt_audio_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for images. Unit: tokens. */
+  prompt_image_tokens?: number;
+  /** The count in the engine's `usage` of completion tokens that are audio. Unit: tokens. */
+  completion_audio_tokens?: number;
+  /**
+   * The completion tokens after the first one, by the time from the first event with output to the last one. Unit:
+   * 1/s.
+   */
+  tokens_per_second?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
   /**
@@ -109,7 +120,10 @@ export interface RequestRecord {
    * most 128.
    */
   client_request_id?: string;
-  /** The name of the client in `clients` whose key the request presented. */
+  /**
+   * The name of the client in `clients` whose key the request presented; of a token, its claim that
+   * `jwt.client_claim` names.
+   */
   client?: string;
   /**
    * The subject of the client's certificate, without control characters and bidirectional controls. Unit:
