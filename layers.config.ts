@@ -53,6 +53,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/check-connections/',
     may: [
+      'src/jwt/read-jwks.ts',
       'src/replicas/control/',
       'src/replicas/data/connections.ts',
       'src/replicas/*',
@@ -82,6 +83,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/compose-gateway.ts',
     may: [
+      'src/jwt/',
       'src/composition/',
       'src/reload-config.ts',
       'src/in-turn.ts',
@@ -104,6 +106,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/composition/',
     may: [
+      'src/jwt/jwks.ts',
       'src/reload-config.ts',
       'src/start-error.ts',
       'src/admin/',
@@ -261,10 +264,23 @@ export const ROOMS: readonly Room[] = [
     why: 'Both planes count what clients use, so the counts import neither.',
   },
 
+  // Tokens of clients: their keys, which the control plane reads, and their verification in the data plane.
+  {
+    path: 'src/jwt/',
+    may: ['src/config/config.ts', 'src/start-error.ts', 'otel/clock.ts', NODE],
+    why: 'Both planes deal with tokens, so they import neither.',
+  },
+  {
+    path: 'src/jwt/verify-jwt.ts',
+    may: ['src/jwt/', 'src/config/config.ts', 'jose'],
+    why: 'Only verify-jwt.ts knows how tokens are signed.',
+  },
+
   // The data plane.
   {
     path: 'src/serving/',
     may: [
+      'src/jwt/',
       'src/proxy/',
       'src/client-limits/',
       'src/replicas/data/',
@@ -281,6 +297,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/serving/workers/',
     may: [
+      'src/jwt/',
       'src/serving/',
       'src/client-limits/',
       'src/replicas/shared/',
@@ -295,6 +312,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/proxy/',
     may: [
+      'src/jwt/',
       'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/*',

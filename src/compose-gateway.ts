@@ -25,6 +25,7 @@ import type { Config } from './config/config.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
+import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
@@ -52,6 +53,7 @@ export interface GatewayParts {
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
   readonly clientsWatcher: ClientsWatcher;
+  readonly jwksSource: JwksSource;
   /** `tokenName`: whose token asked for it; null for a signal. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
@@ -82,6 +84,13 @@ export async function composeGateway(
   const shared = new SharedState(memory.replicas);
   const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
   const clientList = await readClients(config);
+  const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
+  await jwksSource.open(config.jwt?.jwks ?? null);
+  limitRows.configureTenants(config.jwt?.limits ?? null);
+  const authority = {
+    refreshKeys: () => jwksSource.refresh(),
+    limitRowOf: async (tenant: string) => limitRows.rowOfTenant(tenant),
+  };
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
   const replicas = await composeReplicas(config, {
@@ -93,7 +102,10 @@ export async function composeGateway(
   const failedTokens = new FailedTokens(log);
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const clients = withRows(clientList.clients);
-  const dataPlane = await composeDataPlane(inEffect, { ...surroundings, clients });
+  const dataPlane = await composeDataPlane(inEffect, {
+    ...surroundings,
+    ...{ clients, authority, jwtKeys: jwksSource.current },
+  });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
   const { tokens } = env;
@@ -102,11 +114,17 @@ export async function composeGateway(
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
-    const [read, nextClients] = await Promise.all([readCertificates(next), readClients(next)]);
+    const [read, nextClients, nextKeys] = await Promise.all([
+      readCertificates(next),
+      readClients(next),
+      jwksSource.prepare(next.jwt?.jwks ?? null),
+    ]);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
     if (next.log.level !== inEffect.config.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
+    await jwksSource.adopt(nextKeys);
+    limitRows.configureTenants(next.jwt?.limits ?? null);
     await serving.configure(next);
     await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
@@ -138,7 +156,7 @@ export async function composeGateway(
 
   return {
     ...{ registry, discovery, fleet, responseExchange, healthChecker, telemetry, figures, metrics, serving },
-    ...{ adminListener, certificateWatcher, clientsWatcher, reload, workerCount },
+    ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
   };

@@ -19,6 +19,7 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { jwt } from './jwt-schema.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
 import { parseCollectorUrl } from './values.ts';
 
@@ -468,6 +469,11 @@ export const configSchema = z.strictObject({
     .optional()
     .describe(
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
+    ),
+  jwt: jwt
+    .optional()
+    .describe(
+      'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   retry: retry

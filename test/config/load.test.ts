@@ -31,6 +31,7 @@ describe('a configuration with only a replica', () => {
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
+      jwt: null,
       fleet: null,
       replicas: [
         {

@@ -39,6 +39,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
     ],
     'src/clients/': [{ file: 'src/clients/to-serving.ts', specifier: '../serving/serving.ts' }],
     'src/client-limits/': [{ file: 'src/client-limits/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
+    'src/jwt/': [{ file: 'src/jwt/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
+    'src/jwt/verify-jwt.ts': [{ file: 'src/jwt/verify-jwt.ts', specifier: 'undici' }],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },
