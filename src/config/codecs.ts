@@ -6,6 +6,7 @@ import {
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parseNetwork,
   parsePassedPath,
   parseRedisUrl,
   parseReplicaUrl,
@@ -148,6 +149,16 @@ export function listenAddress() {
     pattern: '.*:\\d+',
     parse: parseListenAddress,
     print: printListenAddress,
+  });
+}
+
+/** An IP address, or a network in CIDR notation. */
+export function network() {
+  return textOf({
+    title: 'an IP address or a network, such as 10.0.0.7, 10.0.0.0/8 or fd00::/8',
+    pattern: '[0-9A-Fa-f.:]+(?:/\\d{1,3})?',
+    parse: parseNetwork,
+    print: (text) => text,
   });
 }
 

@@ -51,6 +51,8 @@ export function toConfig(file: ConfigFile) {
       listen: gateway.listen,
       adminListen: gateway.admin_listen,
       adminHosts: gateway.admin_hosts ?? null,
+      /** Null: the key is not set. */
+      trustedProxies: gateway.trusted_proxies ?? null,
       workers: gateway.workers,
       tls: gateway.tls === undefined ? null : toListenerTls(gateway.tls),
       adminTls: gateway.admin_tls === undefined ? null : toListenerTls(gateway.admin_tls),

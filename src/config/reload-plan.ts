@@ -8,6 +8,7 @@ import { type ConfigFile, configSchema } from './schema.ts';
  */
 export const RELOADED_KEYS = [
   'gateway.admin_hosts',
+  'gateway.trusted_proxies',
   'headers',
   'endpoints',
   'pass',

@@ -6,6 +6,7 @@ import {
   duration,
   flag,
   listenAddress,
+  network,
   oneOf,
   passedPath,
   redisUrl,
@@ -157,6 +158,8 @@ const health = z.strictObject({
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
 const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
 
+const networksTitle = 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8';
+
 const gateway = z.strictObject({
   name: plainName()
     .optional()
@@ -169,6 +172,13 @@ const gateway = z.strictObject({
     .meta({ title: hostListTitle })
     .describe(
       'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
+    ),
+  trusted_proxies: z
+    .array(network(), { error: networksTitle })
+    .optional()
+    .meta({ title: networksTitle })
+    .describe(
+      'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
     ),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)

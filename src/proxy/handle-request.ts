@@ -8,7 +8,7 @@ import { answerModel, answerModels, handleModels } from './handle-models.ts';
 import { handlePassed } from './handle-passed.ts';
 import { handleRecorded, startRecorded } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
-import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
 import type { ApiClient } from './request/api-clients.ts';
 import { isLoop } from './request-loop.ts';
@@ -21,7 +21,7 @@ export interface ProxyService {
   /** From now on /healthz answers 503. */
   startClosing(): void;
   /** Sets the settings of requests that begin from now on. */
-  configure(settings: ProxySettings): void;
+  configure(policy: ProxyPolicy): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
   /** Makes the records of all requests that have ended. Some wait a few milliseconds for others. */
@@ -31,8 +31,8 @@ export interface ProxyService {
 }
 
 /** Creates the proxy of one listener. */
-export function createProxy(initial: ProxySettings, collaborators: ProxyCollaborators): ProxyService {
-  let settings = initial;
+export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborators): ProxyService {
+  let policy = initial;
   let isClosing = false;
   let onIdle: (() => void) | null = null;
   const { log, pool, limiter } = collaborators;
@@ -45,8 +45,13 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
     return new Exchange({ http, requestId: randomUUID(), outbox, toErrorBody });
   }
 
+  function settingsOf(http: HttpExchange): ProxySettings {
+    const { settings, trusted } = policy;
+    return trusted?.proxies.has(http.remoteAddress) === true ? trusted.settings : settings;
+  }
+
   /** The client whose API key a request presents; null if it presents no valid one, or needs none. */
-  function identify(http: HttpExchange): ApiClient | null {
+  function identify(http: HttpExchange, settings: ProxySettings): ApiClient | null {
     return settings.apiClients?.identify(http.head.fields) ?? null;
   }
 
@@ -64,7 +69,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
    * Refuses a request that has been here before, and one without a valid API key: in this order, because a request that
    * comes back has lost its key. Returns whether it was refused.
    */
-  function refuse(exchange: Exchange, client: ApiClient | null): boolean {
+  function refuse(exchange: Exchange, client: ApiClient | null, settings: ProxySettings): boolean {
     if (isLoop(exchange.head.fields, settings.viaName)) {
       collaborators.onLoop();
       exchange.fail('loop_detected');
@@ -87,43 +92,45 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
   /** Begins a request that leaves no record, and handles it unless it is refused. */
   function beginUnrecorded(
     http: HttpExchange,
+    settings: ProxySettings,
     handle: (exchange: Exchange, client: ApiClient | null) => void,
   ): void {
     const exchange = begin(http);
-    const client = identify(http);
+    const client = identify(http, settings);
     track(exchange, () => undefined);
-    if (!refuse(exchange, client)) handle(exchange, client);
+    if (!refuse(exchange, client, settings)) handle(exchange, client);
   }
 
   return {
     handle(http) {
+      const settings = settingsOf(http);
       const { method, target } = http.head;
       const path = pathOf(target);
       const endpoint = method === 'POST' ? settings.endpoints.get(path) : undefined;
       if (endpoint !== undefined) {
         const exchange = begin(http, endpoint.toErrorBody);
-        const client = identify(http);
+        const client = identify(http, settings);
         const recorded = startRecorded(exchange, endpoint, client, settings, collaborators);
         track(exchange, () => {
           exchange.admission?.end(recorded.recording.usedTokens());
           if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
           else pending.add(recorded.recording);
         });
-        if (refuse(exchange, client) || refuseOverLimit(exchange, client)) return;
+        if (refuse(exchange, client, settings) || refuseOverLimit(exchange, client)) return;
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
-        beginUnrecorded(http, (exchange, client) => {
+        beginUnrecorded(http, settings, (exchange, client) => {
           if (client?.models || settings.listsAllModels) answerModels(exchange, client, pool);
           else void handleModels(exchange, settings, collaborators);
         });
       } else if (method === 'GET' && settings.listsAllModels && path.startsWith(MODEL_PREFIX)) {
-        beginUnrecorded(http, (exchange, client) =>
+        beginUnrecorded(http, settings, (exchange, client) =>
           answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool),
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else if (settings.passes.has(method, path)) {
-        beginUnrecorded(http, (exchange, client) => {
+        beginUnrecorded(http, settings, (exchange, client) => {
           // Which model it uses is not known, since its body is not read.
           if (client?.models) exchange.fail('not_found');
           else void handlePassed(exchange, settings, tools);
@@ -136,7 +143,7 @@ export function createProxy(initial: ProxySettings, collaborators: ProxyCollabor
       isClosing = true;
     },
     configure(next) {
-      settings = next;
+      policy = next;
     },
     untilIdle() {
       if (inFlight.size === 0) return Promise.resolve();

@@ -9,6 +9,7 @@ import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
+import type { TrustedProxies } from './request/trusted-proxies.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
@@ -27,6 +28,13 @@ export interface ProxySettings extends SendSettings {
   readonly clientBodyMs: number;
   /** How long a request may wait for a replica with room, over all attempts. */
   readonly queueMs: number;
+}
+
+/** The settings of all requests of a listener. */
+export interface ProxyPolicy {
+  readonly settings: ProxySettings;
+  /** The settings of requests from proxies that are trusted to set headers; null: these make no difference. */
+  readonly trusted: { readonly proxies: TrustedProxies; readonly settings: ProxySettings } | null;
 }
 
 /** Where the proxy reports failed attempts and its own defects. A pino logger fits. */

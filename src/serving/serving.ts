@@ -23,12 +23,7 @@ import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
-import {
-  toClientConnectionSettings,
-  toPoolSettings,
-  toProxySettings,
-  toRecorderSettings,
-} from './settings.ts';
+import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
 
 /** What all data planes of a gateway share in memory. */
 export interface ServingMemory {
@@ -147,7 +142,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     sharedReads: new SharedReads(),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxySettings(config, clients, viaName), {
+  const proxy = createProxy(toProxyPolicy(config, clients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
@@ -184,12 +179,12 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       config = next;
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxySettings(next, clients, viaName));
+      proxy.configure(toProxyPolicy(next, clients, viaName));
       pool.configure(toPoolSettings(next));
     },
     async useClients(next) {
       clients = toApiClients(next);
-      proxy.configure(toProxySettings(config, clients, viaName));
+      proxy.configure(toProxyPolicy(config, clients, viaName));
     },
     useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.

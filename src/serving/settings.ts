@@ -7,8 +7,9 @@ import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import { PassedPaths } from '../proxy/passed-paths.ts';
-import type { ProxySettings } from '../proxy/proxy-context.ts';
+import type { ProxyPolicy, ProxySettings } from '../proxy/proxy-context.ts';
 import type { ApiClients } from '../proxy/request/api-clients.ts';
+import { createTrustedProxies } from '../proxy/request/trusted-proxies.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
 
@@ -18,21 +19,37 @@ export function toWorkerCount({ gateway }: Config): number {
 }
 
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
-export function toProxySettings(
+export function toProxyPolicy(config: Config, apiClients: ApiClients | null, viaName: string): ProxyPolicy {
+  const { trustedProxies } = config.gateway;
+  const settings = toProxySettings(config, apiClients, viaName, { trustsTenant: apiClients === null });
+  if (trustedProxies === null || apiClients === null) return { settings, trusted: null };
+  return {
+    settings,
+    trusted: {
+      proxies: createTrustedProxies(trustedProxies),
+      settings: toProxySettings(config, apiClients, viaName, { trustsTenant: true }),
+    },
+  };
+}
+
+function toProxySettings(
   { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
+  { trustsTenant }: { readonly trustsTenant: boolean },
 ): ProxySettings {
+  const keyFields = ['authorization', 'x-api-key'];
   return {
     viaName,
     endpoints: endpointsByPath(endpoints),
     recordedFields: {
       ...headers,
-      trustsTenant: apiClients === null,
+      trustsTenant,
       clientSubject: gateway.recordsClientSubject,
     },
     apiClients,
-    withheldFields: apiClients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
+    withheldFields:
+      apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),
     listsAllModels: modelsListing === 'union',
     maxBodyBytes: limits.bodyBytes,

@@ -17,6 +17,7 @@ describe('a configuration with only a replica', () => {
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         adminHosts: null,
+        trustedProxies: null,
         workers: 1,
         tls: null,
         adminTls: null,
@@ -105,6 +106,7 @@ gateway:
   listen: "[::]:80"
   admin_listen: localhost:0
   admin_hosts: [gateway.example.com, "*.internal"]
+  trusted_proxies: [10.0.0.7, "fd00::/8"]
   workers: 1
   tls:
     cert: tls/a.pem
@@ -167,6 +169,7 @@ log: { level: warn, requests: true }
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
       adminHosts: ['gateway.example.com', '*.internal'],
+      trustedProxies: ['10.0.0.7', 'fd00::/8'],
       workers: 1,
       tls: {
         pairs: [

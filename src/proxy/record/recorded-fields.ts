@@ -12,7 +12,7 @@ export interface RecordedFieldsSettings {
   readonly tenant: string;
   readonly feature: string;
   readonly conversation: string;
-  /** Whether the tenant header is recorded. With API keys the key decides. */
+  /** Whether the tenant header is recorded. With API keys the key decides, but for trusted proxies. */
   readonly trustsTenant: boolean;
   /** Whether the subject of the client's certificate is recorded. */
   readonly clientSubject: boolean;
@@ -61,10 +61,10 @@ export function fillFromFields(
   if (clientSubject !== undefined) record.client_subject = toShownName(clientSubject.replaceAll('\n', ','));
 }
 
-/** What the configuration says of a client is text already, and replaces what the client says. */
+/** What the configuration says of a client is text already. It replaces what the client says, but for a trusted tenant. */
 function fillFromClient(record: RequestRecord, { name, tenant, feature }: ApiClient): void {
   record.client = name;
-  record.tenant = toShownName(tenant);
+  record.tenant ??= toShownName(tenant);
   if (feature !== null) record.feature = toShownName(feature);
 }
 

@@ -5,7 +5,7 @@ import type { Fields } from '../../http/fields.ts';
 /** A client that the configuration names: what is recorded of it, and what it may use. */
 export interface ApiClient {
   readonly name: string;
-  /** Recorded instead of what the client's own header says. */
+  /** Recorded instead of what the client's own header says, unless a trusted proxy has set that. */
   readonly tenant: string;
   /** Null: the client's own header says it. */
   readonly feature: string | null;
