@@ -134,7 +134,9 @@ const namesOf = (type: WireType) => FIELDS.filter((field) => field.type === type
 const DOUBLE_NAMES: ReadonlySet<string> = new Set([
   ...namesOf('double'),
   FAILED_ATTEMPT.durationMs,
-  ...[...GEN_AI_ATTRIBUTES, ...LATEST_ATTRIBUTES].flatMap(({ name, type }) => (type === 'double' ? name : [])),
+  ...[...GEN_AI_ATTRIBUTES, ...LATEST_ATTRIBUTES].flatMap(({ name, type }) =>
+    type === 'double' ? name : [],
+  ),
 ]);
 const DOUBLE_PREFIXES = namesOf('doubles');
 

@@ -8,6 +8,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { SEMCONV } from '../encode/attribute-names.ts';
+import type { TraceContextFields } from './incoming-context.ts';
 import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 
 /** The facts of an attempt that are known when it begins. */
@@ -29,10 +30,8 @@ export interface AttemptEnd {
   readonly errorType?: string | undefined;
 }
 
-/** One attempt at a replica. If `end` is never called, no attempt was made, and there is no span. */
-export interface AttemptSpan {
-  /** `00-<trace>-<span>-<flags>` of the innermost span, sent upstream with this attempt. */
-  readonly traceparent: string;
+/** One attempt at a replica, with the trace context that it sends upstream: that of the innermost span. If `end` is never called, no attempt was made, and there is no span. */
+export interface AttemptSpan extends TraceContextFields {
   /** Ends the attempt. Only the first call counts. */
   end(result: AttemptEnd): void;
 }

@@ -31,7 +31,11 @@ export interface EndedOperation {
  * the conventions say of GenAI; the request's span then has none of it.
  */
 export function recordOperationSpan(
-  { tracer, ids, layout }: { readonly tracer: Tracer; readonly ids: SpanIdSource; readonly layout: RecordLayout },
+  {
+    tracer,
+    ids,
+    layout,
+  }: { readonly tracer: Tracer; readonly ids: SpanIdSource; readonly layout: RecordLayout },
   requestSpan: Span,
   { start, endedEpochMs, record, attempt, isInnermost }: EndedOperation,
 ): Span {
@@ -43,7 +47,8 @@ export function recordOperationSpan(
     { kind: SpanKind.CLIENT, startTime: start.startedEpochMs },
     trace.setSpan(ROOT_CONTEXT, requestSpan),
   );
-  if (layout.operation !== null) span.setAttributes(decodeSet({ record, http: { scheme: 'http' } }, layout.operation));
+  if (layout.operation !== null)
+    span.setAttributes(decodeSet({ record, http: { scheme: 'http' } }, layout.operation));
   if (attempt !== null) span.setAttributes(toServerAttributes(attempt));
   // A service graph would draw two edges if the attempts named the replica, too.
   if (attempt !== null && isInnermost) span.setAttribute(SEMCONV.peerService, attempt.replica);

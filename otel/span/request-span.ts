@@ -19,24 +19,24 @@ import {
   type IncomingContext,
   parseTraceparent,
   parseTracestate,
+  type TraceContextFields,
   toTraceState,
 } from './incoming-context.ts';
 import { type OperationStart, recordOperationSpan } from './operation-span.ts';
 import { continuedFlags, SAMPLED, type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
 import { UtcTimestamps } from './utc-timestamps.ts';
 
-/** The span of one proxied request. */
-export interface RequestSpan {
+/**
+ * The span of one proxied request, and its trace context. Each attempt sends its own upstream, which equals this one
+ * without further spans. `tracestate`: the client's, if its trace is continued.
+ */
+export interface RequestSpan extends TraceContextFields {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
   /** When the request arrived: epoch milliseconds. */
   readonly startedEpochMs: number;
   /** The same time as RFC 3339 in UTC. */
   readonly startedAt: string;
-  /** `00-<trace>-<span>-<flags>`. Each attempt sends its own upstream, which equals this one without further spans. */
-  readonly traceparent: string;
-  /** The client's, if its trace is continued. Sent upstream. */
-  readonly tracestate: string | undefined;
   /** The gateway begins to look for a replica: the span of the operation begins, if there is to be one. */
   startOperation(): void;
   /** Begins an attempt. End it before the request. */
@@ -150,15 +150,19 @@ class DeferredRequestSpan implements RequestSpan {
 
   startAttempt(start: AttemptStart): AttemptSpan {
     const { depth } = this.#collaborators;
+    const { tracestate } = this;
     const operation = this.#operation;
-    if (depth === 'server' || operation === null) return { traceparent: this.traceparent, end: ignore };
+    if (operation === null) return { traceparent: this.traceparent, tracestate, end: ignore };
     this.#lastAttempt = start;
-    if (depth === 'operation') return { traceparent: toTraceparent(operation.ids, this.#flags), end: ignore };
+    if (depth === 'operation') {
+      return { traceparent: toTraceparent(operation.ids, this.#flags), tracestate, end: ignore };
+    }
     const own = this.#drawChild();
     const startedEpochMs = this.#clock.epochMs();
     let isEnded = false;
     return {
       traceparent: toTraceparent(own, this.#flags),
+      tracestate,
       end: (result) => {
         if (isEnded) return;
         isEnded = true;

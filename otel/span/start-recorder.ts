@@ -1,10 +1,20 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { createRecordLayout, type GenAiNames } from '../encode/layout/record-layout.ts';
+import { createRecordLayout, readGenAiNames } from '../encode/layout/record-layout.ts';
 import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import {
+  type IncomingContext,
+  parseTraceparent,
+  parseTracestate,
+  type TraceContextFields,
+} from './incoming-context.ts';
 import { RecordProcessor } from './record-processor.ts';
-import { type IncomingContext, parseTraceparent, parseTracestate, type TraceContextFields } from './incoming-context.ts';
-import { createRequestSpans, type RequestSpan, type RequestSpanStart, type SpanDepth } from './request-span.ts';
+import {
+  createRequestSpans,
+  type RequestSpan,
+  type RequestSpanStart,
+  type SpanDepth,
+} from './request-span.ts';
 import { SpanIdSource, toTraceparent } from './trace-ids.ts';
 import { startRequestTracer } from './tracer.ts';
 
@@ -20,8 +30,6 @@ export interface RecorderSettings {
   readonly incoming: 'continue' | 'link' | 'ignore';
   /** Default: server. */
   readonly spans?: SpanDepth | undefined;
-  /** Default: pinned. */
-  readonly genAiNames?: GenAiNames | undefined;
 }
 
 /** Where the recorder sends records and logs errors. */
@@ -50,11 +58,11 @@ export interface Recorder {
 
 /** Starts the OpenTelemetry SDK of a thread that serves requests. */
 export function startRecorder(
-  { incoming, spans = 'server', genAiNames = 'pinned' }: RecorderSettings,
+  { incoming, spans = 'server' }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
   const ids = new SpanIdSource();
-  const layout = createRecordLayout(genAiNames, spans !== 'server');
+  const layout = createRecordLayout(readGenAiNames(), spans !== 'server');
   const { tracer, shutdown } = startRequestTracer({
     // The batches of the export have the resource: no span is sent with its own.
     resource: resourceFromAttributes({}),

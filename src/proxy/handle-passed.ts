@@ -32,7 +32,7 @@ export async function handlePassed(
     } else if (framing.kind !== 'none') {
       body = new Upload(exchange.http, limits);
     }
-    await forward(exchange, new UnrecordedAttempts(exchange, body, tools), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, body, settings, tools), settings);
   } catch (error) {
     failExchange(exchange, error, tools.log);
   } finally {

@@ -7,6 +7,7 @@ import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-cont
 import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
 import type { ApiClient } from './request/api-clients.ts';
+import { readIncomingTrace } from './request/incoming-trace.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
 /** Starts the span and the record of a request that has just arrived. `client`: whose API key it presents, if any. */
@@ -14,13 +15,13 @@ export function startRecorded(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
   client: ApiClient | null,
-  { recordedFields }: ProxySettings,
+  { recordedFields, continuesTraces }: ProxySettings,
   { telemetry }: ProxyCollaborators,
 ): RecordedRequest {
   const span = telemetry.startRequestSpan({
     method: 'POST',
     route: endpoint.path,
-    incomingTraceparent: exchange.head.fields.get('traceparent'),
+    incoming: readIncomingTrace(exchange.head.fields, continuesTraces),
   });
   const fields = takeRecordedFields(exchange.http, client, recordedFields);
   return { exchange, endpoint, client, recording: new Recording(exchange, span, endpoint.path, fields) };

@@ -66,7 +66,7 @@ describe('a configuration with only a replica', () => {
         retry: { initialMs: 500, maxMs: 5_000 },
       },
       metrics: { otlp: true, maxNames: 100 },
-      trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
+      trace: { incoming: 'link', spans: 'server', urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,

@@ -23,7 +23,7 @@ test.for(['http/protobuf', 'http/json'] as const)(
     await using gateway = await startGateway({
       replicas: [replica],
       collector,
-      config: { export: { protocol }, metrics: { otlp: true }, trace: { attempt_spans: true } },
+      config: { export: { protocol }, metrics: { otlp: true }, trace: { spans: 'attempts' } },
     });
     await runConcurrently(REQUESTS, 8, (index) => sendMixed(index, gateway));
     const records = await gateway.waitForRecords(REQUESTS);

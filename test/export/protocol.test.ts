@@ -33,7 +33,7 @@ const start = (protocol?: string, flush = '5s') =>
     config: {
       export: { retry: { initial: '1ms', max: '5ms' }, ...(protocol === undefined ? {} : { protocol }) },
       metrics: { otlp: true, interval: '50ms' },
-      trace: { attempt_spans: true },
+      trace: { spans: 'attempts' },
       shutdown: { flush },
     },
   });

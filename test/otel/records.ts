@@ -41,13 +41,14 @@ export const FULL_RECORD: Required<RequestRecord> = {
   response_model: 'llama-3.3-70b-fp8',
   previous_response_id: 'resp_a52bf61b06981d50',
   conversation_id: 'session-42',
+  reasoning_level: 'low',
   queue_ms: 20,
   attempts: 2,
   truncated: true,
   client_request_id: 'client-1',
   client: 'search-team',
   client_subject: 'CN=batch-jobs,O=Example',
-  timings: { prompt_ms: 20, predicted_per_second: 91.5 },
+  timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
 };
 
 /** The attributes that the span of a record has on the wire, as the SDK would hold them. */

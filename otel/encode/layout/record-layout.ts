@@ -1,3 +1,4 @@
+import { getStringListFromEnv } from '@opentelemetry/core';
 import { type FieldValue, SEMCONV } from '../attribute-names.ts';
 import {
   attributeValuesOf,
@@ -48,6 +49,12 @@ export function createRecordLayout(names: GenAiNames, hasOperation: boolean): Re
   return hasOperation
     ? { request: { attributes: request, valuesOf }, operation: { attributes: genAi, valuesOf } }
     : { request: { attributes: [...request, ...genAi], valuesOf }, operation: null };
+}
+
+/** The newest names if OTEL_SEMCONV_STABILITY_OPT_IN asks for them, as the conventions define it. */
+export function readGenAiNames(): GenAiNames {
+  const wanted = getStringListFromEnv('OTEL_SEMCONV_STABILITY_OPT_IN') ?? [];
+  return wanted.includes('gen_ai_latest_experimental') ? 'latest' : 'pinned';
 }
 
 /** One span, and the pinned names. */

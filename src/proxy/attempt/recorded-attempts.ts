@@ -70,6 +70,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       request.recording.noteEstimate(estimate);
       if (!admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
     }
+    request.recording.span.startOperation();
     this.#request = request;
     this.#facts = facts;
     this.#model = facts.model;
@@ -103,7 +104,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange,
-      traceparent: recording.traceparent,
+      trace: recording.trace,
       body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,

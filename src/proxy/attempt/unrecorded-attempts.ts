@@ -1,6 +1,8 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
-import type { ProxyCollaborators } from '../proxy-context.ts';
+import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
+import { readIncomingTrace } from '../request/incoming-trace.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
@@ -14,14 +16,20 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #exchange: Exchange;
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
-  readonly #traceparent: string;
+  readonly #trace: TraceContextFields;
   readonly #collaborators: ProxyCollaborators;
 
-  constructor(exchange: Exchange, body: UnrecordedBody, collaborators: ProxyCollaborators) {
+  constructor(
+    exchange: Exchange,
+    body: UnrecordedBody,
+    { continuesTraces }: Pick<ProxySettings, 'continuesTraces'>,
+    collaborators: ProxyCollaborators,
+  ) {
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
-    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
+    const incoming = continuesTraces ? readIncomingTrace(exchange.head.fields, true) : undefined;
+    this.#trace = collaborators.telemetry.createUnrecordedContext(incoming);
     this.#collaborators = collaborators;
   }
 
@@ -33,7 +41,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange: this.#exchange,
-      traceparent: this.#traceparent,
+      trace: this.#trace,
       body: this.#body,
       upload: this.#upload,
       onFreshConnection: onFreshConnection || this.#upload !== null,
@@ -50,7 +58,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   withdraw(): void {}
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const traceId = this.#traceparent.slice(3, 35);
+    const traceId = this.#trace.traceparent.slice(3, 35);
     logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
   }
 

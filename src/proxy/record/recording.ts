@@ -1,6 +1,7 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
 import type { Ending, Exchange } from '../exchange.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
@@ -68,9 +69,9 @@ export class Recording {
     this.#fields = fields;
   }
 
-  /** The `traceparent` that the current attempt sends upstream. */
-  get traceparent(): string {
-    return this.#attempt?.traceparent ?? this.span.traceparent;
+  /** The trace context that the current attempt sends upstream. */
+  get trace(): TraceContextFields {
+    return this.#attempt ?? this.span;
   }
 
   /** Takes the facts of the request body, and the function that describes its text when the record is made. */
@@ -228,6 +229,7 @@ export class Recording {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
     setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
+    setIfName(record, 'reasoning_level', this.#facts.reasoningLevel);
     if (record.conversation_id === undefined) {
       setIfName(record, 'conversation_id', this.#facts.conversation);
     }
@@ -247,7 +249,7 @@ export class Recording {
 /** Records a name from the body. One that has nothing to show is not recorded. */
 function setIfName(
   record: RequestRecord,
-  field: 'previous_response_id' | 'conversation_id',
+  field: 'previous_response_id' | 'conversation_id' | 'reasoning_level',
   name: string | undefined,
 ): void {
   const shown = name === undefined ? '' : toShownName(name).trim();
