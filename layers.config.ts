@@ -146,8 +146,13 @@ export const ROOMS: readonly Room[] = [
 
   {
     path: 'src/version.ts',
-    may: [NODE],
+    may: ['src/embedded.ts', NODE],
     why: 'Commands and the gateway read the version, so it imports neither.',
+  },
+  {
+    path: 'src/embedded.ts',
+    may: [NODE],
+    why: 'Any layer may have a file that a single executable embeds, so it imports none of them.',
   },
 
   {
@@ -216,6 +221,7 @@ export const ROOMS: readonly Room[] = [
       'otel/encode/',
       'zod',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'The admin API never imports the proxy: it must answer when the data plane does not.',
@@ -239,7 +245,13 @@ export const ROOMS: readonly Room[] = [
   // What both planes know of the limits of clients.
   {
     path: 'src/client-limits/',
-    may: ['src/config/config.ts', 'src/replicas/shared/shared-table.ts', 'src/start-error.ts', NODE],
+    may: [
+      'src/config/config.ts',
+      'src/replicas/shared/shared-table.ts',
+      'src/replicas/shared/shared-clock.ts',
+      'src/start-error.ts',
+      NODE,
+    ],
     why: 'Both planes count what clients use, so the counts import neither.',
   },
 
@@ -269,6 +281,7 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/*',
       'src/http/',
       'otel/',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A worker is a thread around one data plane. It reaches the proxy through src/serving/ only.',
@@ -286,6 +299,7 @@ export const ROOMS: readonly Room[] = [
       'otel/disk/',
       'otel/encode/',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A request leases a replica from the pool. It never imports what decides which replicas there are.',
@@ -323,7 +337,8 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/replicas/shared/',
-    may: ['src/replicas/*', NODE],
+    // How turns are counted, which all threads do in one table.
+    may: ['src/replicas/*', 'src/replicas/routing/ramp.ts', NODE],
     why: 'Both planes use the tables in shared memory, so the tables import neither.',
   },
   {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Resource } from '@opentelemetry/resources';
 import { systemClock, waitAtMost } from './clock.ts';
 import { openFileExporter } from './disk/file-exporter.ts';
@@ -66,6 +67,8 @@ export interface Telemetry {
   readonly queueMemory: SharedQueueMemory;
   /** Receives what a worker has sent. */
   receive(worker: number, records: PackedRecords): void;
+  /** A worker begins. Returns the `instance` of its records. */
+  workerStarted(worker: number): string;
   /** A worker has ended, and no more of its records will arrive. Returns how many records are lost. */
   workerEnded(worker: number): number;
   /** Records an admin action as a span, apart from the queue and the counters. Does nothing when records go to files. */
@@ -108,7 +111,10 @@ export async function startTelemetry(
     collector: exporter.collector?.url,
   });
   const onQueued = (): void => exportLoop.notify();
-  const receiver = new RecordReceiver({ queueState, queue, counters, clock, dropLog, onRecord, onQueued });
+  const receiver = new RecordReceiver({
+    ...{ queueState, queue, counters, clock, dropLog, onRecord, onQueued },
+    instance: randomUUID(),
+  });
 
   const { intervalMs } = settings;
   const adminSpans = startAdminSpans(exporter.collector, { resource, intervalMs, clock });
@@ -127,6 +133,7 @@ export async function startTelemetry(
     consumer: receiver,
     queueMemory: queueState.memory,
     receive: (worker, records) => receiver.receive(worker, records),
+    workerStarted: (worker) => receiver.workerStarted(worker),
     workerEnded: (worker) => receiver.workerEnded(worker),
     recordAdminAction: (action) => adminSpans.record(action),
     stats: () => receiver.stats(),

@@ -65,6 +65,7 @@ const reading: ResponseReading = {
   endpoint: CHAT,
   scratch: new EventScratch(),
   maxEventBytes: 1024 ** 2,
+  modelName: null,
   undo: null,
   choicesPerPrompt: 1,
   isTotalPerChoice: false,
@@ -94,7 +95,12 @@ function createRelay(): EventRelay {
   );
 }
 
-const consumer = { begin: () => undefined, discard: () => undefined, consume: () => undefined };
+const consumer = {
+  number: () => undefined,
+  begin: () => undefined,
+  discard: () => undefined,
+  consume: () => undefined,
+};
 const spanProcessor = new RecordProcessor(consumer, { info() {}, warn() {}, error() {} });
 const ids = new SpanIdSource();
 const { tracer } = startRequestTracer({

@@ -10,7 +10,8 @@ const FACTS = Symbol('the facts that attributes are made from');
 
 /** What the attributes of a request's span are made from. */
 export interface RecordFacts {
-  readonly record: Readonly<RequestRecord>;
+  /** It gets its number before it is encoded. */
+  readonly record: RequestRecord;
   readonly http: HttpFacts;
 }
 
@@ -71,7 +72,7 @@ export function decodeSet({ record, http }: RecordFacts, set: AttributeSet): Att
  * (docs/decisions/0021).
  */
 export function toRecordAttributes(
-  record: Readonly<RequestRecord>,
+  record: RequestRecord,
   http: HttpFacts,
   { request }: RecordLayout = DEFAULT_LAYOUT,
 ): Attributes {

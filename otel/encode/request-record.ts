@@ -72,8 +72,28 @@ export interface RequestRecord {
   finish_reasons?: readonly string[];
   /** The count in the engine's `usage`. Unit: tokens. */
   reasoning_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for audio. Unit: tokens. */
+  prompt_audio_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for images. Unit: tokens. */
+  prompt_image_tokens?: number;
+  /** The count in the engine's `usage` of completion tokens that are audio. Unit: tokens. */
+  completion_audio_tokens?: number;
+  /**
+   * The completion tokens after the first one, by the time from the first event with output to the last one. Unit:
+   * 1/s.
+   */
+  tokens_per_second?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
+  /**
+   * The name in `aliases` of the configuration that the client wrote instead of `model`, without control
+   * characters and bidirectional controls. Unit: characters, at most 256.
+   */
+  model_requested?: string;
+  /** The size of the request's body, as far as it came. Unit: bytes. */
+  request_bytes?: number;
+  /** The length of the audio that was transcribed: the engine's `usage.seconds`, else `duration`. Unit: s. */
+  audio_seconds?: number;
   /** The `id` that the engine gave to the response. Unit: characters, at most 256. */
   response_id?: string;
   /**
@@ -115,6 +135,16 @@ export interface RequestRecord {
    * characters, at most 256.
    */
   client_subject?: string;
+  /**
+   * The numbering that `seq` belongs to: one run of the gateway; with several workers, one run of a worker. A
+   * restart begins another.
+   */
+  instance?: string;
+  /**
+   * The number of the record in its `instance`: 1, 2, 3, in the order in which records are made. A number that is
+   * missing is a record that is missing.
+   */
+  seq?: number;
   /** The engine's own measurements under its own keys: vLLM's `metrics`, llama.cpp's `timings`. Unit: the engine's. */
   timings?: Readonly<Record<string, number>>;
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { RequestRecord } from '../encode/request-record.ts';
 import type { DropLog } from './drop-log.ts';
 import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
@@ -17,6 +18,8 @@ export interface RecordReceiverCollaborators {
   readonly onRecord: (ended: EndedRecord) => void;
   /** Called after a record was queued. */
   readonly onQueued: () => void;
+  /** The `instance` of this thread's own records. Those of workers begin with it. */
+  readonly instance: string;
 }
 
 /**
@@ -26,6 +29,8 @@ export interface RecordReceiverCollaborators {
  */
 export class RecordReceiver implements RecordConsumer {
   readonly #collaborators: RecordReceiverCollaborators;
+  #lastSeq = 0;
+  #startedWorkers = 0;
 
   constructor(collaborators: RecordReceiverCollaborators) {
     this.#collaborators = collaborators;
@@ -35,6 +40,11 @@ export class RecordReceiver implements RecordConsumer {
   begin(): void {}
 
   discard(): void {}
+
+  number(record: RequestRecord): void {
+    record.instance = this.#collaborators.instance;
+    record.seq = ++this.#lastSeq;
+  }
 
   consume(ended: EndedRecord): void {
     const { queue, counters, clock, dropLog, onRecord, onQueued } = this.#collaborators;
@@ -56,11 +66,17 @@ export class RecordReceiver implements RecordConsumer {
     this.#addUnqueuedCounts();
   }
 
+  /** A worker begins. Returns the `instance` of its records: no two threads share one. */
+  workerStarted(_worker: number): string {
+    return `${this.#collaborators.instance}.${++this.#startedWorkers}`;
+  }
+
   /** A worker has ended. The records of its open requests, and those that have not arrived, are lost. Returns how many. */
   workerEnded(worker: number): number {
     const { queueState, counters } = this.#collaborators;
     this.#addUnqueuedCounts();
-    const lost = queueState.clearWorker(worker);
+    const { open, inTransit } = queueState.clearWorker(worker);
+    const lost = open + inTransit;
     counters.add('recorded', lost);
     counters.add('lost', lost);
     return lost;

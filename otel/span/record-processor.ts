@@ -39,6 +39,7 @@ export class RecordProcessor implements SpanProcessor {
     if (span.instrumentationScope.name !== SCOPE_NAME || isChild(span)) return;
     const record = recordFactsOf(span.attributes)?.record;
     if (record === undefined) return;
+    this.#consumer.number(record);
     const encodedSpan = this.#encode(span);
     this.#consumer.consume({ record, encodedSpan });
     if (encodedSpan === null)

@@ -44,10 +44,10 @@ export interface RequestSpan extends TraceContextFields {
   /** Adds a failed attempt as a span event. */
   addFailedAttempt(facts: FailedAttempt): void;
   /**
-   * Ends the span after the record's `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
+   * Numbers the record, and ends the span after its `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
    * counts.
    */
-  end(record: Readonly<RequestRecord>, http: HttpFacts): void;
+  end(record: RequestRecord, http: HttpFacts): void;
 }
 
 /** The facts of a request that are known when it arrives. */
@@ -178,7 +178,7 @@ class DeferredRequestSpan implements RequestSpan {
     this.#failedAttempts.push({ facts, epochMs: this.#clock.epochMs() });
   }
 
-  end(record: Readonly<RequestRecord>, http: HttpFacts): void {
+  end(record: RequestRecord, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     const { tracer, ids, layout } = this.#collaborators;

@@ -12,6 +12,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   check: async () => (await import('./check.ts')).check,
   key: async () => (await import('./serve/key.ts')).key,
   replicas: async () => (await import('./replicas.ts')).replicas,
+  health: async () => (await import('./operate/health.ts')).health,
   top: async () => (await import('./operate/top/top.ts')).top,
   records: async () => (await import('./operate/records.ts')).records,
   stats: async () => (await import('./operate/stats.ts')).stats,

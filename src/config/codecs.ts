@@ -111,6 +111,24 @@ export function wholeNumber(min: number, max: number) {
   );
 }
 
+const RETRIED_STATUSES: ReadonlySet<number | null> = new Set([429, 500, 501, 502, 503, 504]);
+
+/** A status with which a server says that another one could serve the request, or that it may work later. */
+export function retriedStatus() {
+  return textOrNumberOf(
+    {
+      title: '429, or a status from 500 to 504',
+      pattern: '429|50[0-4]',
+      parse(text) {
+        const status = parseWholeNumber(text);
+        return RETRIED_STATUSES.has(status) ? status : null;
+      },
+      print: (status) => status,
+    },
+    [429, 504],
+  );
+}
+
 /** `auto`, or a whole number. */
 export function wholeNumberOrAuto(min: number, max: number) {
   return textOrNumberOf<number | 'auto'>(

@@ -66,6 +66,7 @@ export function toConfig(file: ConfigFile) {
     endpoints: file.endpoints,
     pass: file.pass,
     modelsListing: file.models_listing,
+    aliases: file.aliases,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     /** Absolute; null: there is none. */
@@ -78,7 +79,10 @@ export function toConfig(file: ConfigFile) {
       dns === undefined ? [] : toServiceConfig(dns, rest),
     ),
     routing: { policy: file.routing.policy },
+    /** Null: every answer is relayed. */
+    retry: file.retry.statuses.length === 0 ? null : file.retry,
     health: toHealthConfig(file.health),
+    rollout: { rampMs: file.rollout.ramp },
     discovery: {
       modelsIntervalMs: file.discovery.models_interval,
       dnsIntervalMs: file.discovery.dns_interval,
@@ -104,6 +108,7 @@ export function toConfig(file: ConfigFile) {
     limits: {
       bodyBytes: limits.body,
       bufferedBytes: limits.buffered,
+      beforeModelBytes: limits.before_model,
       headersBytes: limits.headers,
       eventBytes: limits.event,
       queue: limits.queue,

@@ -11,6 +11,7 @@ import {
   passedPath,
   redisUrl,
   replicaUrl,
+  retriedStatus,
   serviceUrl,
   size,
   text,
@@ -25,6 +26,7 @@ const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
+const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose API the gateway knows. */
@@ -40,6 +42,8 @@ const furtherEndpoints = [
   'pooling',
   'tokenize',
   'detokenize',
+  'audio/transcriptions',
+  'audio/translations',
 ] as const;
 
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
@@ -155,6 +159,14 @@ const health = z.strictObject({
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
+const rollout = z.strictObject({
+  ramp: duration({ minMs: 0 })
+    .prefault('0s')
+    .describe(
+      'How long the share of turns of an undrained replica grows, from 5 % of an even share to all of it, if the undrain does not say. `0s`: not at all.',
+    ),
+});
+
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
 const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
 
@@ -204,7 +216,7 @@ const headers = z.strictObject({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const retry = z.strictObject({
+const exportRetry = z.strictObject({
   initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
   max: duration().prefault('5s').describe('The longest delay.'),
 });
@@ -246,7 +258,7 @@ const exporting = z.strictObject({
     .prefault(512)
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
-  retry: retry.prefault({}).describe('The delay between export calls that fail.'),
+  retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
 });
 
 const metrics = z.strictObject({
@@ -319,6 +331,11 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   body: size().prefault('32MiB').describe('The maximum size of a request body.'),
   buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
+  before_model: size({ minBytes: 1024 })
+    .prefault('8MiB')
+    .describe(
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+    ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
@@ -361,6 +378,22 @@ const state = z.strictObject({
     ),
 });
 
+const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
+
+const retry = z.strictObject({
+  statuses: z
+    .array(retriedStatus(), { error: retriedStatusesTitle })
+    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
+    .meta({ title: retriedStatusesTitle })
+    .prefault([])
+    .describe(
+      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
+    ),
+  attempts: wholeNumber(1, 10)
+    .prefault(1)
+    .describe('How many further replicas a request is sent to because of such a status.'),
+});
+
 const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
 const endpoints = z
   .array(oneOf(furtherEndpoints), { error: endpointsTitle })
@@ -368,6 +401,9 @@ const endpoints = z
   .meta({ title: endpointsTitle });
 
 const passTitle = 'a list of methods and paths, such as GET /version';
+
+const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
+const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
 
 const clientsTitle = 'a list of at least one client';
 
@@ -391,6 +427,13 @@ export const configSchema = z.strictObject({
     .prefault('next_replica')
     .describe(
       "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
+    ),
+  aliases: z
+    .record(aliasName(), aliasName(), { error: aliasesTitle })
+    .meta({ title: aliasesTitle })
+    .prefault({})
+    .describe(
+      'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
     ),
   state_dir: z
     .string({ error: 'a path' })
@@ -416,7 +459,11 @@ export const configSchema = z.strictObject({
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
+  retry: retry
+    .prefault({})
+    .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
+  rollout: rollout.prefault({}).describe('How replicas come back: see rollouts.md.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),

@@ -30,7 +30,7 @@ export async function handlePassed(
       held = await readBody(exchange, { ...limits, budget: tools.bodyBudget });
       body = held.chunks;
     } else if (framing.kind !== 'none') {
-      body = new Upload(exchange.http, limits);
+      body = new Upload(exchange.http, framing, limits);
     }
     await forward(exchange, new UnrecordedAttempts(exchange, body, settings, tools), settings);
   } catch (error) {

@@ -3,6 +3,7 @@ import { RecordedAttempts, type RecordedRequest } from './attempt/recorded-attem
 import { failExchange } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { Exchange } from './exchange.ts';
+import { handleForm } from './form/handle-form.ts';
 import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-context.ts';
 import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
@@ -33,6 +34,7 @@ export async function handleRecorded(
   settings: ProxySettings,
   tools: ProxyTools,
 ): Promise<void> {
+  if (request.endpoint.isForm) return handleForm(request, settings, tools);
   const { exchange } = request;
   let body: HeldBody | null = null;
   // `using` costs 270 ns per use on Node 26.10.
@@ -43,7 +45,7 @@ export async function handleRecorded(
       budget: tools.bodyBudget,
     });
     body = reading instanceof Promise ? await reading : reading;
-    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint);
+    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint, settings.aliases);
     const inspected = inspecting instanceof Promise ? await inspecting : inspecting;
     await forward(exchange, new RecordedAttempts(request, body, inspected, settings, tools), settings);
   } catch (error) {

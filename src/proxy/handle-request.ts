@@ -120,12 +120,13 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         void handleRecorded(recorded, settings, tools);
       } else if (method === 'GET' && path === MODELS_PATH) {
         beginUnrecorded(http, settings, (exchange, client) => {
-          if (client?.models || settings.listsAllModels) answerModels(exchange, client, pool);
+          if (client?.models || settings.listsAllModels)
+            answerModels(exchange, client, pool, settings.aliases);
           else void handleModels(exchange, settings, collaborators);
         });
       } else if (method === 'GET' && settings.listsAllModels && path.startsWith(MODEL_PREFIX)) {
         beginUnrecorded(http, settings, (exchange, client) =>
-          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool),
+          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool, settings.aliases),
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');

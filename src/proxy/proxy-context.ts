@@ -9,6 +9,7 @@ import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
+import type { ModelAliases } from './request/model-aliases.ts';
 import type { TrustedProxies } from './request/trusted-proxies.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
@@ -23,9 +24,12 @@ export interface ProxySettings extends SendSettings {
   readonly apiClients: ApiClients | null;
   /** What is relayed and not recorded. */
   readonly passes: PassedPaths;
+  readonly aliases: ModelAliases;
   /** Whether the gateway lists the models of all replicas itself. */
   readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;
+  /** How much of a form is held while its model is not known. */
+  readonly maxBeforeModelBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
   /** How long a request may wait for a replica with room, over all attempts. */

@@ -40,7 +40,7 @@ export function toProxyPolicy(config: Config, apiClients: ApiClients | null, via
 }
 
 function toProxySettings(
-  { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
+  { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
   {
@@ -62,8 +62,11 @@ function toProxySettings(
     withheldFields:
       apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),
+    aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
     listsAllModels: modelsListing === 'union',
+    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
+    maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,

@@ -27,6 +27,7 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
@@ -45,6 +46,7 @@ describe('a configuration with only a replica', () => {
       ],
       services: [],
       routing: { policy: 'round_robin' },
+      retry: null,
       health: {
         passive: false,
         active: false,
@@ -55,6 +57,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -81,6 +84,7 @@ describe('a configuration with only a replica', () => {
       limits: {
         bodyBytes: 33_554_432,
         bufferedBytes: 536_870_912,
+        beforeModelBytes: 8_388_608,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,
@@ -120,6 +124,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -143,6 +148,7 @@ replicas:
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
   - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+retry: { statuses: [503, "429"], attempts: 2 }
 discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
@@ -193,6 +199,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {
@@ -247,6 +254,7 @@ log: { level: warn, requests: true }
         apiKey: 'sk-secret-1',
       },
     ]);
+    expect(config.retry).toEqual({ statuses: [503, 429], attempts: 2 });
     expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',
@@ -320,6 +328,20 @@ describe('a configuration file', () => {
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+  });
+
+  it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
+    const stateDir = (text: string, STATE_DIRECTORY: string) =>
+      parseConfig(`${REPLICA}${text}`, { path: '/etc/spangate/gateway.yaml', env: { STATE_DIRECTORY } })
+        .stateDir;
+    expect(stateDir('', '/var/lib/spangate')).toBe('/var/lib/spangate/state');
+    expect(stateDir('state_dir: ./here\n', '/var/lib/spangate:/var/lib/other')).toBe(
+      '/var/lib/spangate/here',
+    );
+    expect(stateDir('state_dir: /srv/state\n', '/var/lib/spangate')).toBe('/srv/state');
+    for (const unusable of ['', 'spangate']) {
+      expect(stateDir('', unusable)).toBe('/etc/spangate/state');
+    }
   });
 
   it('may use anchors and aliases', () => {

@@ -8,9 +8,10 @@ import type { Recording } from '../record/recording.ts';
 import { estimateTokens } from '../record/used-tokens.ts';
 import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
-import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.ts';
+import { isUsageToBeAsked } from '../request/include-usage.ts';
 import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
+import { toUpstreamBody } from '../request/upstream-body.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
@@ -64,7 +65,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const describeText = text === null ? inspected.describeText : () => text;
     request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
-    if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
+    if (request.client !== null && !mayUse(request.client, facts.alias?.name ?? facts.model))
+      throw new Failure('model_not_found');
     if (admission !== null) {
       const estimate = estimateTokens(facts, text?.promptChars);
       request.recording.noteEstimate(estimate);
@@ -93,7 +95,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return wait;
   }
 
-  begin(replica: Replica, { withUsage, onFreshConnection }: AttemptVariant): AttemptRequest {
+  begin(replica: Replica, variant: AttemptVariant): AttemptRequest {
+    const { withUsage, onFreshConnection, mayRetryStatus } = variant;
     const { exchange, endpoint, recording } = this.#request;
     const body = this.#body;
     if (body === null) throw new Error('the body was released before the last attempt');
@@ -105,14 +108,16 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       replica,
       exchange,
       trace: recording.trace,
-      body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
+      body: toUpstreamBody(body, facts, asksUsage),
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
-      // A replica may refuse usage, and llama.cpp may answer that it is loading its model.
-      mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp',
+      // A replica may refuse usage, llama.cpp may answer that it is loading its model, and any may answer a retried status.
+      mayRepeat: (asksUsage && !replica.acceptsIncludeUsage) || engine === 'llamacpp' || mayRetryStatus,
+      mayRetryStatus,
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
+        modelName: facts.alias?.name ?? null,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)

@@ -11,6 +11,8 @@ import type { Upload } from './upload.ts';
 /** The body of a request that leaves no record: none, in memory, or sent as it comes. */
 export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 /** The attempts of a request that leaves no record. It goes to the next replica in turn, whatever that serves. */
 export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #exchange: Exchange;
@@ -37,7 +39,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
     return this.#collaborators.pool.acquireAny(tried);
   }
 
-  begin(replica: Replica, { onFreshConnection }: AttemptVariant): AttemptRequest {
+  begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     return {
       replica,
       exchange: this.#exchange,
@@ -46,6 +48,8 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
       upload: this.#upload,
       onFreshConnection: onFreshConnection || this.#upload !== null,
       mayRepeat: true,
+      // What a request of `pass` does is not known: one that may change something is not repeated (RFC 9110 9.2.2).
+      mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
       observer: this,
     };

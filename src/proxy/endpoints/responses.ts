@@ -14,6 +14,7 @@ import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM, USER } from './text-marks
 export const RESPONSES: RecordedEndpoint = {
   path: '/v1/responses',
   needsModel: true,
+  isForm: false,
   textMembers: ['instructions', 'input'],
   readText: readInput,
   maxTokensMembers: ['max_output_tokens'],

@@ -29,6 +29,13 @@ interface EndedExchange {
   readonly isTruncated: boolean;
 }
 
+/** What a form that is sent as it comes says of itself, so far. */
+export interface FormFacts {
+  readonly sizeBytes: number;
+  readonly model: string | null;
+  readonly promptChars: number | undefined;
+}
+
 type RecordingState =
   | { readonly kind: 'open'; readonly exchange: Exchange }
   | { readonly kind: 'closed'; readonly ended: EndedExchange };
@@ -45,6 +52,7 @@ export class Recording {
   readonly #fields: RecordedFields;
   #state: RecordingState;
   #facts: RequestFacts | null = null;
+  #form: FormFacts | null = null;
   #describeText: (() => RequestTextDescription) | null = null;
   /** Null: the tokens of the request are not counted. */
   #estimate: TokenEstimate | null = null;
@@ -79,6 +87,11 @@ export class Recording {
     this.bodyBytes = bytes.length;
     this.#facts = facts;
     this.#describeText = describeText;
+  }
+
+  /** Takes the form that is the body of the request. It is asked again when the record is made. */
+  noteForm(form: FormFacts): void {
+    this.#form = form;
   }
 
   /**
@@ -218,6 +231,7 @@ export class Recording {
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
+    if (this.#form !== null) fillFromForm(record, this.#form);
     this.#fillBody(record);
     this.#response?.facts?.fill(record);
     if (ending !== null) record.error_type = ending;
@@ -228,6 +242,7 @@ export class Recording {
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    if (this.#facts.alias !== null) record.model_requested = toShownName(this.#facts.alias.name);
     setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
     setIfName(record, 'reasoning_level', this.#facts.reasoningLevel);
     if (record.conversation_id === undefined) {
@@ -244,6 +259,12 @@ export class Recording {
     this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
+}
+
+function fillFromForm(record: RequestRecord, { sizeBytes, model, promptChars }: FormFacts): void {
+  record.request_bytes = sizeBytes;
+  if (model !== null) record.model = toShownName(model);
+  if (promptChars !== undefined) record.prompt_chars = promptChars;
 }
 
 /** Records a name from the body. One that has nothing to show is not recorded. */

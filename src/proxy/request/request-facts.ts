@@ -4,6 +4,7 @@ import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
+import { type ModelAliases, resolveModel, type UsedAlias } from './model-aliases.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
@@ -25,8 +26,10 @@ export interface StreamOptions {
 
 /** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
 export interface RequestFacts {
-  /** The whole model name. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
+  /** The whole name of the model, which an alias may stand for. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
   readonly model: string | null;
+  /** The name that the client wrote instead of `model`; null: it wrote that. */
+  readonly alias: UsedAlias | null;
   /** `stream` as it was sent: engines differ in what they read as true (`readFlag`). */
   readonly stream: Flag;
   /** The first of the endpoint's `maxTokensMembers` that is a non-negative integer; undefined if none is. */
@@ -52,14 +55,16 @@ export interface RequestFacts {
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`
+ * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
 export function readRequestFacts(
   body: Buffer,
   endpoint: RecordedEndpoint,
+  aliases: ModelAliases = null,
   allowance?: MemberAllowance,
 ): RequestFacts {
-  return new FactsReader(body, endpoint, allowance).read();
+  return new FactsReader(body, endpoint, allowance).read(aliases);
 }
 
 /**
@@ -86,6 +91,8 @@ class FactsReader {
   readonly #cursor: JsonCursor;
   readonly #endpoint: RecordedEndpoint;
   #model: string | undefined;
+  /** The value of `model`, with its quotes if it is a string. */
+  #modelSpan: Span = { start: 0, end: 0 };
   #stream: Flag;
   /** The counts of the endpoint's `maxTokensMembers`, by their index. */
   readonly #maxTokens: (number | undefined)[] = [];
@@ -104,10 +111,13 @@ class FactsReader {
     this.#endpoint = endpoint;
   }
 
-  read(): RequestFacts {
+  read(aliases: ModelAliases): RequestFacts {
     const closingBrace = this.#readBody();
+    const name = this.#model;
+    const model = name === undefined ? null : resolveModel(name, aliases);
     return {
-      model: this.#model ?? null,
+      model,
+      alias: name === undefined || name === model ? null : { name, span: this.#modelSpan },
       stream: this.#stream,
       maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
@@ -140,7 +150,10 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
+        cursor.peek();
+        this.#modelSpan = { start: cursor.position, end: 0 };
         this.#model = readText(cursor, MAX_MODEL_BYTES);
+        this.#modelSpan = { ...this.#modelSpan, end: cursor.position };
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);

@@ -8,8 +8,9 @@ import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
+import type { PickContext } from './open-candidates.ts';
 import { Replica, type ReplicaCollaborators } from './replica.ts';
-import { type PickContext, Rotation } from './rotation.ts';
+import { Rotation } from './rotation.ts';
 import { type Wait, WaitQueue } from './wait-queue.ts';
 
 export interface PoolSettings {

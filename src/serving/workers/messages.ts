@@ -11,6 +11,8 @@ export type LogLevel = keyof ServingLog;
 export interface WorkerStart {
   readonly settings: ServingSettings;
   readonly queueMemory: SharedQueueMemory;
+  /** The `instance` of its records. */
+  readonly instance: string;
   /** One word per worker. Each counts up its own while its event loop runs. */
   readonly heartbeats: Int32Array;
   /** The enabled levels: lines of other levels are not sent. */

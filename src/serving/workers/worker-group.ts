@@ -37,7 +37,7 @@ export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly w
 
 /** What the group works with. A pino logger fits as `log`. */
 export interface WorkerGroupCollaborators {
-  readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerEnded'>;
+  readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerStarted' | 'workerEnded'>;
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
   /** Called when a worker has ended unexpectedly. */
   readonly onWorkerEnd: (end: WorkerEnd) => void;
@@ -226,6 +226,7 @@ export class WorkerGroup implements Serving {
       {
         settings: { ...settings, worker },
         queueMemory: telemetry.queueMemory,
+        instance: telemetry.workerStarted(worker),
         heartbeats: this.#heartbeats,
         logLevels: this.#logLevels,
         topology: this.#topology,

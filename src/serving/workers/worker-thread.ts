@@ -1,7 +1,7 @@
-import { extname } from 'node:path';
 import type { EventLoopUtilization } from 'node:perf_hooks';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
+import { startThread } from '../../embedded.ts';
 import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
 
 /** Callbacks for what a worker sends on its own. */
@@ -28,10 +28,11 @@ export class WorkerThread {
   #hasEnded = false;
 
   constructor(start: WorkerStart, handlers: WorkerThreadHandlers) {
-    // In the published package both files are JavaScript.
-    const url = new URL(`./worker-entry${extname(import.meta.filename)}`, import.meta.url);
     this.#handlers = handlers;
-    this.#worker = new Worker(url, { workerData: start, name: `worker ${start.settings.worker + 1}` });
+    this.#worker = startThread('worker-entry', import.meta, {
+      workerData: start,
+      name: `worker ${start.settings.worker + 1}`,
+    });
     this.#worker.on('message', (message: WorkerMessage) => this.#receive(message));
     this.#worker.on('error', (error) => {
       this.#error = error;

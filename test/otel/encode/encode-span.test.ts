@@ -281,6 +281,7 @@ describe('a stock processor next to ours, with the stock exporter', () => {
     const encoded: Buffer[] = [];
     const consumer = {
       begin: () => undefined,
+      number: () => undefined,
       discard: () => undefined,
       consume: ({ encodedSpan }: EndedRecord) => void encoded.push(Buffer.from(encodedSpan ?? [])),
     };

@@ -40,12 +40,14 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
       observed.push({ record, text: encodedSpan && Buffer.from(encodedSpan).toString() });
     },
     onQueued: () => undefined,
+    instance: 'run',
   });
   const startWorker = (worker: number): TestWorker => {
     const posted = new EventLog<PackedRecords>();
     const post = (records: PackedRecords) => posted.push(records);
     const workerState = new SharedQueueState(memory);
-    return { posted, sender: new WorkerRecordSender({ queueState: workerState, worker, post }) };
+    const instance = receiver.workerStarted(worker);
+    return { posted, sender: new WorkerRecordSender({ queueState: workerState, worker, instance, post }) };
   };
   const workers = Array.from({ length: workerCount }, (_, worker) => startWorker(worker));
   const workerOf = (worker: number): TestWorker => {

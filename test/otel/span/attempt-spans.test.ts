@@ -144,6 +144,25 @@ describe('with trace.spans: attempts', () => {
     expect(attempts[0]?.attributes['error.type']).toBe('usage_refused');
   });
 
+  test('a retried status is an attempt of its own, with the status that the replica answered', async () => {
+    await using a = await startFakeReplica({ name: 'a', script: answerJson({}, { status: 503 }) });
+    await using b = await startFakeReplica({ name: 'b' });
+    await using gateway = await start([a, b], { retry: { statuses: [503] } });
+
+    await (await gateway.chat()).arrayBuffer();
+
+    const { request, attempts } = await untilRecord();
+    expect(attempts.map(({ attributes }) => attributes['peer.service'])).toEqual(['a', 'b']);
+    expect(attempts.map(({ attributes }) => attributes['http.response.status_code'])).toEqual([503, 200]);
+    expect(attempts.map(({ attributes }) => attributes['error.type'])).toEqual(['status_retried', undefined]);
+    expect(request.attributes['gateway.attempts']).toBe(2);
+    expect(request.events[0]?.attributes).toMatchObject({
+      'gateway.replica': 'a',
+      'error.type': 'status_retried',
+      'http.response.status_code': 503,
+    });
+  });
+
   test.each<{
     ending: string;
     script: Script;
@@ -267,7 +286,10 @@ describe('with trace.spans: attempts', () => {
 function startSpan() {
   const encodedSpans: Uint8Array[] = [];
   const consume = ({ encodedSpan }: EndedRecord) => void encodedSpans.push(Buffer.from(encodedSpan ?? ''));
-  const processor = new RecordProcessor({ begin() {}, discard() {}, consume }, createQuietLog());
+  const processor = new RecordProcessor(
+    { number: () => undefined, begin() {}, discard() {}, consume },
+    createQuietLog(),
+  );
   const ids = new SpanIdSource();
   const provider = new TracerProvider({ spanProcessors: [processor], idGenerator: ids });
   const makers = { tracer: provider.getTracer(SCOPE_NAME), ids };
