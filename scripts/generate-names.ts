@@ -24,6 +24,7 @@ const GEN_AI = 'registry.gateway.gen_ai';
 const GEN_AI_LATEST = 'registry.gateway.gen_ai_latest';
 const OPERATION_SPAN = 'span.gateway.operation';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
+const LEDGER_SPAN = 'span.gateway.ledger';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
@@ -82,6 +83,13 @@ ${semconvNames(registry).map(renderConstant).join('')}} as const;
 export const FAILED_ATTEMPT = {
   event: '${event?.eventName}',
 ${attributesOf(registry, FAILED_ATTEMPT_EVENT)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** A span of the ledger: its name, and its attributes. */
+export const LEDGER = {
+  span: 'gateway.ledger',
+${attributesOf(registry, LEDGER_SPAN)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 
@@ -203,7 +211,7 @@ function renderConstant(name: string): string {
 
 function toConstant(name: string): string {
   const own = name.startsWith(RECORD_PREFIX) ? name.slice(RECORD_PREFIX.length) : name;
-  return own.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
+  return own.replace(/^ledger\./, '').replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** The metrics with the ids and briefs of their groups, in the order of the registry. */
@@ -274,6 +282,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['operation span', renderTable('attribute', ownAttributes(registry, OPERATION_SPAN))],
     ['attempt span', renderTable('attribute', ownAttributes(registry, ATTEMPT_SPAN))],
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
+    ['ledger', renderTable('attribute', ownAttributes(registry, LEDGER_SPAN))],
     ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
   ]);
 }
