@@ -107,7 +107,7 @@ function toConfig(): object {
   return {
     gateway: { listen: '127.0.0.1:8080', admin_listen: '127.0.0.1:9090' },
     state_dir: join(folder, 'state'),
-    trace: { attempt_spans: true },
+    trace: { spans: 'attempts' },
     replicas: [
       { name: 'vllm-a', url: 'http://127.0.0.1:8000', models: [MODEL], engine: 'vllm' },
       { name: 'vllm-b', url: 'http://127.0.0.1:8001', models: [MODEL], engine: 'vllm' },
