@@ -21,6 +21,7 @@ const RECORD_PREFIX = 'gateway.';
 const RECORD_GROUP = 'registry.gateway.beyond';
 const REQUEST_SPAN = 'span.gateway.request';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
+const LEDGER_SPAN = 'span.gateway.ledger';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
@@ -79,6 +80,13 @@ ${semconvNames(registry).map(renderConstant).join('')}} as const;
 export const FAILED_ATTEMPT = {
   event: '${event?.eventName}',
 ${attributesOf(registry, FAILED_ATTEMPT_EVENT)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** A span of the ledger: its name, and its attributes. */
+export const LEDGER = {
+  span: 'gateway.ledger',
+${attributesOf(registry, LEDGER_SPAN)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 
@@ -200,7 +208,7 @@ function renderConstant(name: string): string {
 
 function toConstant(name: string): string {
   const own = name.startsWith(RECORD_PREFIX) ? name.slice(RECORD_PREFIX.length) : name;
-  return own.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
+  return own.replace(/^ledger\./, '').replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** The metrics with the ids and briefs of their groups, in the order of the registry. */
@@ -267,6 +275,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['request span', renderTable('attribute', ownAttributes(registry, REQUEST_SPAN))],
     ['attempt span', renderTable('attribute', ownAttributes(registry, ATTEMPT_SPAN))],
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
+    ['ledger', renderTable('attribute', ownAttributes(registry, LEDGER_SPAN))],
     ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
   ]);
 }

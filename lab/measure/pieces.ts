@@ -66,6 +66,7 @@ const reading: ResponseReading = {
   maxEventBytes: 1024 ** 2,
   modelName: null,
   undo: null,
+  onResponseId: null,
   choicesPerPrompt: 1,
   isTotalPerChoice: false,
 };

@@ -393,6 +393,27 @@ export const FAILED_ATTEMPT = {
   durationMs: 'gateway.duration_ms',
 } as const;
 
+/** A span of the ledger: its name, and its attributes. */
+export const LEDGER = {
+  span: 'gateway.ledger',
+  instance: 'gateway.instance',
+  number: 'gateway.ledger.number',
+  firstSeq: 'gateway.ledger.first_seq',
+  lastSeq: 'gateway.ledger.last_seq',
+  count: 'gateway.ledger.count',
+  promptTokens: 'gateway.ledger.prompt_tokens',
+  completionTokens: 'gateway.ledger.completion_tokens',
+  cachedTokens: 'gateway.ledger.cached_tokens',
+  dropped: 'gateway.ledger.dropped',
+  lost: 'gateway.ledger.lost',
+  unencodable: 'gateway.ledger.unencodable',
+  rejected: 'gateway.ledger.rejected',
+  digests: 'gateway.ledger.digests',
+  previous: 'gateway.ledger.previous',
+  chain: 'gateway.ledger.chain',
+  final: 'gateway.ledger.final',
+} as const;
+
 /** The attributes of an admin action's span. */
 export const ADMIN_ACTION = {
   replica: 'gateway.replica',

@@ -120,7 +120,10 @@ export interface RequestRecord {
    * most 128.
    */
   client_request_id?: string;
-  /** The name of the client in `clients` whose key the request presented. */
+  /**
+   * The name of the client in `clients` whose key the request presented; of a token, its claim that
+   * `jwt.client_claim` names.
+   */
   client?: string;
   /**
    * The subject of the client's certificate, without control characters and bidirectional controls. Unit:

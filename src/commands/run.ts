@@ -24,6 +24,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   quickstart: async () => (await import('./serve/quickstart.ts')).quickstart,
   simulate: async () => (await import('./serve/simulate.ts')).simulate,
   'export-trace': async () => (await import('./export-trace.ts')).exportTrace,
+  verify: async () => (await import('./verify.ts')).verify,
   help: loadHelp,
   completion: async () => (await import('./about/completion.ts')).completion,
   version: async () => (await import('./about/version.ts')).version,

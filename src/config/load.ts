@@ -105,6 +105,7 @@ function fillDerivedDefaults(file: ConfigFile, directory: string, env: Environme
     ...file,
     state_dir: resolve(findStateBase(env) ?? directory, file.state_dir),
     ...(file.clients_file === undefined ? {} : { clients_file: resolve(directory, file.clients_file) }),
+    ...(file.jwt === undefined ? {} : { jwt: { ...file.jwt, jwks: toSource(file.jwt.jwks, directory) } }),
     gateway: {
       ...gateway,
       ...(tls === undefined ? {} : { tls: withAbsolutePairs(tls, directory) }),
@@ -112,6 +113,11 @@ function fillDerivedDefaults(file: ConfigFile, directory: string, env: Environme
     },
     replicas,
   };
+}
+
+/** A URL as it is; a path as an absolute one. */
+function toSource(given: string, directory: string): string {
+  return /^https?:/i.test(given) ? given : resolve(directory, given);
 }
 
 /**

@@ -16,6 +16,7 @@ export const RELOADED_KEYS = [
   'aliases',
   'clients',
   'clients_file',
+  'jwt',
   'replicas',
   'discovery',
   'routing',

@@ -19,6 +19,7 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { jwt } from './jwt-schema.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
 import { parseCollectorUrl } from './values.ts';
 
@@ -231,6 +232,14 @@ const exportFile = z.strictObject({
     .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
 });
 
+const ledger = z.strictObject({
+  interval: duration()
+    .prefault('1m')
+    .describe(
+      'The longest time between two spans `gateway.ledger`. After 1,024 records there is one sooner.',
+    ),
+});
+
 const exporting = z.strictObject({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
@@ -259,6 +268,11 @@ const exporting = z.strictObject({
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
   retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
+  ledger: ledger
+    .optional()
+    .describe(
+      'Adds spans that say what became of the records, for `gateway verify`. An empty object, `{}`, is enough. Default: none.',
+    ),
 });
 
 const metrics = z.strictObject({
@@ -455,6 +469,11 @@ export const configSchema = z.strictObject({
     .optional()
     .describe(
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
+    ),
+  jwt: jwt
+    .optional()
+    .describe(
+      'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   retry: retry

@@ -15,7 +15,7 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    await forward(exchange, new UnrecordedAttempts(exchange, null, collaborators), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, null, null, collaborators), settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }

@@ -7,24 +7,21 @@ import { handleForm } from './form/handle-form.ts';
 import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-context.ts';
 import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
-import type { ApiClient } from './request/api-clients.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
-/** Starts the span and the record of a request that has just arrived. `client`: whose API key it presents, if any. */
-export function startRecorded(
+/** Starts the span and the record of a request that has just arrived. */
+export function startRecording(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
-  client: ApiClient | null,
   { recordedFields }: ProxySettings,
   { telemetry }: ProxyCollaborators,
-): RecordedRequest {
+): Recording {
   const span = telemetry.startRequestSpan({
     method: 'POST',
     route: endpoint.path,
     incomingTraceparent: exchange.head.fields.get('traceparent'),
   });
-  const fields = takeRecordedFields(exchange.http, client, recordedFields);
-  return { exchange, endpoint, client, recording: new Recording(exchange, span, endpoint.path, fields) };
+  return new Recording(exchange, span, endpoint.path, takeRecordedFields(exchange.http, recordedFields));
 }
 
 /** Reads, inspects and forwards one recorded request. Every path ends with an answer. */

@@ -134,5 +134,6 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,
+    ledgerIntervalMs: to.ledger?.intervalMs ?? null,
   };
 }

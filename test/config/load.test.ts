@@ -31,6 +31,7 @@ describe('a configuration with only a replica', () => {
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
+      jwt: null,
       fleet: null,
       replicas: [
         {
@@ -67,6 +68,7 @@ describe('a configuration with only a replica', () => {
         batchSize: 512,
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
+        ledger: null,
       },
       metrics: { otlp: true, maxNames: 100 },
       trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
@@ -159,6 +161,7 @@ export:
   batch_size: 4
   interval: 250ms
   retry: { initial: 1s, max: 1s }
+  ledger: { interval: 10s }
 metrics: { otlp: true, interval: 10s, max_names: 5 }
 trace: { incoming: ignore }
 prefix_hash: { block_chars: 16, max_blocks: 4 }
@@ -265,6 +268,7 @@ log: { level: warn, requests: true }
       batchSize: 4,
       intervalMs: 250,
       retry: { initialMs: 1_000, maxMs: 1_000 },
+      ledger: { intervalMs: 10_000 },
     });
     expect(config.metrics).toEqual({ otlp: true, intervalMs: 10_000, maxNames: 5 });
     expect(config.limits.bodyBytes).toBe(10_000_000);

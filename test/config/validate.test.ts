@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([

@@ -37,6 +37,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   readonly #facts: RequestFacts;
   readonly #model: string;
   readonly #prefixKey: number | null;
+  /** The replica that has the response which this one follows; null: unknown, or it cannot be used. */
+  #home: Replica | null;
   readonly #held: HeldBody;
   readonly #isLarge: boolean;
   readonly #settings: ProxySettings;
@@ -76,6 +78,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
+    this.#home = findHome(facts, request.endpoint, pool);
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -87,6 +90,16 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const { pool } = this.#tools;
     const { recording } = this.#request;
     const prefixKey = this.#prefixKey;
+    const home = this.#home;
+    if (home !== null) {
+      const atHome = pool.acquireOne(home, this.#model, tried);
+      if (atHome === 'busy') {
+        const wait = pool.waitForOne(home, this.#model, this.#settings.queueMs - recording.queuedMs);
+        if (wait !== 'overloaded') recording.noteWait(wait.result);
+        return wait;
+      }
+      if (atHome !== null) return atHome;
+    }
     const lease = pool.acquire(this.#model, tried, prefixKey);
     if (lease !== 'busy') return lease;
     const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
@@ -118,6 +131,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
         scratch: this.#tools.scratch,
         modelName: facts.alias?.name ?? null,
         maxEventBytes: this.#settings.maxEventBytes,
+        onResponseId: endpoint.keepsResponses ? (id) => this.#tools.pool.noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -138,6 +152,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    const wasNarrow = this.#home !== null;
+    this.#home = null;
+    return wasNarrow;
   }
 
   withdraw(): void {
@@ -163,6 +183,15 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       this.#held.release();
     });
   }
+}
+
+/** The replica that has the response which a request follows, as far as that is known. */
+function findHome(
+  { previousResponseId }: RequestFacts,
+  { keepsResponses }: RecordedEndpoint,
+  pool: ReplicaPool,
+): Replica | null {
+  return keepsResponses && previousResponseId !== undefined ? pool.homeOf(previousResponseId) : null;
 }
 
 /** The facts, with the only model that is served if the request may leave its model out and does. */

@@ -11,15 +11,26 @@ export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** The attempts of a request that leaves no record. It goes to the next replica in turn, whatever that serves. */
+/**
+ * The attempts of a request that leaves no record. It goes to its home, if it has one that can be used, else to the next
+ * replica in turn, whatever that serves.
+ */
 export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #exchange: Exchange;
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
+  readonly #home: Replica | null;
   readonly #traceparent: string;
   readonly #collaborators: ProxyCollaborators;
 
-  constructor(exchange: Exchange, body: UnrecordedBody, collaborators: ProxyCollaborators) {
+  /** @param home the replica that has what the request is about; null: any */
+  constructor(
+    exchange: Exchange,
+    body: UnrecordedBody,
+    home: Replica | null,
+    collaborators: ProxyCollaborators,
+  ) {
+    this.#home = home;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
@@ -28,7 +39,9 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.#collaborators.pool.acquireAny(tried);
+    const { pool } = this.#collaborators;
+    const atHome = this.#home === null ? null : pool.acquireOne(this.#home, null, tried);
+    return atHome === null || atHome === 'busy' ? pool.acquireAny(tried) : atHome;
   }
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
@@ -50,6 +63,10 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   onWritten(): void {}
 
   onResponse(): void {}
+
+  widen(): boolean {
+    return false;
+  }
 
   withdraw(): void {}
 

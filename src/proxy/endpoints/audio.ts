@@ -12,6 +12,7 @@ export const TRANSCRIPTIONS: RecordedEndpoint = {
   path: '/v1/audio/transcriptions',
   needsModel: false,
   isForm: true,
+  keepsResponses: false,
   textMembers: [],
   readText: () => false,
   maxTokensMembers: [],

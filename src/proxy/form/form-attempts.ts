@@ -75,6 +75,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
         modelName: null,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
+        onResponseId: null,
         choicesPerPrompt: 1,
         isTotalPerChoice: false,
       },
@@ -89,6 +90,10 @@ export class FormAttempts implements Attempts, AttemptObserver {
   onResponse({ replica }: AttemptRequest, response: RelayedResponse): void {
     this.#form.release();
     this.#request.recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    return false;
   }
 
   withdraw(): void {

@@ -3,6 +3,7 @@ import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
 import type { Ending, Exchange } from '../exchange.ts';
+import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RequestTextDescription } from '../request/request-text.ts';
@@ -79,6 +80,11 @@ export class Recording {
   /** The `traceparent` that the current attempt sends upstream. */
   get traceparent(): string {
     return this.#attempt?.traceparent ?? this.span.traceparent;
+  }
+
+  /** Takes the client that the request comes from. */
+  noteClient(client: ApiClient): void {
+    this.#fields.client = client;
   }
 
   /** Takes the facts of the request body, and the function that describes its text when the record is made. */

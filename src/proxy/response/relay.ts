@@ -54,6 +54,8 @@ export class Relay implements RelayedResponse, Sendable {
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
+  /** Null once the id is told, or if nobody wants it. */
+  #onResponseId: ((id: string) => void) | null;
   readonly #rewriter: ModelRewriter | null = null;
   /** The head of an answer whose length will change. It waits for the answer's end, or for its first 64 KiB. */
   #unsent: OutgoingHead | null = null;
@@ -78,6 +80,7 @@ export class Relay implements RelayedResponse, Sendable {
     this.isEventStream = head.isEventStream;
     this.#connectionOptions = head.connectionOptions;
     this.#reading = reading;
+    this.#onResponseId = head.status < 300 ? (reading?.onResponseId ?? null) : null;
     // A compressed response cannot be read.
     const isRead = reading !== null && !head.isEncoded;
     if (isRead && this.isEventStream) {
@@ -115,6 +118,7 @@ export class Relay implements RelayedResponse, Sendable {
       const { heldCount } = this.#events;
       if (this.#readMs === 0) this.#readMs = performance.now();
       this.#out.push(...this.#events.push(chunk, this.#readMs));
+      if (this.#onResponseId !== null) this.#tellId(this.#streamTap?.responseId);
       this.#watchHolding(this.#events, heldCount);
       return;
     }
@@ -138,6 +142,7 @@ export class Relay implements RelayedResponse, Sendable {
   end(trailers: Fields | null): void {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
+    if (this.#onResponseId !== null) this.#tellId(this.facts?.responseId);
     this.#noteEnd();
     this.#last = { trailers: trailers && toClientTrailers(trailers, this.#connectionOptions) };
     this.#exchange.outbox.add(this);
@@ -180,6 +185,12 @@ export class Relay implements RelayedResponse, Sendable {
   /** Nothing more will be written: the client left or the exchange was cut. */
   stop(): void {
     this.#stopHolding();
+  }
+
+  #tellId(id: string | null | undefined): void {
+    if (id === null || id === undefined) return;
+    this.#onResponseId?.(id);
+    this.#onResponseId = null;
   }
 
   /** Notes an error that the stream reported, else an end without end mark and finish reason. */

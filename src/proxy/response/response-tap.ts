@@ -23,6 +23,8 @@ export interface ResponseReading extends UsageTallySettings {
   readonly maxEventBytes: number;
   /** What has to be undone in a stream; null if the client's own request went upstream. */
   readonly undo: UndoRules | null;
+  /** Told the id of the response, once; null: nobody wants it. */
+  readonly onResponseId: ((id: string) => void) | null;
 }
 
 /** The members of a record that come from the response. */
@@ -118,6 +120,11 @@ export class StreamTap {
     return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
   }
 
+  /** What the engine calls the response; null if it has not said, or nothing that could be an id. */
+  get responseId(): string | null {
+    return toResponseId(this.#identity.id);
+  }
+
   /** What the engine has reported so far. */
   get usage(): UsageFigures {
     return this.#usage.total();
@@ -193,6 +200,12 @@ export class JsonTap {
     return endpoint.readAnswer(this.#scanner, scratch.cursor).usage ?? {};
   }
 
+  /** What the engine calls the response. Nothing before the end of the response, or if it could be no id. */
+  get responseId(): string | null {
+    const { endpoint, scratch } = this.#reading;
+    return toResponseId(endpoint.readAnswer(this.#scanner, scratch.cursor).identity?.id ?? null);
+  }
+
   /** Takes the next part of the response. Keeps no reference to it. */
   push(chunk: Buffer): void {
     this.#scanner.push(chunk);
@@ -223,8 +236,14 @@ function tokensPerSecond(completionTokens: number | undefined, durationMs: numbe
 /** An id with other characters is ignored: it could be text. */
 const RESPONSE_ID = /^[!-~]{1,256}$/;
 
-function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): void {
-  if (id !== null && RESPONSE_ID.test(id)) fields.response_id = id;
+function toResponseId(id: string | null): string | null {
+  return id !== null && RESPONSE_ID.test(id) ? id : null;
+}
+
+function fillIdentity(fields: ResponseFields, identity: ResponseIdentity): void {
+  const { model } = identity;
+  const id = toResponseId(identity.id);
+  if (id !== null) fields.response_id = id;
   if (model) fields.response_model = toShownName(model);
 }
 
