@@ -10,7 +10,10 @@
 export interface RequestRecord {
   /** The gateway's id for the request, a UUID; sent upstream as `X-Request-Id`. */
   request_id: string;
-  /** The id of the W3C trace that the gateway starts, 32 lower-case hex digits; sent upstream in `traceparent`. */
+  /**
+   * The id of the W3C trace, 32 lower-case hex digits; sent upstream in `traceparent`. The gateway starts the
+   * trace, unless it continues that of the client (`trace.incoming`).
+   */
   trace_id: string;
   /** When the request arrived: RFC 3339, UTC, milliseconds. */
   ts: string;
@@ -109,6 +112,11 @@ export interface RequestRecord {
    * control characters and bidirectional controls. Unit: characters, at most 256.
    */
   conversation_id?: string;
+  /**
+   * `reasoning_effort` of the request, or the `effort` of its `reasoning` or `output_config`, without control
+   * characters and bidirectional controls. Unit: characters, at most 64.
+   */
+  reasoning_level?: string;
   /** How long the request waited because all replicas of its model had reached their `max_inflight`. Unit: ms. */
   queue_ms?: number;
   /** The number of attempts at replicas, including refused connections and retries. */

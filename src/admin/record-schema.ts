@@ -38,6 +38,7 @@ export const recordSchema = z.object({
   response_model: z.string().optional(),
   previous_response_id: z.string().optional(),
   conversation_id: z.string().optional(),
+  reasoning_level: z.string().optional(),
   queue_ms: z.number().optional(),
   attempts: z.int().optional(),
   truncated: z.boolean().optional(),

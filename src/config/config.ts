@@ -92,7 +92,7 @@ export function toConfig(file: ConfigFile) {
     metrics: toMetricsConfig(file),
     trace: {
       incoming: file.trace.incoming,
-      attemptSpans: file.trace.attempt_spans,
+      spans: file.trace.spans,
       urlTemplate: file.trace.url_template,
     },
     prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },

@@ -290,13 +290,15 @@ const metrics = z.strictObject({
 });
 
 const trace = z.strictObject({
-  incoming: oneOf(['link', 'ignore'])
+  incoming: oneOf(['link', 'continue', 'ignore'])
     .prefault('link')
-    .describe("Whether a span links to the client's traceparent. The gateway always starts a new trace."),
-  attempt_spans: flag()
-    .prefault(false)
     .describe(
-      'Whether each attempt at a replica gets its own span, so that service graphs show the replicas.',
+      "What becomes of a client's trace: `link`: the request starts a new trace, with a link to it; `continue`: the request is part of it, if the client is one of `gateway.trusted_proxies` or that is not set; `ignore`: nothing.",
+    ),
+  spans: oneOf(['server', 'operation', 'attempts'])
+    .prefault('server')
+    .describe(
+      'The spans of a request: `server`: one; `operation`: also that of the inference operation, `chat {model}`; `attempts`: also one of each attempt at a replica, so that service graphs show the replicas.',
     ),
   url_template: traceUrlTemplate()
     .nullable()

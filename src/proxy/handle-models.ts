@@ -15,7 +15,8 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    await forward(exchange, new UnrecordedAttempts(exchange, null, null, collaborators), settings);
+    const attempts = new UnrecordedAttempts(exchange, { body: null, home: null }, settings, collaborators);
+    await forward(exchange, attempts, settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }

@@ -39,7 +39,7 @@ export async function handlePassed(
     } else if (framing.kind !== 'none') {
       body = new Upload(exchange.http, framing, limits);
     }
-    await forward(exchange, new UnrecordedAttempts(exchange, body, home, tools), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, { body, home }, settings, tools), settings);
   } catch (error) {
     failExchange(exchange, error, tools.log);
   } finally {

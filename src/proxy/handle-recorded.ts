@@ -7,19 +7,20 @@ import { handleForm } from './form/handle-form.ts';
 import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-context.ts';
 import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
+import { readIncomingTrace } from './request/incoming-trace.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
 /** Starts the span and the record of a request that has just arrived. */
 export function startRecording(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
-  { recordedFields }: ProxySettings,
+  { recordedFields, continuesTraces }: ProxySettings,
   { telemetry }: ProxyCollaborators,
 ): Recording {
   const span = telemetry.startRequestSpan({
     method: 'POST',
     route: endpoint.path,
-    incomingTraceparent: exchange.head.fields.get('traceparent'),
+    incoming: readIncomingTrace(exchange.head.fields, continuesTraces),
   });
   return new Recording(exchange, span, endpoint.path, takeRecordedFields(exchange.http, recordedFields));
 }

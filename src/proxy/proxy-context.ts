@@ -18,6 +18,8 @@ export interface ProxySettings extends SendSettings {
   /** The endpoints that are recorded, by path. */
   readonly endpoints: ReadonlyMap<string, RecordedEndpoint>;
   readonly recordedFields: RecordedFieldsSettings;
+  /** Whether the spans of requests are children of their clients' spans. */
+  readonly continuesTraces: boolean;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
   /** What is relayed and not recorded. */

@@ -71,7 +71,7 @@ describe('a configuration with only a replica', () => {
         ledger: null,
       },
       metrics: { otlp: true, maxNames: 100 },
-      trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
+      trace: { incoming: 'link', spans: 'server', urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,

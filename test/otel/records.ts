@@ -48,6 +48,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   response_model: 'llama-3.3-70b-fp8',
   previous_response_id: 'resp_a52bf61b06981d50',
   conversation_id: 'session-42',
+  reasoning_level: 'low',
   queue_ms: 20,
   attempts: 2,
   truncated: true,
@@ -56,7 +57,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   client_subject: 'CN=batch-jobs,O=Example',
   instance: '3f0c2a9e-8d0b-4a77-9a55-0f6f1f1f3f52',
   seq: 4711,
-  timings: { prompt_ms: 20, predicted_per_second: 91.5 },
+  timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
 };
 
 /** The attributes that the span of a record has on the wire, as the SDK would hold them. */

@@ -74,6 +74,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       request.recording.noteEstimate(estimate);
       if (!admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
     }
+    request.recording.span.startOperation();
     this.#request = request;
     this.#facts = facts;
     this.#model = facts.model;
@@ -119,7 +120,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange,
-      traceparent: recording.traceparent,
+      trace: recording.trace,
       body: toUpstreamBody(body, facts, asksUsage),
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,

@@ -1,6 +1,8 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
-import type { ProxyCollaborators } from '../proxy-context.ts';
+import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
+import { readIncomingTrace } from '../request/incoming-trace.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
@@ -11,6 +13,13 @@ export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
+/** What is sent, and where to. */
+export interface UnrecordedRequest {
+  readonly body: UnrecordedBody;
+  /** The replica that has what the request is about; null: any. */
+  readonly home: Replica | null;
+}
+
 /**
  * The attempts of a request that leaves no record. It goes to its home, if it has one that can be used, else to the next
  * replica in turn, whatever that serves.
@@ -20,21 +29,21 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
   readonly #home: Replica | null;
-  readonly #traceparent: string;
+  readonly #trace: TraceContextFields;
   readonly #collaborators: ProxyCollaborators;
 
-  /** @param home the replica that has what the request is about; null: any */
   constructor(
     exchange: Exchange,
-    body: UnrecordedBody,
-    home: Replica | null,
+    { body, home }: UnrecordedRequest,
+    { continuesTraces }: Pick<ProxySettings, 'continuesTraces'>,
     collaborators: ProxyCollaborators,
   ) {
     this.#home = home;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
-    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
+    const incoming = continuesTraces ? readIncomingTrace(exchange.head.fields, true) : undefined;
+    this.#trace = collaborators.telemetry.createUnrecordedContext(incoming);
     this.#collaborators = collaborators;
   }
 
@@ -48,7 +57,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange: this.#exchange,
-      traceparent: this.#traceparent,
+      trace: this.#trace,
       body: this.#body,
       upload: this.#upload,
       onFreshConnection: onFreshConnection || this.#upload !== null,
@@ -71,7 +80,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   withdraw(): void {}
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const traceId = this.#traceparent.slice(3, 35);
+    const traceId = this.#trace.traceparent.slice(3, 35);
     logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
   }
 

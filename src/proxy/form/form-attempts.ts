@@ -34,6 +34,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
       recording.noteEstimate(estimate);
       if (!exchange.admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
     }
+    recording.span.startOperation();
     this.#request = request;
     this.#form = form;
     this.#model = model;
@@ -62,7 +63,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange,
-      traceparent: recording.traceparent,
+      trace: recording.trace,
       body,
       upload: body === null ? this.#upload : null,
       onFreshConnection: onFreshConnection || body === null,

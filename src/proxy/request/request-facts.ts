@@ -5,6 +5,7 @@ import { Failure } from '../failure.ts';
 import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from './model-aliases.ts';
+import { readReasoningLevel } from './reasoning-level.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
 interface StreamOptionsSpan extends Span {
@@ -44,6 +45,8 @@ export interface RequestFacts {
   readonly tools: Span | undefined;
   /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
   readonly previousResponseId: string | undefined;
+  /** How much the model shall reason; undefined if the body does not say it, or in more than 64 bytes. */
+  readonly reasoningLevel: string | undefined;
   /** What the body calls its conversation; undefined if it does not name one. */
   readonly conversation: string | undefined;
 }
@@ -100,6 +103,7 @@ class FactsReader {
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
   #previousResponseId: string | undefined;
+  #reasoningLevel: string | undefined;
   readonly #conversation = new ConversationReader();
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
@@ -122,6 +126,7 @@ class FactsReader {
       texts: this.#texts,
       tools: this.#tools,
       previousResponseId: this.#previousResponseId,
+      reasoningLevel: this.#reasoningLevel,
       conversation: this.#conversation.name,
     };
   }
@@ -165,6 +170,11 @@ class FactsReader {
         return;
       case 'previous_response_id':
         this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        return;
+      case 'reasoning_effort':
+      case 'reasoning':
+      case 'output_config':
+        this.#reasoningLevel = readReasoningLevel(cursor, key) ?? this.#reasoningLevel;
         return;
       case 'conversation':
       case 'metadata':

@@ -46,6 +46,7 @@ describe('the attributes of a record', () => {
       'gateway.response_model': 'llama-3.3-70b-fp8',
       'gateway.previous_response_id': 'resp_a52bf61b06981d50',
       'gateway.conversation_id': 'session-42',
+      'gateway.reasoning_level': 'low',
       'gateway.queue_ms': 20,
       'gateway.attempts': 2,
       'gateway.truncated': true,
@@ -54,7 +55,9 @@ describe('the attributes of a record', () => {
       'gateway.client_subject': 'CN=batch-jobs,O=Example',
       'gateway.instance': FULL_RECORD.instance,
       'gateway.seq': FULL_RECORD.seq,
+      'gateway.timings.queue_time_ms': 4,
       'gateway.timings.prompt_ms': 20,
+      'gateway.timings.predicted_ms': 2500,
       'gateway.timings.predicted_per_second': 91.5,
       'http.request.method': 'POST',
       'http.route': '/v1/chat/completions',
@@ -77,6 +80,9 @@ describe('the attributes of a record', () => {
       'gen_ai.usage.output_tokens': 45,
       'gen_ai.usage.cache_read.input_tokens': 0,
       'gen_ai.usage.cache_creation.input_tokens': 32,
+      'gen_ai.latency.time_in_queue': 0.004,
+      'gen_ai.latency.time_in_model_prefill': 0.02,
+      'gen_ai.latency.time_in_model_decode': 2.5,
     });
   });
 

@@ -40,6 +40,7 @@ export const RECORD_FIELDS = [
   { field: 'response_model', title: 'Answering model', format: 'plain' },
   { field: 'previous_response_id', title: 'Previous response ID', format: 'plain' },
   { field: 'conversation_id', title: 'Conversation ID', format: 'plain' },
+  { field: 'reasoning_level', title: 'Reasoning level', format: 'plain' },
   { field: 'queue_ms', title: 'Waited for a replica', format: 'duration' },
   { field: 'attempts', title: 'Attempts', format: 'plain' },
   { field: 'truncated', title: 'Truncated', format: 'yes_or_no' },

@@ -1,17 +1,10 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
-import { parseConfig } from '../../src/config/load.ts';
+import { parseConfig } from '../../../src/config/load.ts';
+import { exampleOf, findMistakes, hasTools, type Manifest, parseManifests, render } from './rendered.ts';
 
-const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, '../..');
-const FOLDER = join(ROOT, 'deploy/kubernetes');
-const BUILD = join(ROOT, 'scripts/kubectl-validate.sh');
+const FOLDER = join(import.meta.dirname, '../../../deploy/kubernetes');
 const SECRET = 'secret.yaml.example';
 
 type Labels = Readonly<Record<string, string>>;
@@ -40,13 +33,12 @@ interface Manifests {
       readonly replicas: number;
       readonly serviceName: string;
       readonly updateStrategy: { readonly type: string };
-    };
-  };
-  readonly Deployment: {
-    readonly spec: {
       readonly selector: { readonly matchLabels: Labels };
       readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: Pod };
     };
+  };
+  readonly Deployment: {
+    readonly spec: { readonly template: { readonly metadata: { readonly labels: Labels } } };
   };
 }
 
@@ -70,54 +62,35 @@ interface Container {
   readonly startupProbe: { readonly periodSeconds: number; readonly failureThreshold: number };
 }
 
-type AnyManifest = { readonly kind: string; readonly metadata: { readonly name: string } };
+let manifests: readonly Manifest[] = [];
 
-let manifests: readonly AnyManifest[] = [];
-beforeAll(async () => {
-  const names = (await readdir(FOLDER)).filter((name) => name.endsWith('.yaml') || name === SECRET);
-  const texts = await Promise.all(names.map((name) => readFile(join(FOLDER, name), 'utf8')));
-  manifests = texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS()));
-});
-
-function find<Kind extends keyof Manifests>(kind: Kind, name = 'spangate'): AnyManifest & Manifests[Kind] {
+function find<Kind extends keyof Manifests>(kind: Kind, name = 'spangate'): Manifest & Manifests[Kind] {
   const found = manifests.find((each) => each.kind === kind && each.metadata.name === name);
   if (found === undefined) throw new Error(`no ${kind} ${name}`);
-  return found as AnyManifest & Manifests[Kind];
+  return found as Manifest & Manifests[Kind];
 }
 
-const podOf = (deployment: Manifests['Deployment']) => deployment.spec.template.spec;
+const podOf = (set: Manifests['StatefulSet']) => set.spec.template.spec;
 const gatewayConfig = () =>
   parseConfig(find('ConfigMap').data['gateway.yaml'] ?? '', { path: '/etc/spangate/gateway.yaml', env: {} });
 
-describe('deploy/kubernetes', () => {
-  test('is what the schemas of Kubernetes allow', { timeout: 15 * 60_000 }, async (context) => {
-    const path = execFileSync(BUILD, ['--path'], { encoding: 'utf8' }).trim();
-    const hasGo = await run('go', ['version']).then(
-      () => true,
-      () => false,
+describe.skipIf(!(await hasTools()))('the fleet that the chart and deploy/kubernetes make', () => {
+  let text = '';
+  beforeAll(async () => {
+    const others = await Promise.all(
+      ['vllm.yaml', 'valkey.yaml', SECRET].map((name) => readFile(join(FOLDER, name), 'utf8')),
     );
-    if (!existsSync(path) && !hasGo && process.env.CI !== 'true') {
-      context.skip('needs Go to build kubectl-validate (scripts/kubectl-validate.sh)');
-    }
-    if (!existsSync(path)) await run(BUILD);
-    const folder = await mkdtemp(join(tmpdir(), 'spangate-manifests-'));
-    context.onTestFinished(() => rm(folder, { recursive: true }));
-    for (const name of await readdir(FOLDER)) {
-      if (name.endsWith('.yaml') || name === SECRET) {
-        await copyFile(join(FOLDER, name), join(folder, name.replace('.example', '')));
-      }
-    }
-    const { stdout } = await run(path, [folder, '--output', 'json']);
-    const results: Record<string, readonly { readonly status: string }[]> = JSON.parse(stdout);
-    expect(Object.keys(results)).toHaveLength(9);
-    for (const [name, checked] of Object.entries(results)) {
-      for (const { status } of checked) expect([name, status]).toEqual([name, 'Success']);
-    }
+    text = [await render('--values', exampleOf('fleet')), ...others].join('\n---\n');
+    manifests = parseManifests(text);
+  }, 15 * 60_000);
+
+  test('is what the schemas of Kubernetes allow', { timeout: 15 * 60_000 }, async () => {
+    expect(await findMistakes(text)).toEqual([]);
   });
 
   test('has a gateway configuration that the gateway takes, for the ports and the paths of its pod', () => {
     const { gateway, stateDir } = gatewayConfig();
-    const [container] = podOf(find('Deployment')).containers;
+    const [container] = podOf(find('StatefulSet')).containers;
     expect(container.ports).toEqual([
       { name: 'clients', containerPort: gateway.listen.port },
       { name: 'admin', containerPort: gateway.adminListen.port },
@@ -155,13 +128,13 @@ describe('deploy/kubernetes', () => {
   });
 
   test('gives a gateway the time to join the others before it has to listen', () => {
-    const { periodSeconds, failureThreshold } = podOf(find('Deployment')).containers[0].startupProbe;
+    const { periodSeconds, failureThreshold } = podOf(find('StatefulSet')).containers[0].startupProbe;
     expect(periodSeconds * failureThreshold).toBeGreaterThan(40);
   });
 
   test('gives a shutdown the time that it may take', () => {
     const { delayMs, graceMs, flushMs } = gatewayConfig().shutdown;
-    const pod = podOf(find('Deployment'));
+    const pod = podOf(find('StatefulSet'));
     const { periodSeconds, failureThreshold } = pod.containers[0].readinessProbe;
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThanOrEqual(
       delayMs + graceMs + flushMs + 10_000,
@@ -170,10 +143,10 @@ describe('deploy/kubernetes', () => {
   });
 
   test('refers to what is there', () => {
-    const deployment = find('Deployment');
-    const { labels } = deployment.spec.template.metadata;
+    const set = find('StatefulSet');
+    const { labels } = set.spec.template.metadata;
     const selectors = [
-      deployment.spec.selector.matchLabels,
+      set.spec.selector.matchLabels,
       find('Service').spec.selector,
       find('Service', 'spangate-admin').spec.selector,
       find('PodDisruptionBudget').spec.selector.matchLabels,
@@ -181,10 +154,10 @@ describe('deploy/kubernetes', () => {
     ];
     for (const selector of selectors) expect(selector).toEqual(labels);
     expect(find('HorizontalPodAutoscaler').spec.scaleTargetRef).toMatchObject({
-      kind: 'Deployment',
-      name: deployment.metadata.name,
+      kind: 'StatefulSet',
+      name: set.metadata.name,
     });
-    const [container] = podOf(deployment).containers;
+    const [container] = podOf(set).containers;
     for (const { valueFrom } of container.env) {
       expect(Object.keys(find('Secret', valueFrom.secretKeyRef.name).stringData)).toContain(
         valueFrom.secretKeyRef.key,
