@@ -41,6 +41,7 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
+      'src/verify-ledger/',
       'otel/encode/',
       'pino',
       'undici',
@@ -52,6 +53,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/check-connections/',
     may: [
+      'src/jwt/read-jwks.ts',
       'src/replicas/control/',
       'src/replicas/data/connections.ts',
       'src/replicas/*',
@@ -81,6 +83,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/compose-gateway.ts',
     may: [
+      'src/jwt/',
       'src/composition/',
       'src/reload-config.ts',
       'src/in-turn.ts',
@@ -103,6 +106,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/composition/',
     may: [
+      'src/jwt/jwks.ts',
       'src/reload-config.ts',
       'src/start-error.ts',
       'src/admin/',
@@ -146,8 +150,13 @@ export const ROOMS: readonly Room[] = [
 
   {
     path: 'src/version.ts',
-    may: [NODE],
+    may: ['src/embedded.ts', NODE],
     why: 'Commands and the gateway read the version, so it imports neither.',
+  },
+  {
+    path: 'src/embedded.ts',
+    may: [NODE],
+    why: 'Any layer may have a file that a single executable embeds, so it imports none of them.',
   },
 
   {
@@ -216,6 +225,7 @@ export const ROOMS: readonly Room[] = [
       'otel/encode/',
       'zod',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'The admin API never imports the proxy: it must answer when the data plane does not.',
@@ -233,20 +243,44 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/fleet/redis-store.ts',
     may: ['src/fleet/', 'src/replicas/', '@redis/client', NODE],
-    why: 'Only redis-store.ts knows Redis.',
+    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
+  },
+  {
+    path: 'src/fleet/responses/redis-channel.ts',
+    may: ['@redis/client'],
+    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
   },
 
   // What both planes know of the limits of clients.
   {
     path: 'src/client-limits/',
-    may: ['src/config/config.ts', 'src/replicas/shared/shared-table.ts', 'src/start-error.ts', NODE],
+    may: [
+      'src/config/config.ts',
+      'src/replicas/shared/shared-table.ts',
+      'src/replicas/shared/shared-clock.ts',
+      'src/start-error.ts',
+      NODE,
+    ],
     why: 'Both planes count what clients use, so the counts import neither.',
+  },
+
+  // Tokens of clients: their keys, which the control plane reads, and their verification in the data plane.
+  {
+    path: 'src/jwt/',
+    may: ['src/config/config.ts', 'src/start-error.ts', 'otel/clock.ts', NODE],
+    why: 'Both planes deal with tokens, so they import neither.',
+  },
+  {
+    path: 'src/jwt/verify-jwt.ts',
+    may: ['src/jwt/', 'src/config/config.ts', 'jose'],
+    why: 'Only verify-jwt.ts knows how tokens are signed.',
   },
 
   // The data plane.
   {
     path: 'src/serving/',
     may: [
+      'src/jwt/',
       'src/proxy/',
       'src/client-limits/',
       'src/replicas/data/',
@@ -263,12 +297,14 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/serving/workers/',
     may: [
+      'src/jwt/',
       'src/serving/',
       'src/client-limits/',
       'src/replicas/shared/',
       'src/replicas/*',
       'src/http/',
       'otel/',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A worker is a thread around one data plane. It reaches the proxy through src/serving/ only.',
@@ -276,6 +312,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/proxy/',
     may: [
+      'src/jwt/',
       'src/client-limits/',
       'src/replicas/data/',
       'src/replicas/*',
@@ -286,6 +323,7 @@ export const ROOMS: readonly Room[] = [
       'otel/disk/',
       'otel/encode/',
       'pino',
+      'src/embedded.ts',
       NODE,
     ],
     why: 'A request leases a replica from the pool. It never imports what decides which replicas there are.',
@@ -323,7 +361,8 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/replicas/shared/',
-    may: ['src/replicas/*', NODE],
+    // How turns are counted, which all threads do in one table.
+    may: ['src/replicas/*', 'src/replicas/routing/ramp.ts', NODE],
     why: 'Both planes use the tables in shared memory, so the tables import neither.',
   },
   {
@@ -370,12 +409,23 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/replay-trace/',
-    may: ['otel/encode/'],
+    may: ['otel/encode/', 'src/file-lines.ts'],
     why: 'The trace export stands alone: it reads records, and no part of the gateway.',
   },
 
+  {
+    path: 'src/verify-ledger/',
+    may: ['otel/disk/', 'otel/encode/', 'otel/ledger/', 'src/file-lines.ts', NODE],
+    why: 'The verification stands alone: it reads records and ledgers, and no part of the gateway.',
+  },
+  {
+    path: 'src/file-lines.ts',
+    may: [],
+    why: 'Programs that read files of records share it.',
+  },
+
   // otel/ is a library of its own and never imports src/. Lower rooms never import higher ones:
-  // encode ← export ← disk ← queue ← span, metrics ← start-telemetry.
+  // encode ← export ← disk ← ledger ← queue ← span, metrics ← start-telemetry.
   {
     path: 'otel/start-telemetry.ts',
     may: ['otel/', '@opentelemetry/', NODE],
@@ -392,8 +442,13 @@ export const ROOMS: readonly Room[] = [
     why: 'Metrics are counted from records. They know no spans and no files.',
   },
   {
+    path: 'otel/ledger/',
+    may: ['otel/disk/', 'otel/encode/', 'otel/*', NODE],
+    why: 'The ledger is told what became of records. It knows no queue, and the verification reads it without a gateway.',
+  },
+  {
     path: 'otel/queue/',
-    may: ['otel/disk/', 'otel/export/', 'otel/encode/', 'otel/*', NODE],
+    may: ['otel/ledger/', 'otel/disk/', 'otel/export/', 'otel/encode/', 'otel/*', NODE],
     why: 'The queue holds encoded spans. It knows neither the SDK nor what makes a span.',
   },
   {

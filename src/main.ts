@@ -9,7 +9,7 @@ import { writeSync } from 'node:fs';
 /** By default Node opens a debugger on SIGUSR1: anyone who reaches 127.0.0.1 could read the admin token. */
 process.on('SIGUSR1', ignore);
 
-const OLDEST_NODE = 26;
+const OLDEST_NODE = 24;
 const SAME_SIGNAL_MS = 1_000; // process groups and npm deliver one signal twice
 /** A SIGUSR1 that arrived before this file ran has opened its debugger long before this time is up. */
 const INSPECTOR_WATCH_MS = 10_000;

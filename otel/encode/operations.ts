@@ -24,6 +24,8 @@ export const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['/v1/tokenize', 'tokenize'],
   ['/detokenize', 'detokenize'],
   ['/v1/detokenize', 'detokenize'],
+  ['/v1/audio/transcriptions', 'audio/transcriptions'],
+  ['/v1/audio/translations', 'audio/translations'],
 ]);
 
 /** The paths of Anthropic's API. */

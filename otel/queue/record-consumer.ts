@@ -12,6 +12,8 @@ export interface EndedRecord {
 
 /** Takes the records of one thread, and counts the requests that have begun. Never throws. */
 export interface RecordConsumer {
+  /** Numbers a record: `instance`, and the next `seq` of it. The record must be consumed next. */
+  number(record: RequestRecord): void;
   /** A request has begun that will leave a record. */
   begin(): void;
   /** A request that has begun leaves no record after all. */

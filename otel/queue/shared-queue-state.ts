@@ -17,6 +17,16 @@ export interface UnqueuedCounts {
   readonly unencodable: number;
 }
 
+/** What was lost with a worker, in records. */
+export interface LostRecords {
+  /** Those of requests that had begun. They have no number yet. */
+  readonly open: number;
+  /** Those that had a place in the queue and did not arrive. */
+  readonly inTransit: number;
+  /** How many records the worker has numbered in its life, modulo 2^32. */
+  readonly numbered: number;
+}
+
 /** The words of one row. */
 const WORD = {
   open: 0,
@@ -26,6 +36,7 @@ const WORD = {
   unqueued: 4,
   dropped: 5,
   unencodable: 6,
+  numbered: 7,
 } as const;
 /** 64 bytes: rows share no cache line. */
 const ROW_WORDS = 16;
@@ -125,6 +136,11 @@ export class SharedQueueState {
     this.#add(rowOf(worker), WORD.unencodable, 1);
   }
 
+  /** A worker has given a record its number. The count wraps at 2^32. */
+  countNumbered(worker: number): void {
+    this.#add(rowOf(worker), WORD.numbered, 1);
+  }
+
   /** Returns what workers have counted since the last call. */
   takeUnqueuedCounts(): UnqueuedCounts {
     let dropped = 0;
@@ -150,14 +166,16 @@ export class SharedQueueState {
   }
 
   /**
-   * A worker has ended, and no more of its records will arrive: its reservations are released. Returns how many records
-   * are lost: those of the requests that it had begun, and those in transit.
+   * A worker has ended, and no more of its records will arrive: its reservations are released. Returns which records
+   * are lost.
    */
-  clearWorker(worker: number): number {
+  clearWorker(worker: number): LostRecords {
     const row = rowOf(worker);
-    const lost = this.#takeAll(row, WORD.open) + this.#takeAll(row, WORD.inTransit);
+    const open = this.#takeAll(row, WORD.open);
+    const inTransit = this.#takeAll(row, WORD.inTransit);
+    const numbered = this.#takeAll(row, WORD.numbered);
     for (const word of [WORD.reserved, WORD.reservedUnits, WORD.unqueued]) this.#takeAll(row, word);
-    return lost;
+    return { open, inTransit, numbered };
   }
 
   /** Reserves first and checks afterwards: of two threads that reach the bound, at most one gets the last reservation. */

@@ -40,6 +40,8 @@ export interface WorkerRecordSenderCollaborators {
   readonly queueState: SharedQueueState;
   /** The number of this worker, from 0. */
   readonly worker: number;
+  /** The `instance` of its records. */
+  readonly instance: string;
   /** Sends records to the thread of the queue. */
   readonly post: (records: PackedRecords) => void;
 }
@@ -52,6 +54,7 @@ export class WorkerRecordSender implements RecordConsumer {
   readonly #collaborators: WorkerRecordSenderCollaborators;
   #gathered: SentRecord[] = [];
   #timer: NodeJS.Timeout | null = null;
+  #lastSeq = 0;
 
   constructor(collaborators: WorkerRecordSenderCollaborators) {
     this.#collaborators = collaborators;
@@ -65,6 +68,13 @@ export class WorkerRecordSender implements RecordConsumer {
   discard(): void {
     const { queueState, worker } = this.#collaborators;
     queueState.end(worker);
+  }
+
+  number(record: RequestRecord): void {
+    const { queueState, worker, instance } = this.#collaborators;
+    record.instance = instance;
+    record.seq = ++this.#lastSeq;
+    queueState.countNumbered(worker);
   }
 
   consume(ended: EndedRecord): void {

@@ -26,6 +26,8 @@ interface DrainAction {
   readonly inflight: number;
   /** Null if none was given. */
   readonly reason: string | null;
+  /** Of an undrain with a ramp: how long it takes. */
+  readonly rampMs?: number;
   /** The name of the token that asked for it. */
   readonly tokenName: string | null;
   /** When the call arrived: epoch milliseconds. */
@@ -98,12 +100,13 @@ export function startAdminSpans(
   };
 }
 
-function toDrainAttributes({ replica, wasDrained, inflight, reason }: DrainAction): Attributes {
+function toDrainAttributes({ replica, wasDrained, inflight, reason, rampMs }: DrainAction): Attributes {
   return {
     [ADMIN_ACTION.replica]: replica,
     [ADMIN_ACTION.wasDrained]: wasDrained,
     [ADMIN_ACTION.inflight]: inflight,
     ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
+    ...(rampMs === undefined ? {} : { [ADMIN_ACTION.rampMs]: rampMs }),
   };
 }
 

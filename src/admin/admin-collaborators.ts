@@ -1,7 +1,7 @@
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
-import type { DrainChange, Drains } from '../replicas/control/drains.ts';
+import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
@@ -14,6 +14,8 @@ export interface AdminCollaborators {
   /** Null if this gateway shares its drains with no other. */
   readonly fleet: FleetControl | null;
   readonly gatewayName: string;
+  /** How long the turns of an undrained replica grow if the call does not say; 0: not at all. */
+  readonly rampMs: () => number;
   readonly stats: () => ExportStats;
   /** Resolves when `stats`, `recentRecords` and the figures include every request that has ended so far. */
   readonly settleRecords: () => Promise<void>;
@@ -88,11 +90,7 @@ export interface FleetControl {
    * Drains or undrains a replica. A drain applies here at once; an undrain applies when no gateway can still rely on
    * the drain. `stored` resolves when the state is applied and on disk.
    */
-  set(
-    replica: string,
-    drained: boolean,
-    details: { readonly reason: string | null; readonly at: string },
-  ): FleetDrainChange;
+  set(replica: string, drained: boolean, details: ChangeDetails): FleetDrainChange;
   /** The drain status of a replica in the whole fleet. `ownInflight` is what this gateway has in flight on it. */
   drainStatusOf(
     replica: string,

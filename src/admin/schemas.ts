@@ -5,6 +5,7 @@ import type { Drains } from '../replicas/control/drains.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import { REACHABILITIES, REACHABILITY_REASONS } from '../replicas/reachability.ts';
 import type { FleetControl } from './admin-collaborators.ts';
+import { roundTo3 } from './shown-record.ts';
 
 const count = () => z.int().min(0);
 
@@ -68,6 +69,16 @@ export const replicaSchema = z
       .readonly()
       .optional()
       .describe('In a fleet: the gateways that have not confirmed the drain.'),
+    ramp: z
+      .object({
+        share: z.number().min(0).max(1).describe('Of an even share of the turns.'),
+        elapsed_ms: count(),
+        duration_ms: count(),
+      })
+      .nullable()
+      .describe(
+        'While the share of turns grows after an undrain with a ramp: how far it is on this gateway. Otherwise null.',
+      ),
     removing: z
       .boolean()
       .describe(
@@ -118,8 +129,15 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     reason: drain.reason,
     safe_to_stop: isSafeToStop,
     ...(unconfirmed === null ? {} : { unconfirmed }),
+    ramp: toRampJson(replica),
     removing: replica.isRemoving,
   };
+}
+
+function toRampJson({ ramp }: RegisteredReplica): ReplicaJson['ramp'] {
+  if (ramp === null) return null;
+  const { share, elapsedMs, durationMs } = ramp;
+  return { share: roundTo3(share), elapsed_ms: Math.round(elapsedMs), duration_ms: durationMs };
 }
 
 /** The drain status of a replica: in the whole fleet, if there is one. */

@@ -9,7 +9,7 @@ const attemptSchema = z
     failure: z
       .string()
       .describe(
-        'Why it failed: `not_connected`, `loading`, `reset_on_reuse`, `usage_refused` or an error code of the gateway.',
+        'Why it failed: `not_connected`, `loading`, `reset_on_reuse`, `usage_refused`, `status_retried` or an error code of the gateway.',
       ),
     status: z.int().nullable().describe('What the replica answered; null if it did not.'),
     duration_ms: z.number(),

@@ -1,4 +1,4 @@
-import { uptime } from 'node:os';
+import { createSharedClock } from '../replicas/shared/shared-clock.ts';
 import { openTables, type SharedTable, sizeOfTables, tryIncrement } from '../replicas/shared/shared-table.ts';
 import { MAX_OVERDRAWN_NS, WINDOW_NS } from './budget.ts';
 
@@ -50,7 +50,7 @@ export class ClientLimitTable {
   readonly #usedRows: Int32Array;
   readonly #nowNs: () => number;
 
-  constructor({ buffer, workerCount }: ClientLimitMemory, nowNs: () => number = createSharedClock()) {
+  constructor({ buffer, workerCount }: ClientLimitMemory, nowNs: () => number = createClockNs()) {
     const tables = openTables(buffer, toShapes(workerCount));
     this.#workerCount = workerCount;
     this.#rows = tables.limits;
@@ -164,11 +164,8 @@ function toShapes(workerCount: number) {
   } as const;
 }
 
-/**
- * A monotonic clock that shows the same time in all threads, within 10 ms: nanoseconds since the machine started.
- * `performance.now` begins with its thread, and the time of day can be set.
- */
-function createSharedClock(): () => number {
-  const originMs = uptime() * 1000 - performance.now();
-  return () => Math.round((originMs + performance.now()) * 1e6);
+/** The clock that all threads share, in nanoseconds. */
+function createClockNs(): () => number {
+  const nowMs = createSharedClock();
+  return () => Math.round(nowMs() * 1e6);
 }

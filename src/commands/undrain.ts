@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { printDuration } from '../config/values.ts';
 import {
   type AdminClient,
   memberOf,
@@ -7,7 +8,14 @@ import {
   RefusedError,
   UnreachableError,
 } from './admin/client.ts';
-import { callDrain, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './admin/drain-call.ts';
+import {
+  callDrain,
+  checkRamp,
+  isOvertaken,
+  printWarnings,
+  toRetryPolicy,
+  toTimeoutMs,
+} from './admin/drain-call.ts';
 import type { Invocation } from './command-line/command.ts';
 import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
@@ -25,13 +33,14 @@ export async function undrain(invocation: Invocation): Promise<number> {
   const { args, env, stdout, stderr } = invocation;
   const { values, positionals } = parseOptions(args, COMMANDS.undrain.options, ['NAME']);
   const timeoutMs = toTimeoutMs(values, DEFAULT_TIMEOUT);
+  checkRamp(values.ramp);
   const client = await openAdmin(values, env, 'operator');
   const [name = ''] = positionals;
   const print = (text: string) => {
     if (!values.json) stdout.write(`${text}\n`);
   };
   const endMs = performance.now() + timeoutMs;
-  const call = { name, action: 'undrain', reason: values.reason } as const;
+  const call = { name, action: 'undrain', reason: values.reason, ramp: values.ramp } as const;
   const answer = await callDrain(client, call, values.wait ? toRetryPolicy(invocation, timeoutMs) : null);
   const isStored = printWarnings(stderr, name, answer);
   if (isOvertaken(answer)) {
@@ -59,7 +68,12 @@ function toSentence(name: string, answer: unknown): string {
     return `${name} is undrained, but is not a replica now: it takes requests as soon as it is one`;
   }
   const wasDrained = memberOf(answer, 'was_drained') === true;
-  return `${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}`;
+  const durationMs = memberOf(memberOf(memberOf(answer, 'replica'), 'ramp'), 'duration_ms');
+  const ramp =
+    wasDrained && typeof durationMs === 'number'
+      ? `, more and more of them for ${printDuration(durationMs)}`
+      : '';
+  return `${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}${ramp}`;
 }
 
 interface WaitEnd {

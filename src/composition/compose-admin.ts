@@ -53,6 +53,7 @@ export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurrou
       ...{ registry, drains, fleet, recentRecords, log },
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
+      rampMs: () => inEffect.config.rollout.rampMs,
       metricsText: (format) => metrics.toExposition(format),
       stats: () => telemetry.stats(),
       settleRecords: () => serving.settleRecords(),

@@ -6,6 +6,7 @@ import {
   parseBaseUrl,
   parseDuration,
   parseListenAddress,
+  parseNetwork,
   parsePassedPath,
   parseRedisUrl,
   parseReplicaUrl,
@@ -110,6 +111,24 @@ export function wholeNumber(min: number, max: number) {
   );
 }
 
+const RETRIED_STATUSES: ReadonlySet<number | null> = new Set([429, 500, 501, 502, 503, 504]);
+
+/** A status with which a server says that another one could serve the request, or that it may work later. */
+export function retriedStatus() {
+  return textOrNumberOf(
+    {
+      title: '429, or a status from 500 to 504',
+      pattern: '429|50[0-4]',
+      parse(text) {
+        const status = parseWholeNumber(text);
+        return RETRIED_STATUSES.has(status) ? status : null;
+      },
+      print: (status) => status,
+    },
+    [429, 504],
+  );
+}
+
 /** `auto`, or a whole number. */
 export function wholeNumberOrAuto(min: number, max: number) {
   return textOrNumberOf<number | 'auto'>(
@@ -148,6 +167,16 @@ export function listenAddress() {
     pattern: '.*:\\d+',
     parse: parseListenAddress,
     print: printListenAddress,
+  });
+}
+
+/** An IP address, or a network in CIDR notation. */
+export function network() {
+  return textOf({
+    title: 'an IP address or a network, such as 10.0.0.7, 10.0.0.0/8 or fd00::/8',
+    pattern: '[0-9A-Fa-f.:]+(?:/\\d{1,3})?',
+    parse: parseNetwork,
+    print: (text) => text,
   });
 }
 

@@ -13,4 +13,6 @@ export const PATHS_OF_ENDPOINT: Readonly<Record<ConfigFile['endpoints'][number],
   pooling: ['/pooling'],
   tokenize: ['/tokenize', '/v1/tokenize'],
   detokenize: ['/detokenize', '/v1/detokenize'],
+  'audio/transcriptions': ['/v1/audio/transcriptions'],
+  'audio/translations': ['/v1/audio/translations'],
 };

@@ -6,10 +6,12 @@ import {
   duration,
   flag,
   listenAddress,
+  network,
   oneOf,
   passedPath,
   redisUrl,
   replicaUrl,
+  retriedStatus,
   serviceUrl,
   size,
   text,
@@ -17,6 +19,7 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { jwt } from './jwt-schema.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
 import { parseCollectorUrl } from './values.ts';
 
@@ -24,6 +27,7 @@ const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
+const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose API the gateway knows. */
@@ -39,6 +43,8 @@ const furtherEndpoints = [
   'pooling',
   'tokenize',
   'detokenize',
+  'audio/transcriptions',
+  'audio/translations',
 ] as const;
 
 const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
@@ -154,8 +160,18 @@ const health = z.strictObject({
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
+const rollout = z.strictObject({
+  ramp: duration({ minMs: 0 })
+    .prefault('0s')
+    .describe(
+      'How long the share of turns of an undrained replica grows, from 5 % of an even share to all of it, if the undrain does not say. `0s`: not at all.',
+    ),
+});
+
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
 const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
+
+const networksTitle = 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8';
 
 const gateway = z.strictObject({
   name: plainName()
@@ -169,6 +185,13 @@ const gateway = z.strictObject({
     .meta({ title: hostListTitle })
     .describe(
       'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
+    ),
+  trusted_proxies: z
+    .array(network(), { error: networksTitle })
+    .optional()
+    .meta({ title: networksTitle })
+    .describe(
+      'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
     ),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
@@ -194,7 +217,7 @@ const headers = z.strictObject({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const retry = z.strictObject({
+const exportRetry = z.strictObject({
   initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
   max: duration().prefault('5s').describe('The longest delay.'),
 });
@@ -207,6 +230,14 @@ const exportFile = z.strictObject({
   max_total: size({ minBytes: 16 * 1024 ** 2 })
     .prefault('1GiB')
     .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
+});
+
+const ledger = z.strictObject({
+  interval: duration()
+    .prefault('1m')
+    .describe(
+      'The longest time between two spans `gateway.ledger`. After 1,024 records there is one sooner.',
+    ),
 });
 
 const exporting = z.strictObject({
@@ -236,7 +267,12 @@ const exporting = z.strictObject({
     .prefault(512)
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
-  retry: retry.prefault({}).describe('The delay between export calls that fail.'),
+  retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
+  ledger: ledger
+    .optional()
+    .describe(
+      'Adds spans that say what became of the records, for `gateway verify`. An empty object, `{}`, is enough. Default: none.',
+    ),
 });
 
 const metrics = z.strictObject({
@@ -254,13 +290,15 @@ const metrics = z.strictObject({
 });
 
 const trace = z.strictObject({
-  incoming: oneOf(['link', 'ignore'])
+  incoming: oneOf(['link', 'continue', 'ignore'])
     .prefault('link')
-    .describe("Whether a span links to the client's traceparent. The gateway always starts a new trace."),
-  attempt_spans: flag()
-    .prefault(false)
     .describe(
-      'Whether each attempt at a replica gets its own span, so that service graphs show the replicas.',
+      "What becomes of a client's trace: `link`: the request starts a new trace, with a link to it; `continue`: the request is part of it, if the client is one of `gateway.trusted_proxies` or that is not set; `ignore`: nothing.",
+    ),
+  spans: oneOf(['server', 'operation', 'attempts'])
+    .prefault('server')
+    .describe(
+      'The spans of a request: `server`: one; `operation`: also that of the inference operation, `chat {model}`; `attempts`: also one of each attempt at a replica, so that service graphs show the replicas.',
     ),
   url_template: traceUrlTemplate()
     .nullable()
@@ -307,6 +345,11 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   body: size().prefault('32MiB').describe('The maximum size of a request body.'),
   buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
+  before_model: size({ minBytes: 1024 })
+    .prefault('8MiB')
+    .describe(
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+    ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
@@ -349,6 +392,22 @@ const state = z.strictObject({
     ),
 });
 
+const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
+
+const retry = z.strictObject({
+  statuses: z
+    .array(retriedStatus(), { error: retriedStatusesTitle })
+    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
+    .meta({ title: retriedStatusesTitle })
+    .prefault([])
+    .describe(
+      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
+    ),
+  attempts: wholeNumber(1, 10)
+    .prefault(1)
+    .describe('How many further replicas a request is sent to because of such a status.'),
+});
+
 const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
 const endpoints = z
   .array(oneOf(furtherEndpoints), { error: endpointsTitle })
@@ -356,6 +415,9 @@ const endpoints = z
   .meta({ title: endpointsTitle });
 
 const passTitle = 'a list of methods and paths, such as GET /version';
+
+const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
+const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
 
 const clientsTitle = 'a list of at least one client';
 
@@ -380,6 +442,13 @@ export const configSchema = z.strictObject({
     .describe(
       "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
     ),
+  aliases: z
+    .record(aliasName(), aliasName(), { error: aliasesTitle })
+    .meta({ title: aliasesTitle })
+    .prefault({})
+    .describe(
+      'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
+    ),
   state_dir: z
     .string({ error: 'a path' })
     .min(1, { error: 'a path' })
@@ -403,8 +472,17 @@ export const configSchema = z.strictObject({
     .describe(
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
     ),
+  jwt: jwt
+    .optional()
+    .describe(
+      'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
+    ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
+  retry: retry
+    .prefault({})
+    .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.'),
   health: health.prefault({}).describe('Whether failing replicas are tried last. Off by default.'),
+  rollout: rollout.prefault({}).describe('How replicas come back: see rollouts.md.'),
   discovery: discovery.prefault({}).describe('How often the gateway looks up what this file does not set.'),
   export: exporting.prefault({}).describe('How records reach a collector.'),
   metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),

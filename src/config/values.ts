@@ -98,6 +98,16 @@ export function printListenAddress({ host, port }: ListenAddress): string {
 }
 
 /**
+ * Checks an IP address, or a network in CIDR notation (`10.0.0.0/8`), and returns it unchanged; null for other texts. A
+ * zone (`%eth0`) is not part of an address: it has another meaning on each machine.
+ */
+export function parseNetwork(text: string): string | null {
+  const [, address = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
+  const maxPrefix = { 0: -1, 4: 32, 6: 128 }[isIP(address) as 0 | 4 | 6];
+  return maxPrefix >= Number(prefix ?? 0) ? text : null;
+}
+
+/**
  * Parses a URL to its origin and path, without trailing slashes. Null unless it is http or https and has no query, no
  * fragment and no credentials, which would appear in logs and in answers of the admin API.
  */

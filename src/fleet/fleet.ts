@@ -1,4 +1,9 @@
-import { type DrainChange, NEVER_DRAINED, nextDrainState } from '../replicas/control/drains.ts';
+import {
+  type ChangeDetails,
+  type DrainChange,
+  NEVER_DRAINED,
+  nextDrainState,
+} from '../replicas/control/drains.ts';
 import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
 import {
@@ -18,6 +23,7 @@ import {
   toGatewayStatuses,
 } from './liveness.ts';
 import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
+import { rampsOnJoining, toRampReports } from './ramps.ts';
 import { type FleetStore, WrongTypeError } from './redis-store.ts';
 import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, SYNC_INTERVAL_MS } from './timing.ts';
@@ -101,6 +107,9 @@ export class Fleet {
     }
     const hasJoined = isJoined(membership.state);
     if (hasJoined) await membership.persist({ isKnown: true });
+    for (const [replica, ramp] of rampsOnJoining(membership.state, performance.now())) {
+      this.#collaborators.drains.setRamp(replica, ramp);
+    }
     this.#collaborators.log.started(membership.state, hasJoined);
   }
 
@@ -109,14 +118,10 @@ export class Fleet {
    * rely on the drain. `stored` resolves when the state is applied and on disk. Each call makes a new version, even if
    * nothing changes: another gateway may have changed the state a moment ago.
    */
-  set(
-    replica: string,
-    drained: boolean,
-    { reason, at }: { readonly reason: string | null; readonly at: string },
-  ): FleetChange {
+  set(replica: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): FleetChange {
     const call = { replica, drained, calledAtMs: performance.now() };
     const before = this.#membership.state.drains.get(replica) ?? NEVER_DRAINED;
-    const after = nextDrainState(before, { drained, reason, since: at });
+    const after = nextDrainState(before, { drained, reason, since: at, rampMs });
     this.#membership.handle({ kind: 'changed', replica, drain: after });
     this.#syncLoop?.wake();
     const stored = this.#membership.waitUntilStored(replica, after.version);
@@ -186,7 +191,7 @@ export class Fleet {
     const membership = this.#membership;
     const syncStartedAtMs = performance.now();
     const foreign: string[] = [];
-    const { store, inflight, log } = this.#collaborators;
+    const { store, inflight, drains, log } = this.#collaborators;
     try {
       membership.retry();
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
@@ -201,7 +206,12 @@ export class Fleet {
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();
       const used = this.#clientUse.nextReport();
-      const heartbeat = { ...membership.nextHeartbeat(inflight()), ...(used.size === 0 ? {} : { used }) };
+      const ramps = toRampReports(membership.state, (replica) => drains.rampOf(replica));
+      const heartbeat = {
+        ...membership.nextHeartbeat(inflight()),
+        ...(used.size === 0 ? {} : { used }),
+        ...(ramps.size === 0 ? {} : { ramps }),
+      };
       const { state } = membership;
       const { revision, publishedRevision } = state;
       const isDue = publishedRevision !== revision || syncStartedAtMs - this.#publishedAtMs >= REPUBLISH_MS;

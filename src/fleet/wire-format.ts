@@ -1,4 +1,4 @@
-import type { DrainState } from '../replicas/control/drains.ts';
+import { type DrainState, isRamp } from '../replicas/control/drains.ts';
 import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import type { ClientUse } from './client-use.ts';
 
@@ -42,13 +42,21 @@ export interface Heartbeat {
   readonly inflight: ReadonlyMap<string, number>;
   /** What clients with limits have used of this gateway, by name. Absent: nothing of late, or an earlier version. */
   readonly used?: ReadonlyMap<string, ClientUse>;
+  /** The replicas on a ramp, by name. Absent: none, or an earlier version. */
+  readonly ramps?: ReadonlyMap<string, RampReport>;
+}
+
+/** How far a ramp is on the gateway that reports it. Durations need no common clock. */
+export interface RampReport {
+  readonly elapsedMs: number;
+  readonly durationMs: number;
 }
 
 /** Prints a snapshot as JSON. */
 export function printSnapshot(snapshot: Snapshot): string {
-  const drains = [...snapshot.drains].map(([name, { drained, version, since, reason }]) => [
+  const drains = [...snapshot.drains].map(([name, { drained, version, since, reason, rampMs }]) => [
     name,
-    [version, drained ? 1 : 0, since, reason],
+    [version, drained ? 1 : 0, since, reason, ...(rampMs === undefined ? [] : [rampMs])],
   ]);
   return JSON.stringify({
     ...snapshot,
@@ -80,6 +88,7 @@ export function printHeartbeat(heartbeat: Heartbeat): string {
     drained: Object.fromEntries(heartbeat.drained),
     inflight: Object.fromEntries(heartbeat.inflight),
     ...(heartbeat.used === undefined ? {} : { used: toUsedMembers(heartbeat.used) }),
+    ...(heartbeat.ramps === undefined ? {} : { ramps: toRampMembers(heartbeat.ramps) }),
   });
 }
 
@@ -94,7 +103,26 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   if (!isLogicalTimestamp(id) || !isCount(number) || !isCount(revision)) return null;
   if (heard === null || drained === null || inflight === null) return null;
   const used = value.used === undefined ? null : toMap(value.used, toClientUse);
-  return { id, number, revision, heard, drained, inflight, ...(used === null ? {} : { used }) };
+  const ramps = value.ramps === undefined ? null : toMap(value.ramps, toRampReport);
+  return {
+    ...{ id, number, revision, heard, drained, inflight },
+    ...(used === null ? {} : { used }),
+    ...(ramps === null ? {} : { ramps }),
+  };
+}
+
+function toRampMembers(ramps: ReadonlyMap<string, RampReport>): object {
+  const members = [...ramps].map(([name, { elapsedMs, durationMs }]) => [
+    name,
+    [Math.round(elapsedMs), durationMs],
+  ]);
+  return Object.fromEntries(members);
+}
+
+function toRampReport(value: unknown): RampReport | null {
+  if (!Array.isArray(value)) return null;
+  const [elapsedMs, durationMs] = value;
+  return isCount(elapsedMs) && isRamp(durationMs) ? { elapsedMs, durationMs } : null;
 }
 
 function toUsedMembers(used: ReadonlyMap<string, ClientUse>): object {
@@ -131,13 +159,15 @@ function toMap<T>(value: unknown, toKind: (value: unknown) => T | null): Readonl
 
 function toDrain(value: unknown): DrainState | null {
   if (!Array.isArray(value)) return null;
-  const [version, drained, since, reason] = value;
+  const [version, drained, since, reason, rampMs] = value;
   const isDrain =
     isLogicalTimestamp(version) &&
     (drained === 0 || drained === 1) &&
     (since === null || typeof since === 'string') &&
-    (reason === null || typeof reason === 'string');
-  return isDrain ? { drained: drained === 1, since, reason, version } : null;
+    (reason === null || typeof reason === 'string') &&
+    (rampMs === undefined || isRamp(rampMs));
+  const ramp = rampMs === undefined ? {} : { rampMs };
+  return isDrain ? { drained: drained === 1, since, reason, version, ...ramp } : null;
 }
 
 const toText = (value: unknown) => (typeof value === 'string' ? value : null);

@@ -21,10 +21,24 @@ const FAILURES = {
     message: 'The API key is missing, is not valid, or has expired.',
     challenge: 'Bearer',
   },
+  keys_unavailable: {
+    status: 503,
+    message: 'The keys that verify tokens cannot be read at the moment.',
+    retryAfterSeconds: 5,
+  },
   /** The answer says which limit: see `LIMIT_FACTS`. */
   rate_limit_exceeded: { status: 429, message: 'The client of the API key has reached a limit.' },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
   invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
+  invalid_form: {
+    status: 400,
+    message: 'The request body is not a form (multipart/form-data) that can be read, or has two models.',
+  },
+  late_model: {
+    status: 400,
+    message: 'The form must name its model earlier: send the part `model` before the file.',
+    param: 'model',
+  },
   missing_model: { status: 400, message: 'The request body must name a model, as a string.', param: 'model' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   request_too_large: { status: 413, message: 'The request body is too large.' },

@@ -9,6 +9,8 @@ import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
+import type { ModelAliases } from './request/model-aliases.ts';
+import type { TrustedProxies } from './request/trusted-proxies.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
@@ -16,17 +18,29 @@ export interface ProxySettings extends SendSettings {
   /** The endpoints that are recorded, by path. */
   readonly endpoints: ReadonlyMap<string, RecordedEndpoint>;
   readonly recordedFields: RecordedFieldsSettings;
+  /** Whether the spans of requests are children of their clients' spans. */
+  readonly continuesTraces: boolean;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
   /** What is relayed and not recorded. */
   readonly passes: PassedPaths;
+  readonly aliases: ModelAliases;
   /** Whether the gateway lists the models of all replicas itself. */
   readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;
+  /** How much of a form is held while its model is not known. */
+  readonly maxBeforeModelBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
   /** How long a request may wait for a replica with room, over all attempts. */
   readonly queueMs: number;
+}
+
+/** The settings of all requests of a listener. */
+export interface ProxyPolicy {
+  readonly settings: ProxySettings;
+  /** The settings of requests from proxies that are trusted to set headers; null: these make no difference. */
+  readonly trusted: { readonly proxies: TrustedProxies; readonly settings: ProxySettings } | null;
 }
 
 /** Where the proxy reports failed attempts and its own defects. A pino logger fits. */

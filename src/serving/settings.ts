@@ -7,8 +7,9 @@ import type { Config } from '../config/config.ts';
 import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
 import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import { PassedPaths } from '../proxy/passed-paths.ts';
-import type { ProxySettings } from '../proxy/proxy-context.ts';
+import type { ProxyPolicy, ProxySettings } from '../proxy/proxy-context.ts';
 import type { ApiClients } from '../proxy/request/api-clients.ts';
+import { createTrustedProxies } from '../proxy/request/trusted-proxies.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
 
@@ -18,24 +19,54 @@ export function toWorkerCount({ gateway }: Config): number {
 }
 
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
-export function toProxySettings(
-  { endpoints, gateway, headers, limits, modelsListing, pass, timeouts }: Config,
+export function toProxyPolicy(config: Config, apiClients: ApiClients | null, viaName: string): ProxyPolicy {
+  const { trustedProxies } = config.gateway;
+  const isContinuing = config.trace.incoming === 'continue';
+  const settings = toProxySettings(config, apiClients, viaName, {
+    trustsTenant: apiClients === null,
+    continuesTraces: isContinuing && trustedProxies === null,
+  });
+  if (trustedProxies === null || (apiClients === null && !isContinuing)) return { settings, trusted: null };
+  return {
+    settings,
+    trusted: {
+      proxies: createTrustedProxies(trustedProxies),
+      settings: toProxySettings(config, apiClients, viaName, {
+        trustsTenant: true,
+        continuesTraces: isContinuing,
+      }),
+    },
+  };
+}
+
+function toProxySettings(
+  { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
+  {
+    trustsTenant,
+    continuesTraces,
+  }: Pick<ProxySettings, 'continuesTraces'> & { readonly trustsTenant: boolean },
 ): ProxySettings {
+  const keyFields = ['authorization', 'x-api-key'];
   return {
     viaName,
     endpoints: endpointsByPath(endpoints),
     recordedFields: {
       ...headers,
-      trustsTenant: apiClients === null,
+      trustsTenant,
       clientSubject: gateway.recordsClientSubject,
     },
+    continuesTraces,
     apiClients,
-    withheldFields: apiClients === null ? null : new Set(['authorization', 'x-api-key', headers.tenant]),
+    withheldFields:
+      apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),
+    aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
     listsAllModels: modelsListing === 'union',
+    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
+    maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,
@@ -82,7 +113,7 @@ export function toAdminListenerSettings({ limits, timeouts }: Config) {
 
 /** The settings of the recorder in each thread that serves requests. */
 export function toRecorderSettings({ trace }: Config): RecorderSettings {
-  return { incoming: trace.incoming, attemptSpans: trace.attemptSpans };
+  return { incoming: trace.incoming, spans: trace.spans };
 }
 
 /** The settings of the metrics. */
@@ -114,5 +145,6 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,
+    ledgerIntervalMs: to.ledger?.intervalMs ?? null,
   };
 }

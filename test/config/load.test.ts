@@ -17,6 +17,7 @@ describe('a configuration with only a replica', () => {
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         adminHosts: null,
+        trustedProxies: null,
         workers: 1,
         tls: null,
         adminTls: null,
@@ -26,9 +27,11 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
+      jwt: null,
       fleet: null,
       replicas: [
         {
@@ -44,6 +47,7 @@ describe('a configuration with only a replica', () => {
       ],
       services: [],
       routing: { policy: 'round_robin' },
+      retry: null,
       health: {
         passive: false,
         active: false,
@@ -54,6 +58,7 @@ describe('a configuration with only a replica', () => {
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
+      rollout: { rampMs: 0 },
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
@@ -63,9 +68,10 @@ describe('a configuration with only a replica', () => {
         batchSize: 512,
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
+        ledger: null,
       },
       metrics: { otlp: true, maxNames: 100 },
-      trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
+      trace: { incoming: 'link', spans: 'server', urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,
@@ -80,6 +86,7 @@ describe('a configuration with only a replica', () => {
       limits: {
         bodyBytes: 33_554_432,
         bufferedBytes: 536_870_912,
+        beforeModelBytes: 8_388_608,
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,
@@ -105,6 +112,7 @@ gateway:
   listen: "[::]:80"
   admin_listen: localhost:0
   admin_hosts: [gateway.example.com, "*.internal"]
+  trusted_proxies: [10.0.0.7, "fd00::/8"]
   workers: 1
   tls:
     cert: tls/a.pem
@@ -118,6 +126,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -141,6 +150,7 @@ replicas:
     api_key: \${KEY}
   - { name: any, url: "http://b", models: ["*"], engine: tgi, gpu_model: null }
   - { name: pods, dns: "http://_http._tcp.vllm.llm.svc.cluster.local/engine/", gpu_count: 2, api_key: "\${KEY}" }
+retry: { statuses: [503, "429"], attempts: 2 }
 discovery: { models_interval: 1m, dns_interval: 5s }
 export:
   to: file
@@ -151,6 +161,7 @@ export:
   batch_size: 4
   interval: 250ms
   retry: { initial: 1s, max: 1s }
+  ledger: { interval: 10s }
 metrics: { otlp: true, interval: 10s, max_names: 5 }
 trace: { incoming: ignore }
 prefix_hash: { block_chars: 16, max_blocks: 4 }
@@ -167,6 +178,7 @@ log: { level: warn, requests: true }
       listen: { host: '::', port: 80 },
       adminListen: { host: 'localhost', port: 0 },
       adminHosts: ['gateway.example.com', '*.internal'],
+      trustedProxies: ['10.0.0.7', 'fd00::/8'],
       workers: 1,
       tls: {
         pairs: [
@@ -190,6 +202,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {
@@ -244,6 +257,7 @@ log: { level: warn, requests: true }
         apiKey: 'sk-secret-1',
       },
     ]);
+    expect(config.retry).toEqual({ statuses: [503, 429], attempts: 2 });
     expect(config.discovery).toEqual({ modelsIntervalMs: 60_000, dnsIntervalMs: 5_000 });
     expect(config.export).toEqual({
       to: 'file',
@@ -254,6 +268,7 @@ log: { level: warn, requests: true }
       batchSize: 4,
       intervalMs: 250,
       retry: { initialMs: 1_000, maxMs: 1_000 },
+      ledger: { intervalMs: 10_000 },
     });
     expect(config.metrics).toEqual({ otlp: true, intervalMs: 10_000, maxNames: 5 });
     expect(config.limits.bodyBytes).toBe(10_000_000);
@@ -317,6 +332,20 @@ describe('a configuration file', () => {
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+  });
+
+  it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
+    const stateDir = (text: string, STATE_DIRECTORY: string) =>
+      parseConfig(`${REPLICA}${text}`, { path: '/etc/spangate/gateway.yaml', env: { STATE_DIRECTORY } })
+        .stateDir;
+    expect(stateDir('', '/var/lib/spangate')).toBe('/var/lib/spangate/state');
+    expect(stateDir('state_dir: ./here\n', '/var/lib/spangate:/var/lib/other')).toBe(
+      '/var/lib/spangate/here',
+    );
+    expect(stateDir('state_dir: /srv/state\n', '/var/lib/spangate')).toBe('/srv/state');
+    for (const unusable of ['', 'spangate']) {
+      expect(stateDir('', unusable)).toBe('/etc/spangate/state');
+    }
   });
 
   it('may use anchors and aliases', () => {

@@ -5,6 +5,7 @@ import {
   parseCollectorUrl,
   parseDuration,
   parseListenAddress,
+  parseNetwork,
   parseRedisUrl,
   parseReplicaUrl,
   parseSize,
@@ -218,5 +219,34 @@ describe("a trace's URL", () => {
     '',
   ])('%s is none', (text) => {
     expect(parseTraceUrlTemplate(text)).toBeNull();
+  });
+});
+
+describe('a network', () => {
+  it.each([
+    '10.0.0.7',
+    '10.0.0.0/8',
+    '0.0.0.0/0',
+    '::1',
+    'fd00::/8',
+    '2001:db8::/128',
+    '::ffff:10.0.0.0/104',
+  ])('may be %s', (text) => {
+    expect(parseNetwork(text)).toBe(text);
+  });
+
+  it.each([
+    '',
+    '10.0.0',
+    '10.0.0.0/33',
+    '10.0.0.0/',
+    '10.0.0.0/08',
+    '::/129',
+    'fe80::1%eth0',
+    'localhost',
+    '*',
+    ' ::1',
+  ])('may not be %j', (text) => {
+    expect(parseNetwork(text)).toBeNull();
   });
 });

@@ -10,12 +10,17 @@ const count = fc.nat();
 const name = fc.oneof(fc.string(), fc.constant('__proto__'));
 const mapOf = <K extends string, V>(key: fc.Arbitrary<K>, value: fc.Arbitrary<V>) =>
   fc.array(fc.tuple(key, value), { maxLength: 5 }).map((entries) => new Map(entries));
-const drain = fc.record({
-  drained: fc.boolean(),
-  since: fc.option(fc.string()),
-  reason: fc.option(fc.string()),
-  version: stamp,
-});
+const rampMs = fc.integer({ min: 1, max: 86_400_000 });
+const drain = fc.record(
+  {
+    drained: fc.boolean(),
+    since: fc.option(fc.string()),
+    reason: fc.option(fc.string()),
+    version: stamp,
+    rampMs,
+  },
+  { requiredKeys: ['drained', 'since', 'reason', 'version'] },
+);
 const snapshot = fc.record({
   id: stamp,
   name,
@@ -33,6 +38,7 @@ const heartbeat = fc.record(
     drained: mapOf(name, stamp),
     inflight: mapOf(name, count),
     used: mapOf(name, fc.record({ requests: fc.maxSafeInteger(), tokens: fc.maxSafeInteger() })),
+    ramps: mapOf(name, fc.record({ elapsedMs: count, durationMs: rampMs })),
   },
   { requiredKeys: ['id', 'number', 'revision', 'heard', 'drained', 'inflight'] },
 );

@@ -130,6 +130,28 @@ const passages: readonly Passage[] = [
       }),
     ]),
   },
+  {
+    name: 'a form with audio',
+    path: '/v1/audio/transcriptions',
+    body: [
+      ...['--b', 'Content-Disposition: form-data; name="model"', '', 'm'],
+      ...['--b', 'Content-Disposition: form-data; name="prompt"', '', CANARY],
+      ...['--b', `Content-Disposition: form-data; name="${CANARY}"`, '', CANARY],
+      ...['--b', `Content-Disposition: form-data; name="file"; filename="${CANARY}.wav"`, '', CANARY],
+      ...['--b--', ''],
+    ].join('\r\n'),
+    fields: ['Content-Type: multipart/form-data; boundary=b'],
+    script: answerStream([
+      event({ type: 'transcript.text.delta', delta: CANARY }),
+      event({ type: 'transcript.text.done', text: CANARY, usage: { type: CANARY, seconds: CANARY } }),
+    ]),
+  },
+  {
+    name: 'a form that cannot be read',
+    path: '/v1/audio/transcriptions',
+    body: `--b\r\nContent-Disposition: ${CANARY}\r\n\r\n${CANARY}`,
+    fields: ['Content-Type: multipart/form-data; boundary=b'],
+  },
   { name: 'an unknown path', path: `/v1/${CANARY}`, body: CANARY },
   {
     name: 'a completion',
@@ -211,7 +233,7 @@ test.for(passages)(
       collector,
       hashSalt: '',
       config: {
-        endpoints: ['responses', 'messages'],
+        endpoints: ['responses', 'messages', 'audio/transcriptions'],
         log: { level: 'trace', requests: true },
         limits: { body: '16KiB' },
       },

@@ -43,6 +43,12 @@ describe('the repository', () => {
     expect(matches(/"resolved":/, (file) => file === 'package-lock.json')).toEqual([]);
   });
 
+  test('names in its lock file no Node of other packages, about which an older npm would print a page of warnings', () => {
+    const { packages } = JSON.parse(TEXTS.get('package-lock.json') ?? '{}');
+    const demanding = Object.entries<object>(packages).filter(([, entry]) => 'engines' in entry);
+    expect(demanding.map(([path]) => path)).toEqual(['']); // `npm run generate` takes the others out
+  });
+
   test('locks the packages of every platform, so that it installs on any', () => {
     const { packages } = JSON.parse(TEXTS.get('package-lock.json') ?? '{}');
     const locked = new Set(Object.keys(packages).map((path) => path.split('node_modules/').at(-1)));

@@ -45,7 +45,7 @@ describe('the command', () => {
     expect(await runMain(['--version'], { preload })).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'gateway: Node.js 26 or later is needed; this is 20.11.1\n',
+      stderr: 'gateway: Node.js 24 or later is needed; this is 20.11.1\n',
     });
   });
 

@@ -3,8 +3,9 @@ import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import { SharedReads } from '../../src/http/shared-reads.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
-import { ReplicaPool } from '../../src/replicas/data/pool.ts';
+import { type PoolSettings, ReplicaPool } from '../../src/replicas/data/pool.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
+import { allocateStoredResponses, StoredResponses } from '../../src/replicas/shared/stored-responses.ts';
 
 /** Requests that may wait in all pools of a test together. */
 export const QUEUE_CAPACITY = 20;
@@ -46,9 +47,19 @@ export interface TestPools {
   publish(): void;
 }
 
+/** `nowMs`: the clock of ramps. */
+export interface PoolOptions {
+  readonly policy?: PoolSettings['policy'];
+  readonly nowMs?: () => number;
+}
+
 /** Creates the pools with these replicas. */
-export function createPools(configs: readonly ReplicaConfig[], workerCount = 1): TestPools {
-  const shared = new SharedState(allocateSharedState(workerCount));
+export function createPools(
+  configs: readonly ReplicaConfig[],
+  workerCount = 1,
+  { policy = 'round_robin', nowMs }: PoolOptions = {},
+): TestPools {
+  const shared = new SharedState(allocateSharedState(workerCount), nowMs);
   const drains = new Drains({
     shared,
     file: { read: async () => new Map(), write: async () => undefined },
@@ -57,7 +68,7 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
   registry.configure(configs, '2026-01-01T00:00:00.000Z');
   const settings = {
-    policy: 'round_robin',
+    policy,
     queueCapacity: QUEUE_CAPACITY,
     health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
     timeouts: TIMEOUTS,
@@ -67,6 +78,7 @@ export function createPools(configs: readonly ReplicaConfig[], workerCount = 1):
     log: { info: () => undefined, warn: () => undefined },
     clock: new DeadlineClock(500),
     sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(allocateStoredResponses()),
     onDefect: () => undefined,
   };
   const first = new ReplicaPool(settings, { ...collaborators, worker: 0 });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readEmbeddedFolder } from '../../embedded.ts';
 
 /** A file of the dashboard, ready to be served. */
 export interface Asset {
@@ -19,8 +20,9 @@ export interface DashboardAssets {
   readonly version: string;
 }
 
-const PAGE_DIRECTORY = join(import.meta.dirname, 'page');
 const PAGE = 'index.html';
+/** What the names of the dashboard's files begin with in a single executable. */
+export const EMBEDDED_DASHBOARD = 'dashboard/';
 
 /** The published files of the chart library. */
 const UPLOT_FILES = {
@@ -36,28 +38,35 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 
 /** Reads the dashboard into memory. Replaces `{assets}` in the page by the path of the files. */
 export function loadAssets(): DashboardAssets {
+  const bodies = readEmbeddedFolder(EMBEDDED_DASHBOARD) ?? readFiles(findDashboardFiles());
   const files = new Map<string, Asset>();
-  const entries = readdirSync(PAGE_DIRECTORY, { withFileTypes: true });
-  for (const folder of entries
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name)
-    .toSorted()) {
-    for (const name of readdirSync(join(PAGE_DIRECTORY, folder)).toSorted()) {
-      const mediaType = MEDIA_TYPES.get(extname(name));
-      if (mediaType === undefined) continue;
-      files.set(`${folder}/${name}`, { mediaType, body: readFileSync(join(PAGE_DIRECTORY, folder, name)) });
+  for (const [name, body] of bodies) {
+    const mediaType = MEDIA_TYPES.get(extname(name));
+    if (mediaType !== undefined) files.set(name, { mediaType, body });
+  }
+  const version = toVersion(files);
+  const page = String(bodies.get(PAGE)).replaceAll('{assets}', `dashboard/${version}`);
+  return { page: { mediaType: 'text/html; charset=utf-8', body: Buffer.from(page) }, files, version };
+}
+
+/** The paths of the dashboard's files by their names: `index.html`, and `folder/name` of those that it loads. */
+export function findDashboardFiles(): ReadonlyMap<string, string> {
+  const directory = join(import.meta.dirname, 'page');
+  const paths = new Map([[PAGE, join(directory, PAGE)]]);
+  const folders = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  for (const folder of folders.map(({ name }) => name).toSorted()) {
+    for (const name of readdirSync(join(directory, folder)).toSorted()) {
+      if (MEDIA_TYPES.has(extname(name))) paths.set(`${folder}/${name}`, join(directory, folder, name));
     }
   }
   for (const [name, specifier] of Object.entries(UPLOT_FILES)) {
-    const path = fileURLToPath(import.meta.resolve(specifier));
-    files.set(name, { mediaType: MEDIA_TYPES.get(extname(name)) ?? '', body: readFileSync(path) });
+    paths.set(name, fileURLToPath(import.meta.resolve(specifier)));
   }
-  const version = toVersion(files);
-  const page = readFileSync(join(PAGE_DIRECTORY, PAGE), 'utf8').replaceAll(
-    '{assets}',
-    `dashboard/${version}`,
-  );
-  return { page: { mediaType: 'text/html; charset=utf-8', body: Buffer.from(page) }, files, version };
+  return paths;
+}
+
+function readFiles(paths: ReadonlyMap<string, string>): ReadonlyMap<string, Buffer> {
+  return new Map([...paths].map(([name, path]) => [name, readFileSync(path)]));
 }
 
 function toVersion(files: ReadonlyMap<string, Asset>): string {

@@ -1,3 +1,4 @@
+import type { ChangeDetails } from '../../replicas/control/drains.ts';
 import type { RegisteredReplica } from '../../replicas/control/registry.ts';
 import type { AdminCollaborators, DrainPropagation, FleetDrainChange } from '../admin-collaborators.ts';
 
@@ -12,6 +13,12 @@ export interface DrainResult {
   readonly warnings: readonly (string | null)[];
 }
 
+/** What a call gives, and whose token it has. */
+interface CallDetails extends Pick<ChangeDetails, 'rampMs'> {
+  readonly reason: string | null | undefined;
+  readonly tokenName: string | null;
+}
+
 /**
  * Drains or undrains. Resolves when the state is applied and on disk, every worker has confirmed it, and the fleet had
  * time to read it. If a later step fails, the result has a warning; the drain or undrain stays applied.
@@ -19,18 +26,20 @@ export interface DrainResult {
 export async function changeDrain(
   replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
   action: 'drain' | 'undrain',
-  { reason, tokenName }: { readonly reason: string | null | undefined; readonly tokenName: string | null },
+  { reason, tokenName, rampMs = 0 }: CallDetails,
   { drains, fleet, onAction, log }: AdminCollaborators,
 ): Promise<DrainResult> {
   const startEpochMs = Date.now();
   const { name } = replica;
-  const details = { reason: reason ?? null, at: new Date(startEpochMs).toISOString() };
+  const details = { reason: reason ?? null, at: new Date(startEpochMs).toISOString(), rampMs };
   const { before, after, stored, settled, propagation } = set(name, action === 'drain', details, {
     drains,
     fleet,
   });
+  const ramp = after.rampMs === undefined ? {} : { rampMs: after.rampMs };
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
-  log.info({ ...done, was_drained: before.drained, token_name: tokenName }, action);
+  const logged = { ...done, ...(after.rampMs === undefined ? {} : { ramp_ms: after.rampMs }) };
+  log.info({ ...logged, was_drained: before.drained, token_name: tokenName }, action);
   const storing = stored.then(
     () => true,
     (error) => {
@@ -40,7 +49,7 @@ export async function changeDrain(
   );
   // When every worker has answered, a request whose replica was chosen before the drain has been sent.
   const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);
-  onAction({ ...done, wasDrained: before.drained, tokenName, startEpochMs });
+  onAction({ ...done, ...ramp, wasDrained: before.drained, tokenName, startEpochMs });
   if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
     wasDrained: before.drained,
@@ -62,7 +71,7 @@ function warnOfWorkers(silent: readonly number[]): string | null {
 function set(
   name: string,
   drained: boolean,
-  details: { readonly reason: string | null; readonly at: string },
+  details: ChangeDetails,
   { drains, fleet }: Pick<AdminCollaborators, 'drains' | 'fleet'>,
 ): Omit<FleetDrainChange, 'propagation'> & Pick<DrainResult, 'propagation'> {
   if (fleet !== null) return fleet.set(name, drained, details);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/encode/shown-name.ts';
 import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values.ts';
+import { MAX_RAMP_MS } from '../../replicas/control/drains.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
 import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
@@ -125,17 +126,27 @@ export const undrainReplica = defineRoute({
     'new one is given. In a fleet it also replaces an earlier drain that this gateway does not know yet. In a fleet ' +
     'an undrain takes about 1 s, or 6.3 s while a gateway or the shared state cannot be reached, because no gateway may ' +
     'still rely on the drain.',
-  query: { reason: reason.optional() },
+  query: {
+    reason: reason.optional(),
+    ramp: durationParam(
+      MAX_RAMP_MS,
+      'How long the share of turns grows of a replica that was drained: from 5 % of an even share to all of it. `0s`: ' +
+        'it gets all of it at once, and a ramp that is on ends. Default: `rollout.ramp` of the configuration.',
+    ).optional(),
+  },
   response: { description: 'The replica gets new requests.', content: json(drainSchema) },
   errors: ['replica_not_found'],
   async handle({ params: { name }, query, caller }, collaborators) {
-    const { registry, drains, refresh } = collaborators;
+    const { registry, drains, refresh, rampMs } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
     // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
-    const details = { reason: query.reason, tokenName: caller?.name ?? null };
+    const details = {
+      ...{ reason: query.reason, tokenName: caller?.name ?? null },
+      rampMs: query.ramp ?? rampMs(),
+    };
     const result = await changeDrain(replica ?? { name, inflight }, 'undrain', details, collaborators);
     // The replica may have been added or removed meanwhile.
     const toJson = () => {

@@ -14,6 +14,8 @@ export interface DrainCall {
   readonly action: 'drain' | 'undrain';
   readonly reason?: string | undefined;
   readonly unlessLast?: boolean | undefined;
+  /** Of an undrain: a duration such as `60s`. */
+  readonly ramp?: string | undefined;
 }
 
 /** How a call is repeated while the gateway does not answer. */
@@ -28,12 +30,13 @@ interface RetryPolicy {
 /** Drains or undrains a replica. Both are idempotent, so `retry` may repeat a call that got no answer. */
 export async function callDrain(
   client: AdminClient,
-  { name, action, reason, unlessLast = false }: DrainCall,
+  { name, action, reason, unlessLast = false, ramp }: DrainCall,
   retry: RetryPolicy | null,
 ): Promise<unknown> {
   const query = new URLSearchParams({
     ...(reason === undefined ? {} : { reason }),
     ...(unlessLast ? { unless_last: 'true' } : {}),
+    ...(ramp === undefined ? {} : { ramp }),
   });
   const path = `/admin/replicas/${encodeURIComponent(name)}/${action}`;
   const call = () => client.call('POST', query.size === 0 ? path : `${path}?${query}`, retry?.signal);
@@ -61,6 +64,13 @@ export function toRetryPolicy({ stderr, signals }: Invocation, maxMs: number): R
     signal: signals.shutdown,
     onRetry: () => stderr.write('gateway: the admin API does not answer: trying again\n'),
   };
+}
+
+/** Reads `--ramp`. Throws a UsageError. */
+export function checkRamp(ramp: string | undefined): void {
+  if (ramp !== undefined && parseDuration(ramp) === null) {
+    throw new UsageError("option '--ramp' needs a duration such as 60s or 5m");
+  }
 }
 
 /** Reads `--timeout`. Throws a UsageError if it is not a duration, or if `--wait` is not given. */

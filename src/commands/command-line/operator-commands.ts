@@ -1,5 +1,5 @@
 import type { CommandSpec } from './command-spec.ts';
-import { ADMIN_OPTIONS, DRAIN_OPTIONS } from './shared-options.ts';
+import { ADMIN_OPTIONS, CERTIFICATE_OPTIONS, CONFIG_OPTION, DRAIN_OPTIONS } from './shared-options.ts';
 
 const LOOK = 'Look at a running gateway';
 const CHANGE = 'Change a running gateway';
@@ -24,6 +24,16 @@ export const OPERATOR_COMMANDS = {
         does: 'prints the names of the drained replicas',
       },
     ],
+  },
+  health: {
+    group: LOOK,
+    summary: 'ask /healthz of the gateway, for the health check of a container',
+    details: [
+      'It reads the address from the configuration file. The exit code is 0 if the answer is ok within 5 seconds, else 1: ' +
+        'also during a shutdown.',
+    ],
+    options: { ...CONFIG_OPTION, ...CERTIFICATE_OPTIONS },
+    examples: [{ line: 'gateway health -c gateway.yaml', does: 'prints ok, or why not' }],
   },
   top: {
     group: LOOK,
@@ -136,10 +146,22 @@ export const OPERATOR_COMMANDS = {
     details: [
       'With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers. It is 1 ' +
         'when --timeout is up; the command then says why the replica does not answer.',
+      'With --ramp a replica that was drained gets 5 % of an even share of turns at first, and more and more of them. Without ' +
+        'it, `rollout.ramp` of the configuration counts.',
     ],
     argument: REPLICA,
-    options: DRAIN_OPTIONS,
-    examples: [{ line: 'gateway undrain vllm-a --wait', does: 'undrains it, and ends when it answers' }],
+    options: {
+      ...DRAIN_OPTIONS,
+      ramp: {
+        type: 'string',
+        value: 'DURATION',
+        help: 'how long its share of turns grows; 0s: not at all, which also ends a ramp',
+      },
+    },
+    examples: [
+      { line: 'gateway undrain vllm-a --wait', does: 'undrains it, and ends when it answers' },
+      { line: 'gateway undrain vllm-a --ramp 60s', does: 'undrains it, and lets it warm up' },
+    ],
   },
   reload: {
     group: CHANGE,

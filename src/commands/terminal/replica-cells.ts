@@ -52,7 +52,10 @@ function toState(replica: unknown): ShownState {
   if (memberOf(replica, 'health') === 'failing') {
     return { word: 'failing', since: memberOf(replica, 'health_since'), why: null };
   }
-  return { word: reachability === 'unknown' ? 'not seen yet' : 'serving', since: null, why: null };
+  if (reachability === 'unknown') return { word: 'not seen yet', since: null, why: null };
+  const share = memberOf(memberOf(replica, 'ramp'), 'share');
+  const why = typeof share === 'number' ? `ramp ${Math.round(share * 100)} %` : null;
+  return { word: 'serving', since: null, why };
 }
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(REASON_TEXTS));

@@ -14,6 +14,7 @@ export type FailedAttemptCode =
   | 'loading'
   | 'reset_on_reuse'
   | 'usage_refused'
+  | 'status_retried'
   | FailureCode;
 
 /** How the same replica is tried. */
@@ -22,6 +23,8 @@ export interface AttemptVariant {
   readonly withUsage: boolean;
   /** Use a connection that was never used before. */
   readonly onFreshConnection: boolean;
+  /** Try another replica if this one answers a status of `retry.statuses`. */
+  readonly mayRetryStatus: boolean;
 }
 
 /** The attempts to bring one request to a replica: what `forward` asks for and reports. One attempt at a time. */
@@ -30,6 +33,11 @@ export interface Attempts {
   acquire(tried: ReadonlySet<Replica>): Acquired;
   /** Begins an attempt. */
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest;
+  /**
+   * The replica that the request waited for cannot take it. Returns whether it waited for that one only, and may go to
+   * any from now on.
+   */
+  widen(): boolean;
   /** The attempt does not count: its replica was drained before anything was sent. */
   withdraw(): void;
   /** The attempt failed, and another may follow. `statusCode`: what the replica answered, if it did. */
@@ -53,6 +61,7 @@ export function decideNext(outcome: AttemptOutcome, variant: AttemptVariant): Ne
     case 'drained':
     case 'not_connected':
     case 'loading':
+    case 'status_retried':
       return 'next_replica';
     case 'reset_on_reuse':
       return variant.onFreshConnection ? 'fail' : 'repeat_on_fresh';
@@ -69,15 +78,17 @@ export function decideNext(outcome: AttemptOutcome, variant: AttemptVariant): Ne
  */
 export async function forward(exchange: Exchange, attempts: Attempts, settings: SendSettings): Promise<void> {
   const tried = new Set<Replica>();
-  /** Relays the answer of a replica that is loading its model, in case no other replica takes the request. */
-  let relayLoading: (() => void) | null = null;
+  /** Relays the answer of the last replica that did not take the request, in case no other one does. */
+  let relayAnswer: (() => void) | null = null;
+  let retryCount = 0;
   while (!exchange.isFinished) {
     const acquired = attempts.acquire(tried);
     const lease = isWait(acquired) ? await awaitLease(acquired, exchange) : acquired;
     if (lease === 'gone') return;
     if (typeof lease === 'string') {
-      if (relayLoading === null) exchange.fail(lease);
-      else relayLoading();
+      if (lease !== 'overloaded' && attempts.widen()) continue;
+      if (relayAnswer === null) exchange.fail(lease);
+      else relayAnswer();
       return;
     }
     // `using` costs 270 ns per use on Node 26.10.
@@ -85,10 +96,12 @@ export async function forward(exchange: Exchange, attempts: Attempts, settings: 
       // The client may have left at the moment the wait ended.
       if (exchange.isFinished) return;
       const { replica } = lease;
-      const outcome = await tryReplica(replica, exchange, attempts, settings);
+      const mayRetryStatus = retryCount < (settings.retry?.attempts ?? 0);
+      const outcome = await tryReplica(replica, mayRetryStatus, exchange, attempts, settings);
       if (outcome === null) return;
-      if (outcome.kind === 'loading') relayLoading = outcome.relayAnswer;
-      if (!replica.isDrained) tried.add(replica);
+      if (outcome.kind === 'status_retried') retryCount++;
+      if ('relayAnswer' in outcome) relayAnswer = outcome.relayAnswer;
+      if (!replica.isDrained || 'relayAnswer' in outcome) tried.add(replica);
     } finally {
       lease[Symbol.dispose]();
     }
@@ -110,11 +123,12 @@ async function awaitLease(wait: Wait, exchange: Exchange): Promise<WaitResult> {
 /** Tries one replica, with its repeats. Returns why to try another; null: the exchange is decided. */
 async function tryReplica(
   replica: Replica,
+  mayRetryStatus: boolean,
   exchange: Exchange,
   attempts: Attempts,
   settings: SendSettings,
 ): Promise<AttemptOutcome | null> {
-  const variant = { withUsage: !replica.refusesIncludeUsage, onFreshConnection: false };
+  const variant = { withUsage: !replica.refusesIncludeUsage, onFreshConnection: false, mayRetryStatus };
   let wasUsageRefused = false;
   for (;;) {
     const outcome = await send(attempts.begin(replica, variant), settings);
@@ -152,7 +166,8 @@ function reportOutcome(outcome: AttemptOutcome, replica: Replica, attempts: Atte
       attempts.withdraw();
       break;
     case 'usage_refused':
-      attempts.fail(replica, 'usage_refused', null, outcome.statusCode);
+    case 'status_retried':
+      attempts.fail(replica, outcome.kind, null, outcome.statusCode);
       break;
     case 'failed':
       attempts.fail(replica, outcome.code, outcome.cause);

@@ -1,3 +1,4 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ResponseHead } from '../../http/head.ts';
 import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../../http/upstream-connection.ts';
@@ -9,6 +10,7 @@ import type { Sendable } from '../outbox.ts';
 import { Relay, type RelayedResponse } from '../response/relay.ts';
 import type { ResponseReading } from '../response/response-tap.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
+import { type AnswerTraits, HELD_BYTES, isHeld, judgeHeld, type RetryPolicy } from './judge-answer.ts';
 import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */
@@ -19,8 +21,15 @@ export type AttemptOutcome =
   | { readonly kind: 'drained' }
   /** Refused, unresolved, timed out or untrusted: nothing was sent. */
   | { readonly kind: 'not_connected'; readonly cause: unknown }
-  /** The engine is loading its model. `relayAnswer` relays its answer, in case no other replica takes the request. */
-  | { readonly kind: 'loading'; readonly statusCode: number; readonly relayAnswer: () => void }
+  /**
+   * The replica does not take the request now: its engine is loading its model, or it answered a status of
+   * `retry.statuses`. `relayAnswer` relays its answer, in case no other replica takes the request.
+   */
+  | {
+      readonly kind: 'loading' | 'status_retried';
+      readonly statusCode: number;
+      readonly relayAnswer: () => void;
+    }
   /** A reused keep-alive connection was reset before the first response byte. */
   | { readonly kind: 'reset_on_reuse'; readonly cause: unknown }
   /** The replica refused the stream options that we inserted. */
@@ -33,7 +42,7 @@ export type AttemptOutcome =
 export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
-  readonly traceparent: string;
+  readonly trace: TraceContextFields;
   /** The pieces of the body, in order; null: a request without one. Set to null when they are written. */
   body: readonly Buffer[] | null;
   /** The body, if it is sent as it comes: then `body` is null, and `onFreshConnection` true, since it is sent once. */
@@ -42,6 +51,8 @@ export interface AttemptRequest {
   readonly onFreshConnection: boolean;
   /** Whether the request may have to be sent again although it was written. */
   readonly mayRepeat: boolean;
+  /** Whether another replica may be tried because of the status that this one answers. */
+  readonly mayRetryStatus: boolean;
   /** How the response is read; null: it leaves no record. */
   readonly reading: ResponseReading | null;
   readonly observer: AttemptObserver;
@@ -62,6 +73,8 @@ export interface SendSettings {
   readonly idleMs: number;
   /** The fields of requests that replicas must not see: API keys, and the tenant that a client claims; null: none. */
   readonly withheldFields: ReadonlySet<string> | null;
+  /** Null: every status is relayed. */
+  readonly retry: RetryPolicy | null;
 }
 
 /** Sends one request to one replica and relays what comes back. Never rejects. */
@@ -69,12 +82,10 @@ export function send(request: AttemptRequest, settings: SendSettings): Promise<A
   return new Promise((resolve) => new Attempt(request, settings, resolve).start());
 }
 
-/** How much of an answer is searched before the gateway decides what to do with it. */
-const HELD_BYTES = 64 * 1024;
-
 /** An answer that is held until the gateway decides whether the client gets it. */
 interface HeldAnswer {
   readonly head: RelayedHead;
+  readonly traits: AnswerTraits;
   readonly arrivedMs: number;
   readonly chunks: Buffer[];
   sizeBytes: number;
@@ -127,7 +138,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 
   /** Writes the request. This is the last moment at which a drain counts. */
   #sendOn(connection: UpstreamConnection): void {
-    const { replica, exchange, traceparent, body, upload } = this.#request;
+    const { replica, exchange, trace, body, upload } = this.#request;
     if (this.#isOver || replica.isDrained) {
       this.#connection = null;
       replica.upstream.returnUnused(connection);
@@ -139,7 +150,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey, viaName, withheldFields },
+      { requestId, trace, apiKey: replica.config.apiKey, viaName, withheldFields },
       http,
       upload !== null ? upload.announcedBytes : body === null ? null : sizeOf(body),
     );
@@ -159,13 +170,12 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const head = toRelayedHead(responseHead);
     const { status } = head;
     this.#statusCode = status;
-    const mayRefuseUsage = this.#asksUsage && (status === 400 || status === 422);
     const { exchange, upload } = this.#request;
-    const mayBeLoading = status === 503 && replica.engine === 'llamacpp' && head.isJson && upload === null;
     // The rest of the body is not read once the response is over.
     if (upload?.isComplete === false) exchange.http.isLast = true;
-    if (mayRefuseUsage || mayBeLoading) {
-      this.#held = { head, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
+    const traits = status < 400 ? null : this.#traitsOf(head);
+    if (traits !== null && isHeld(traits)) {
+      this.#held = { head, traits, arrivedMs: atMs, chunks: [], sizeBytes: 0 };
     } else {
       replica.noteAnswered(status, this.#request.reading !== null);
       this.#startRelay(head, atMs);
@@ -179,7 +189,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     }
     this.#held.chunks.push(view);
     this.#held.sizeBytes += view.length;
-    if (this.#held.sizeBytes >= HELD_BYTES) this.#decideHeld(this.#held);
+    if (this.#held.sizeBytes >= HELD_BYTES) this.#decideHeld(this.#held, false);
   }
 
   onReadEnd(): void {
@@ -187,7 +197,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   onEnd(trailers: Fields): void {
-    if (this.#held !== null) this.#decideHeld(this.#held);
+    if (this.#held !== null) this.#decideHeld(this.#held, true);
     if (this.#isOver) return;
     this.#relay?.end(trailers);
     this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
@@ -199,6 +209,8 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (this.#relay !== null) {
       this.#breakOff(this.#relay, code);
       this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
+    } else if (this.#held?.traits.isRetried) {
+      this.#refuse('status_retried', this.#held, Buffer.concat(this.#held.chunks), code);
     } else if (fault === 'closed' && this.#isReused && !hasBytes) {
       this.#finish({ kind: 'reset_on_reuse', cause });
     } else {
@@ -235,7 +247,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     return reading !== null && reading.undo !== null;
   }
 
-  #startRelay(head: RelayedHead, arrivedMs: number): void {
+  #startRelay(head: RelayedHead, arrivedMs: number): Relay {
     const { exchange, reading, replica, observer } = this.#request;
     // The replica compresses although it was asked not to. What our option adds to its streams cannot be removed, so
     // the option is not inserted any more.
@@ -249,36 +261,57 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     });
     this.#relay = started;
     observer.onResponse(this.#request, started);
+    return started;
   }
 
-  #decideHeld(held: HeldAnswer): void {
+  #traitsOf({ status, isJson }: RelayedHead): AnswerTraits {
+    const { replica, upload, mayRetryStatus } = this.#request;
+    return {
+      status,
+      isJson,
+      engine: replica.engine,
+      asksUsage: this.#asksUsage,
+      isRepeatable: upload === null,
+      isRetried: mayRetryStatus && upload === null && this.#settings.retry?.statuses.has(status) === true,
+    };
+  }
+
+  #decideHeld(held: HeldAnswer, isWhole: boolean): void {
     const { replica } = this.#request;
+    const { status } = held.head;
     this.#held = null;
     const body = Buffer.concat(held.chunks);
-    const start = body.subarray(0, HELD_BYTES);
-    if (held.head.status === 503) {
-      if (isLoading(start)) {
-        this.#dropConnection();
-        const relayAnswer = () => this.#relayWhole(held, body);
-        this.#finish({ kind: 'loading', statusCode: held.head.status, relayAnswer });
-        return;
-      }
-    } else if (start.includes('stream_options')) {
+    const judgement = judgeHeld(held.traits, body.subarray(0, HELD_BYTES), isWhole);
+    if (judgement === 'usage_refused') {
       this.#dropConnection();
-      this.#finish({ kind: 'usage_refused', statusCode: held.head.status });
-      return;
+      this.#finish({ kind: judgement, statusCode: status });
+    } else if (judgement !== 'relay') {
+      this.#refuse(judgement, held, body, null);
+    } else {
+      replica.noteAnswered(status, this.#request.reading !== null);
+      const relay = this.#startRelay(held.head, held.arrivedMs);
+      if (body.length > 0) relay.write(body);
     }
-    replica.noteAnswered(held.head.status, true);
-    this.#startRelay(held.head, held.arrivedMs);
-    if (body.length > 0) this.#relay?.write(body);
   }
 
-  /** Relays an answer that was held, after the attempt is over. */
-  #relayWhole({ head, arrivedMs }: HeldAnswer, body: Buffer): void {
-    if (this.#request.exchange.isFinished) return;
-    this.#startRelay(head, arrivedMs);
-    this.#relay?.write(body);
-    this.#relay?.end(null);
+  /** The replica does not take the request. `fault`: how its answer broke off; null if it is complete. */
+  #refuse(
+    kind: 'loading' | 'status_retried',
+    { head, arrivedMs }: HeldAnswer,
+    body: Buffer,
+    fault: FailureCode | null,
+  ): void {
+    const { exchange, replica, reading } = this.#request;
+    if (kind === 'status_retried') replica.noteAnswered(head.status, reading !== null);
+    this.#dropConnection();
+    const relayAnswer = () => {
+      if (exchange.isFinished) return;
+      const relay = this.#startRelay(head, arrivedMs);
+      relay.write(body);
+      if (fault === null) relay.end(null);
+      else relay.breakOff(fault);
+    };
+    this.#finish({ kind, statusCode: head.status, relayAnswer });
   }
 
   /** Closes the connection if the response is still coming on it. An unused connection goes back by itself. */
@@ -306,15 +339,3 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 }
 
 const NO_BODY: readonly Buffer[] = [];
-
-/** Whether llama.cpp's server says that it is loading its model (server.cpp, `middleware_server_state`). */
-function isLoading(body: Buffer): boolean {
-  try {
-    const { error } = JSON.parse(body.toString('utf8')) as {
-      readonly error?: { readonly type?: unknown; readonly message?: unknown };
-    };
-    return error?.type === 'unavailable_error' && error.message === 'Loading model';
-  } catch {
-    return false;
-  }
-}

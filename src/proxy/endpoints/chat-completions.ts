@@ -12,6 +12,8 @@ const UNDO_RULES = { llamacpp: { cutUsage: 'never', movedMember: 'timings' }, ol
 export const CHAT_COMPLETIONS: RecordedEndpoint = {
   path: '/v1/chat/completions',
   needsModel: true,
+  isForm: false,
+  keepsResponses: false,
   textMembers: ['messages'],
   readText: (reader, [messages]) => readMessages(reader, messages),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

@@ -9,6 +9,8 @@ const UNDO_RULES = { llamacpp: LEAVE_ALL, ollama: CUT_PLACEHOLDERS };
 export const COMPLETIONS: RecordedEndpoint = {
   path: '/v1/completions',
   needsModel: true,
+  isForm: false,
+  keepsResponses: false,
   textMembers: ['prompt'],
   readText: (reader, [prompt]) => reader.addStrings(prompt),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

@@ -14,6 +14,8 @@ import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM } from './text-marks.ts';
 export const MESSAGES: RecordedEndpoint = {
   path: '/v1/messages',
   needsModel: true,
+  isForm: false,
+  keepsResponses: false,
   textMembers: ['system', 'messages'],
   readText: readConversation,
   maxTokensMembers: ['max_tokens'],
@@ -35,6 +37,8 @@ export const COUNT_TOKENS: RecordedEndpoint = {
   ...MESSAGES,
   path: '/v1/messages/count_tokens',
   needsModel: true,
+  isForm: false,
+  keepsResponses: false,
   textMembers: [],
   readText: () => false,
   maxTokensMembers: [],

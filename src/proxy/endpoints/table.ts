@@ -1,4 +1,5 @@
 import type { FurtherEndpoint } from '../../config/config.ts';
+import { TRANSCRIPTIONS, TRANSLATIONS } from './audio.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';
 import { EMBEDDINGS } from './embeddings.ts';
@@ -25,6 +26,8 @@ const FURTHER_ENDPOINTS: Readonly<Record<FurtherEndpoint, readonly RecordedEndpo
   pooling: POOLING,
   tokenize: TOKENIZE,
   detokenize: DETOKENIZE,
+  'audio/transcriptions': [TRANSCRIPTIONS],
+  'audio/translations': [TRANSLATIONS],
 };
 
 /** All endpoints that can be recorded. */

@@ -1,8 +1,10 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
 import type { Ending, Exchange } from '../exchange.ts';
+import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RequestTextDescription } from '../request/request-text.ts';
@@ -28,6 +30,13 @@ interface EndedExchange {
   readonly isTruncated: boolean;
 }
 
+/** What a form that is sent as it comes says of itself, so far. */
+export interface FormFacts {
+  readonly sizeBytes: number;
+  readonly model: string | null;
+  readonly promptChars: number | undefined;
+}
+
 type RecordingState =
   | { readonly kind: 'open'; readonly exchange: Exchange }
   | { readonly kind: 'closed'; readonly ended: EndedExchange };
@@ -44,6 +53,7 @@ export class Recording {
   readonly #fields: RecordedFields;
   #state: RecordingState;
   #facts: RequestFacts | null = null;
+  #form: FormFacts | null = null;
   #describeText: (() => RequestTextDescription) | null = null;
   /** Null: the tokens of the request are not counted. */
   #estimate: TokenEstimate | null = null;
@@ -68,9 +78,14 @@ export class Recording {
     this.#fields = fields;
   }
 
-  /** The `traceparent` that the current attempt sends upstream. */
-  get traceparent(): string {
-    return this.#attempt?.traceparent ?? this.span.traceparent;
+  /** The trace context that the current attempt sends upstream. */
+  get trace(): TraceContextFields {
+    return this.#attempt ?? this.span;
+  }
+
+  /** Takes the client that the request comes from. */
+  noteClient(client: ApiClient): void {
+    this.#fields.client = client;
   }
 
   /** Takes the facts of the request body, and the function that describes its text when the record is made. */
@@ -78,6 +93,11 @@ export class Recording {
     this.bodyBytes = bytes.length;
     this.#facts = facts;
     this.#describeText = describeText;
+  }
+
+  /** Takes the form that is the body of the request. It is asked again when the record is made. */
+  noteForm(form: FormFacts): void {
+    this.#form = form;
   }
 
   /**
@@ -217,6 +237,7 @@ export class Recording {
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
+    if (this.#form !== null) fillFromForm(record, this.#form);
     this.#fillBody(record);
     this.#response?.facts?.fill(record);
     if (ending !== null) record.error_type = ending;
@@ -227,7 +248,9 @@ export class Recording {
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    if (this.#facts.alias !== null) record.model_requested = toShownName(this.#facts.alias.name);
     setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
+    setIfName(record, 'reasoning_level', this.#facts.reasoningLevel);
     if (record.conversation_id === undefined) {
       setIfName(record, 'conversation_id', this.#facts.conversation);
     }
@@ -244,10 +267,16 @@ export class Recording {
   }
 }
 
+function fillFromForm(record: RequestRecord, { sizeBytes, model, promptChars }: FormFacts): void {
+  record.request_bytes = sizeBytes;
+  if (model !== null) record.model = toShownName(model);
+  if (promptChars !== undefined) record.prompt_chars = promptChars;
+}
+
 /** Records a name from the body. One that has nothing to show is not recorded. */
 function setIfName(
   record: RequestRecord,
-  field: 'previous_response_id' | 'conversation_id',
+  field: 'previous_response_id' | 'conversation_id' | 'reasoning_level',
   name: string | undefined,
 ): void {
   const shown = name === undefined ? '' : toShownName(name).trim();

@@ -145,7 +145,7 @@ const MAX_SMALL_CHUNKS = 1024;
  * The chunks of a body. Small chunks are joined as they come: a client may send each byte in its own chunk, and 32
  * million chunk objects take gigabytes.
  */
-class ChunkList {
+export class ChunkList {
   readonly items: Buffer[] = [];
   #smallCount = 0;
 

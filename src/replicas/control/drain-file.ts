@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { DrainFile, DrainState } from './drains.ts';
+import { type DrainFile, type DrainState, isRamp } from './drains.ts';
 import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts';
 import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
@@ -51,13 +51,15 @@ const DAMAGED_DRAIN: DrainState = { drained: true, since: null, reason: null, ve
 /** Null if it is damaged. Files of early releases have no reason and no version. */
 function toState(stored: unknown): DrainState | null {
   if (!isObject(stored)) return null;
-  const { drained, since, reason = null, version = timestampOf(since) } = stored;
+  const { drained, since, reason = null, version = timestampOf(since), rampMs } = stored;
   const isState =
     typeof drained === 'boolean' &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
-    (version === '' || isLogicalTimestamp(version));
-  return isState ? ({ drained, since, reason, version } as DrainState) : null;
+    (version === '' || isLogicalTimestamp(version)) &&
+    (rampMs === undefined || isRamp(rampMs));
+  const ramp = rampMs === undefined ? {} : { rampMs };
+  return isState ? ({ drained, since, reason, version, ...ramp } as DrainState) : null;
 }
 
 /** The logical timestamp for the time when a state was set; for 1970 if that is unknown. */

@@ -1,3 +1,4 @@
+import type { Ramp, RampProgress } from '../shared/ramp-table.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { newLogicalTimestamp } from './logical-timestamp.ts';
 
@@ -10,6 +11,8 @@ export interface DrainState {
   readonly reason: string | null;
   /** A logical timestamp, greater with every change on any gateway; `''` if there was no change. */
   readonly version: string;
+  /** Of an undrain with a ramp: how long its turns grow. Absent: it gets all of them at once. */
+  readonly rampMs?: number;
 }
 
 /** What a drain or undrain did. */
@@ -50,6 +53,8 @@ export class Drains {
   readonly #states = new Map<string, DrainState>();
   /** The slots of a name: several while a removed replica of that name finishes its requests. */
   readonly #slots = new Map<string, Set<number>>();
+  /** The ramps by name; some may be at their end. */
+  readonly #ramps = new Map<string, Ramp>();
   /** The version of each name's state that every worker is known to respect. */
   readonly #confirmed = new Map<string, string>();
 
@@ -57,10 +62,16 @@ export class Drains {
     this.#collaborators = collaborators;
   }
 
-  /** Restores the states that an earlier run stored. Rejects with the system's error. */
-  async restore(): Promise<void> {
+  /**
+   * Restores the states that an earlier run stored. A ramp goes on as if there had been no restart. Rejects with the
+   * system's error.
+   */
+  async restore(nowEpochMs = Date.now()): Promise<void> {
     for (const [name, state] of await this.#collaborators.file.read()) {
       this.#put(name, state);
+      const { rampMs = 0, since } = state;
+      const elapsedMs = nowEpochMs - Date.parse(since ?? '');
+      if (elapsedMs < rampMs) this.setRamp(name, { elapsedMs: Math.max(0, elapsedMs), durationMs: rampMs });
       // No worker runs yet, so none can have chosen a replica before.
       this.#confirmed.set(name, state.version);
     }
@@ -94,22 +105,39 @@ export class Drains {
   }
 
   /** Drains or undrains. The flags are set when this returns. */
-  set(
-    name: string,
-    drained: boolean,
-    { reason, at }: { readonly reason: string | null; readonly at: string },
-  ): DrainChange {
-    return this.adopt(name, nextDrainState(this.stateOf(name), { drained, reason, since: at }));
+  set(name: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): DrainChange {
+    return this.adopt(name, nextDrainState(this.stateOf(name), { drained, reason, since: at, rampMs }));
   }
 
   /** Takes over a state that was decided here or on another gateway. The flags are set when this returns. */
   adopt(name: string, after: DrainState): DrainChange {
     const before = this.stateOf(name);
-    if (after !== before) this.#put(name, after);
+    if (after !== before) {
+      this.#changeRamp(name, before, after);
+      this.#put(name, after);
+    }
     const stored = this.#collaborators.file.write(this.#states);
     // The caller may handle a rejection later, or never: that must not end the process.
     stored.catch(() => undefined);
     return { before, after, stored };
+  }
+
+  /** How far the ramp of a name is; null: it is on none. */
+  rampOf(name: string): Omit<RampProgress, 'share'> | null {
+    const ramp = this.#ramps.get(name);
+    if (ramp === undefined) return null;
+    const elapsedMs = this.#nowMs() - ramp.beganMs;
+    return elapsedMs < ramp.durationMs ? { elapsedMs, durationMs: ramp.durationMs } : null;
+  }
+
+  /** Makes the ramp of a name as long, and as far, as this; null ends it. */
+  setRamp(name: string, progress: Omit<RampProgress, 'share'> | null): void {
+    if (progress === null) this.#ramps.delete(name);
+    else {
+      const { elapsedMs, durationMs } = progress;
+      this.#ramps.set(name, { beganMs: this.#nowMs() - elapsedMs, durationMs });
+    }
+    this.#enforce(name);
   }
 
   /**
@@ -139,17 +167,47 @@ export class Drains {
 
   #enforce(name: string): void {
     for (const slot of this.#slots.get(name) ?? []) {
-      this.#collaborators.shared.setDrained(slot, this.stateOf(name).drained);
+      this.#collaborators.shared.setDrained(slot, this.stateOf(name).drained, this.#ramps.get(name));
     }
   }
+
+  /** Only the undrain of a drained replica begins a ramp. A drain ends it, and so does an undrain without one. */
+  #changeRamp(name: string, before: DrainState, { drained, rampMs }: DrainState): void {
+    if (drained || rampMs === undefined) this.#ramps.delete(name);
+    else if (before.drained) this.#ramps.set(name, { beganMs: this.#nowMs(), durationMs: rampMs });
+  }
+
+  #nowMs(): number {
+    return this.#collaborators.shared.ramps.nowMs();
+  }
+}
+
+/** What a caller gives with a drain or an undrain. `at`: RFC 3339. */
+export interface ChangeDetails {
+  readonly reason: string | null;
+  readonly at: string;
+  /** With an undrain: how long the replica's turns grow. Absent or 0: it gets all of them at once. */
+  readonly rampMs?: number | undefined;
 }
 
 /**
  * The state after `before`. It always has a new version, because another gateway may have changed the state unknown to
  * this one. A state that is set again keeps its time, and its reason unless another one is given.
  */
-export function nextDrainState(before: DrainState, wanted: Omit<DrainState, 'version'>): DrainState {
+export function nextDrainState(
+  { rampMs: _, ...before }: DrainState,
+  { rampMs = 0, ...wanted }: Omit<DrainState, 'version' | 'rampMs'> & Pick<ChangeDetails, 'rampMs'>,
+): DrainState {
   const version = newLogicalTimestamp(before.version);
-  if (wanted.drained !== before.drained) return { ...wanted, version };
-  return { ...before, reason: wanted.reason ?? before.reason, version };
+  const ramp = wanted.drained || rampMs === 0 ? {} : { rampMs };
+  if (wanted.drained !== before.drained) return { ...wanted, version, ...ramp };
+  return { ...before, reason: wanted.reason ?? before.reason, version, ...ramp };
+}
+
+/** The longest ramp. */
+export const MAX_RAMP_MS = 24 * 3_600_000;
+
+/** Whether a value is the duration of a ramp, in milliseconds. */
+export function isRamp(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_RAMP_MS;
 }

@@ -5,6 +5,7 @@ import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '.
 import type { PoolSnapshot, ReplicaKnowledge } from '../pool-snapshot.ts';
 import { type Finding, NOT_SEEN, type ReachabilityState } from '../reachability.ts';
 import type { Health } from '../shared/health-table.ts';
+import type { RampProgress } from '../shared/ramp-table.ts';
 import { MAX_REPLICAS, type SharedState } from '../shared/shared-state.ts';
 import { CursorAllocator } from './cursor-allocator.ts';
 import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
@@ -104,6 +105,11 @@ export class RegisteredReplica {
   /** Notes what a probe has shown. `isEngine`: also, that it is an inference server. */
   noteFinding(finding: Finding, isEngine = false): void {
     this.#collaborators.shared.reachability.note(this.slot, finding, isEngine);
+  }
+
+  /** How far its ramp is; null: it gets an even share of the turns, or none. */
+  get ramp(): RampProgress | null {
+    return this.drain.drained ? null : this.#collaborators.shared.ramps.progressOf(this.slot);
   }
 
   /** Requests in flight, of all workers. */

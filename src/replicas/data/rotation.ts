@@ -1,19 +1,11 @@
-import { CandidateSet, type Candidates } from '../routing/candidate-set.ts';
+import { CandidateSet } from '../routing/candidate-set.ts';
 import type { RoutingPolicy } from '../routing/policies.ts';
 import type { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { roundRobin } from '../routing/round-robin.ts';
 import type { SharedState } from '../shared/shared-state.ts';
+import { OpenCandidates, type PickContext } from './open-candidates.ts';
+import { findRamping, type RampedCandidates, type Ramping, rampCandidates } from './ramped-candidates.ts';
 import type { Replica } from './replica.ts';
-
-/** What the choice of a replica depends on, besides the replicas. */
-export interface PickContext {
-  /** The replicas that have failed this request. */
-  readonly tried: ReadonlySet<Replica>;
-  /** Stands for the beginning of the request's text; null where the policy does not use it. */
-  readonly prefixKey: number | null;
-  /** The request's ticket if it waits for a replica with room; else null. */
-  readonly ticket: number | null;
-}
 
 export interface RotationSettings {
   /** Its cursor in shared memory. */
@@ -28,6 +20,8 @@ export interface RotationSettings {
 interface Eligible {
   readonly version: number;
   readonly ok: CandidateSet;
+  /** Those of `ok` that may be on a ramp; null: none. */
+  readonly ramping: Ramping | null;
   /** Tried when no other can be. */
   readonly failing: CandidateSet;
 }
@@ -58,19 +52,42 @@ export class Rotation {
   pick(context: PickContext): Replica | null {
     const { cursor, policy, isLimited } = this.#settings;
     const candidates = new OpenCandidates(this.candidates, context, isLimited);
+    const first = this.#deriveEligible();
+    const ramped = first.ramping === null ? null : this.#onRamp(first, first.ramping, candidates);
     for (;;) {
       const { ok, failing } = this.#deriveEligible();
       const retried = failing.size === 0 ? null : this.#claimRetry(failing, candidates);
       if (retried !== null && this.#begin(retried)) return retried;
       const start = this.#shared.cursorAt(cursor);
       const index =
-        policy(ok, start, candidates, context.prefixKey) ?? roundRobin(failing, start, candidates);
+        (ramped && policy(ok, start, ramped, context.prefixKey)) ??
+        policy(ok, start, candidates, context.prefixKey) ??
+        roundRobin(failing, start, candidates);
       const replica = index === null ? undefined : this.candidates[index];
       if (index === null || replica === undefined) return null;
       const next = (index + 1) % this.candidates.length;
       // If another thread has moved the cursor, pick again.
-      if (this.#shared.moveCursor(cursor, start, next) && this.#begin(replica)) return replica;
+      if (!this.#shared.moveCursor(cursor, start, next) || !this.#begin(replica)) continue;
+      ramped?.noteTaken(index);
+      return replica;
     }
+  }
+
+  /** The candidates with their ramps, after this request has counted; null once all ramps are at their end. */
+  #onRamp(eligible: Eligible, ramping: Ramping, candidates: OpenCandidates): RampedCandidates | null {
+    const ramped = rampCandidates(candidates, ramping, eligible.ok, this.#shared.ramps);
+    if (ramped === null) this.#eligible = { ...eligible, ramping: null };
+    return ramped;
+  }
+
+  /**
+   * Counts a request in flight on this candidate, wherever the cursor is, and leaves the cursor there. `busy`: it is at
+   * its `max_inflight`. Null: it is no candidate, was tried or is drained.
+   */
+  pickOne(replica: Replica, context: PickContext): Replica | 'busy' | null {
+    if (!this.candidates.includes(replica) || context.tried.has(replica) || replica.isDrained) return null;
+    const hasRoom = !this.#settings.isLimited || replica.hasRoomFor(context.ticket);
+    return hasRoom && this.#begin(replica) ? replica : 'busy';
   }
 
   /** A failing candidate that this request must try, without moving the cursor: see `HealthTable.claimRetry`. */
@@ -102,34 +119,9 @@ export class Rotation {
         const replica = candidates[index];
         return replica?.isDrained === false && replica.isFailing === isFailing;
       });
-    this.#eligible = { version, ok: undrained(false), failing: undrained(true) };
+    const ok = undrained(false);
+    const ramping = findRamping(candidates, ok, this.#shared.ramps);
+    this.#eligible = { version, ok, ramping, failing: undrained(true) };
     return this.#eligible;
-  }
-}
-
-/** The candidates as one request sees them. */
-class OpenCandidates implements Candidates {
-  readonly #replicas: readonly Replica[];
-  readonly #context: PickContext;
-  readonly #isLimited: boolean;
-
-  constructor(replicas: readonly Replica[], context: PickContext, isLimited: boolean) {
-    this.#replicas = replicas;
-    this.#context = context;
-    this.#isLimited = isLimited;
-  }
-
-  isOpen(index: number): boolean {
-    const replica = this.#replicas[index];
-    if (replica === undefined || this.#context.tried.has(replica)) return false;
-    return !this.#isLimited || replica.hasRoomFor(this.#context.ticket);
-  }
-
-  inflightAt(index: number): number {
-    return this.#replicas[index]?.inflight ?? 0;
-  }
-
-  seedAt(index: number): number {
-    return this.#replicas[index]?.seed ?? 0;
   }
 }

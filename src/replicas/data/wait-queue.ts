@@ -1,6 +1,7 @@
 import { isBefore, type WaitTable } from '../shared/wait-table.ts';
 import type { Lease, NoLease } from './lease.ts';
-import type { PickContext, Rotation } from './rotation.ts';
+import type { PickContext } from './open-candidates.ts';
+import type { Rotation } from './rotation.ts';
 
 /** How a wait ended: with a lease, with the reason why there is none, or `gone` because it was abandoned. */
 export type WaitResult = Lease | NoLease | 'overloaded' | 'gone';

@@ -6,6 +6,8 @@ export interface Candidates {
   inflightAt(index: number): number;
   /** 32 bits that identify it, the same in every gateway. */
   seedAt(index: number): number;
+  /** How many even parts of the requests the members of a set take: their number, unless some are on a ramp. */
+  evenSharesOf(set: CandidateSet): number;
 }
 
 /**

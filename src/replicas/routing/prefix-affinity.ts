@@ -38,14 +38,14 @@ export function ownerOfPrefix(
 }
 
 /** The most requests that a candidate may have in flight, this one included. At least one candidate is below it. */
-function loadBound(set: CandidateSet, candidates: Pick<Candidates, 'inflightAt'>): number {
+function loadBound(set: CandidateSet, candidates: Pick<Candidates, 'inflightAt' | 'evenSharesOf'>): number {
   let inflight = 0;
   let index = set.from(0);
   for (let seen = 0; seen < set.size; seen++) {
     inflight += candidates.inflightAt(index);
     index = set.after(index);
   }
-  return Math.ceil((LOAD_BOUND * (inflight + 1)) / set.size);
+  return Math.ceil((LOAD_BOUND * (inflight + 1)) / candidates.evenSharesOf(set));
 }
 
 /** The weight of a key at a candidate: 32 bits that mix both (the finaliser of MurmurHash3). */

@@ -1,5 +1,7 @@
 import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
+import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
+import { createSharedClock } from './shared-clock.ts';
 import { openTables, type SharedTable, sizeOfTables, tryIncrement } from './shared-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
@@ -35,7 +37,7 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 
 /**
  * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, reachability,
- * waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
+ * ramps, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
  * written with Atomics; no thread ever blocks.
  *
  * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
@@ -48,9 +50,11 @@ export class SharedState {
   readonly #eligibilityVersion: Int32Array;
   readonly health: HealthTable;
   readonly reachability: ReachabilityTable;
+  readonly ramps: RampTable;
   readonly waiting: WaitTable;
 
-  constructor(memory: SharedStateMemory) {
+  /** @param nowMs shows the same time in all threads, in milliseconds */
+  constructor(memory: SharedStateMemory, nowMs: () => number = createSharedClock()) {
     const tables = openTables(memory.buffer, toShapes(memory.workerCount));
     this.memory = memory;
     this.#replicas = tables.replicas;
@@ -59,6 +63,7 @@ export class SharedState {
     this.#eligibilityVersion = tables.eligibility.version;
     this.health = new HealthTable(tables.health, () => this.#changeEligibility());
     this.reachability = new ReachabilityTable(tables.reachability);
+    this.ramps = new RampTable(tables.ramps, nowMs);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -71,7 +76,10 @@ export class SharedState {
     return this.#hasFlag(slot, FLAG.drained);
   }
 
-  setDrained(slot: number, isDrained: boolean): void {
+  /** `ramp`: how its turns grow after an undrain; null: it gets all of them at once. */
+  setDrained(slot: number, isDrained: boolean, ramp: Ramp | null = null): void {
+    // Before the flag, so that no thread gives it a turn too many.
+    this.ramps.set(slot, isDrained ? null : ramp);
     this.#setFlag(slot, FLAG.drained, isDrained);
     this.health.forget(slot);
     this.reachability.forget(slot);
@@ -130,6 +138,7 @@ export class SharedState {
   /** Prepares a slot that no worker uses for another replica. */
   clearSlot(slot: number): void {
     Atomics.store(this.#replicas.flags, slot, 0);
+    this.ramps.set(slot, null);
     this.health.forget(slot);
     this.reachability.clear(slot);
     Atomics.store(this.#replicas.inflight, slot, 0);
@@ -168,6 +177,7 @@ function toShapes(workerCount: number) {
     replicas: { rowCount: MAX_REPLICAS, columns: REPLICA_COLUMNS },
     health: { rowCount: MAX_REPLICAS, columns: HEALTH_COLUMNS },
     reachability: { rowCount: MAX_REPLICAS, columns: REACHABILITY_COLUMNS },
+    ramps: { rowCount: MAX_REPLICAS, columns: RAMP_COLUMNS },
     cursors: { rowCount: MAX_CURSORS, columns: { index: 'int32' } },
     /** One row. */
     eligibility: { rowCount: 1, columns: { version: 'int32' } },

@@ -1,9 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { publishEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
 import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
 import { CUT_NOTICE_MS, createServing, type Serving, type ServingLog } from '../serving.ts';
 import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
+import { Questions } from './questions.ts';
 import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 
 /*
@@ -14,7 +15,7 @@ import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry point of a worker thread');
 
-const { settings, queueMemory, topology, heartbeats, logLevels } = workerData as WorkerStart;
+const { settings, queueMemory, instance, topology, heartbeats, logLevels } = workerData as WorkerStart;
 
 /** How long a crashed thread may take to cut its requests and send their records. */
 const CRASH_CLEANUP_MS = 2 * CUT_NOTICE_MS;
@@ -24,21 +25,27 @@ const post = (message: WorkerMessage, transfer: ArrayBuffer[] = []) => port.post
 const recordSender = new WorkerRecordSender({
   queueState: new SharedQueueState(queueMemory),
   worker: settings.worker,
+  instance,
   post: (records) => post({ kind: 'records', records }, [records.bytes.buffer]),
 });
 
 const { log, setLevels } = createLog(logLevels);
 
-const serving = createServing(settings, { consumer: recordSender, log });
+const questions = new Questions((id, question) => post({ kind: 'question', id, question }));
+const serving = createServing(settings, { consumer: recordSender, authority: questions, log });
 process.once('uncaughtException', (error) => void endThread(error));
-if (topology !== null) await serving.apply(topology);
+void begin(port);
 
-publishEventLoopDelay(settings.memory.eventLoopDelays, settings.worker + 1);
-const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
-// The first one at once: it shows that the code is loaded.
-countHeartbeat();
-setInterval(countHeartbeat, HEARTBEAT_INTERVAL_MS).unref();
-port.on('message', ({ id, call }: NumberedCall) => void answer(id, call));
+/** Takes calls once the replicas are known. Not awaited: a single executable evaluates this file as a script. */
+async function begin(calls: MessagePort): Promise<void> {
+  if (topology !== null) await serving.apply(topology);
+  publishEventLoopDelay(settings.memory.eventLoopDelays, settings.worker + 1);
+  const countHeartbeat = () => Atomics.add(heartbeats, settings.worker, 1);
+  // The first one at once: it shows that the code is loaded.
+  countHeartbeat();
+  setInterval(countHeartbeat, HEARTBEAT_INTERVAL_MS).unref();
+  calls.on('message', ({ id, call }: NumberedCall) => void answer(id, call));
+}
 
 async function answer(id: number, call: WorkerCall): Promise<void> {
   try {
@@ -89,6 +96,12 @@ async function carryOut(to: Serving, call: WorkerCall): Promise<number> {
       return 0;
     case 'useClients':
       await to.useClients(call.clients);
+      return 0;
+    case 'useJwtKeys':
+      await to.useJwtKeys(call.keys);
+      return 0;
+    case 'answer':
+      questions.receive(call.question, call.result);
       return 0;
     case 'useTls':
       await to.useTls(call.material);

@@ -1,12 +1,21 @@
-import { extname } from 'node:path';
 import type { EventLoopUtilization } from 'node:perf_hooks';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
-import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
+import { startThread } from '../../embedded.ts';
+import type {
+  LogLevel,
+  NumberedCall,
+  WorkerCall,
+  WorkerMessage,
+  WorkerQuestion,
+  WorkerStart,
+} from './messages.ts';
 
 /** Callbacks for what a worker sends on its own. */
 export interface WorkerThreadHandlers {
   readonly onRecords: (records: PackedRecords) => void;
+  /** Answers a question. Never rejects. */
+  readonly onQuestion: (question: WorkerQuestion) => Promise<number | null>;
   readonly onLog: (level: LogLevel, fields: object, message: string) => void;
   /** Called once, after the last message of the thread. `error`: what ended the thread, if it threw. */
   readonly onEnd: (error: unknown) => void;
@@ -28,10 +37,11 @@ export class WorkerThread {
   #hasEnded = false;
 
   constructor(start: WorkerStart, handlers: WorkerThreadHandlers) {
-    // In the published package both files are JavaScript.
-    const url = new URL(`./worker-entry${extname(import.meta.filename)}`, import.meta.url);
     this.#handlers = handlers;
-    this.#worker = new Worker(url, { workerData: start, name: `worker ${start.settings.worker + 1}` });
+    this.#worker = startThread('worker-entry', import.meta, {
+      workerData: start,
+      name: `worker ${start.settings.worker + 1}`,
+    });
     this.#worker.on('message', (message: WorkerMessage) => this.#receive(message));
     this.#worker.on('error', (error) => {
       this.#error = error;
@@ -77,10 +87,19 @@ export class WorkerThread {
       case 'records':
         this.#handlers.onRecords(message.records);
         break;
+      case 'question':
+        void this.#answer(message.id, message.question);
+        break;
       case 'log':
         this.#handlers.onLog(message.level, message.fields, message.message);
         break;
     }
+  }
+
+  async #answer(question: number, asked: WorkerQuestion): Promise<void> {
+    const result = await this.#handlers.onQuestion(asked);
+    // A thread that has ended in the meantime needs no answer.
+    await this.call({ kind: 'answer', question, result }).catch(() => undefined);
   }
 
   #take(id: number): PendingCall | undefined {

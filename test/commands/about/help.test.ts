@@ -30,23 +30,29 @@ Send requests to a replica again.
 With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers.
 It is 1 when --timeout is up; the command then says why the replica does not answer.
 
+With --ramp a replica that was drained gets 5 % of an even share of turns at first, and more and
+more of them. Without it, \`rollout.ramp\` of the configuration counts.
+
 Options:
   NAME                the name of a replica
   -c, --config FILE   configuration file (default: SVC_CONFIG); -config is understood too
   --admin URL         address of the admin API (default: gateway.admin_listen of the configuration
                       file)
-  --ca FILE           PEM file: the authorities of an https:// admin API (default: those Node knows)
-  --cert FILE         PEM file: a client certificate for the admin API
+  --ca FILE           PEM file: the authorities of an https:// gateway (default: those Node knows)
+  --cert FILE         PEM file: a client certificate for the gateway
   --key FILE          PEM file: the key of --cert
   --json              print JSON
   --reason TEXT       why; kept with the replica, in the log and in a span
   --wait              wait for the replica, and repeat calls that get no answer
   --timeout DURATION  how long --wait waits (default 10m for drain, 2m for undrain)
+  --ramp DURATION     how long its share of turns grows; 0s: not at all, which also ends a ramp
   -h, --help          print this help
 
 Examples:
   gateway undrain vllm-a --wait
       undrains it, and ends when it answers
+  gateway undrain vllm-a --ramp 60s
+      undrains it, and lets it warm up
 `);
   });
 });

@@ -69,6 +69,25 @@ test('needs no mouse: Enter opens the dialog, Escape closes it, and the focus re
   expect(dashboard.drains).toEqual([{ name: 'a', action: 'drain', reason: null, unlessLast: true }]);
 });
 
+test('an undrain says how long the share of turns grows, and the row shows how far that is', async (context) => {
+  const drained = makeReplica({ name: 'a', drained: true, inflight: 0, safe_to_stop: true });
+  const ramping = makeReplica({ name: 'b', ramp: { share: 0.43, elapsed_ms: 24_000, duration_ms: 60_000 } });
+  const { page, dashboard } = await openDashboard(context, drained, ramping);
+  await rowOf(page, 'b').getByText('Ramp: 43 % of its turns').waitFor();
+  await drainButton(page, 'b').click();
+  expect(await dialogOf(page).getByLabel('Its share of turns grows').isVisible()).toBe(false);
+  await dialogOf(page).getByRole('button', { name: 'Cancel' }).click();
+
+  await rowOf(page, 'a').getByRole('button', { name: 'Undrain a' }).click();
+  await dialogOf(page).getByLabel('Its share of turns grows').selectOption('over a minute');
+  expect(await findBarriers(page)).toEqual([]);
+  await dialogOf(page).getByRole('button', { name: 'Undrain', exact: true }).click();
+  await page.getByText('a gets new requests again.').waitFor();
+  expect(dashboard.drains).toEqual([
+    { name: 'a', action: 'undrain', reason: null, unlessLast: false, ramp: '60s' },
+  ]);
+});
+
 test('a name is never markup or a path', async (context) => {
   const hostile = makeReplica({ name: '../<b>x</b>?a#b', drained: true, inflight: 0, safe_to_stop: true });
   const { page, dashboard } = await openDashboard(context, b, hostile);

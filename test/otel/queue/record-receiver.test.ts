@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { NO_LEDGER } from '#otel/ledger/ledger.ts';
 import { DropLog } from '#otel/queue/drop-log.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
@@ -40,12 +41,15 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
       observed.push({ record, text: encodedSpan && Buffer.from(encodedSpan).toString() });
     },
     onQueued: () => undefined,
+    instance: 'run',
+    ledger: NO_LEDGER,
   });
   const startWorker = (worker: number): TestWorker => {
     const posted = new EventLog<PackedRecords>();
     const post = (records: PackedRecords) => posted.push(records);
     const workerState = new SharedQueueState(memory);
-    return { posted, sender: new WorkerRecordSender({ queueState: workerState, worker, post }) };
+    const instance = receiver.workerStarted(worker);
+    return { posted, sender: new WorkerRecordSender({ queueState: workerState, worker, instance, post }) };
   };
   const workers = Array.from({ length: workerCount }, (_, worker) => startWorker(worker));
   const workerOf = (worker: number): TestWorker => {

@@ -12,7 +12,7 @@ function createProcessor() {
   const log = createQuietLog();
   const consumed: EndedRecord[] = [];
   const processor = new RecordProcessor(
-    { begin() {}, discard() {}, consume: (ended) => void consumed.push(ended) },
+    { number: () => undefined, begin() {}, discard() {}, consume: (ended) => void consumed.push(ended) },
     log,
   );
   const provider = new TracerProvider({ spanProcessors: [processor] });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { Upload, type UploadTarget } from '../../../src/proxy/attempt/upload.ts';
 
 const SETTINGS = { maxBytes: 100, timeoutMs: 1000 };
@@ -8,9 +7,9 @@ const SETTINGS = { maxBytes: 100, timeoutMs: 1000 };
 function open(kind: 'length' | 'chunked') {
   const steps: string[] = [];
   const note = (step: string) => () => void steps.push(step);
-  const head = { framing: kind === 'length' ? { kind, bytes: 10 } : { kind } };
+  const framing = kind === 'length' ? { kind, bytes: 10 } : { kind };
   const client = {
-    ...{ head, readBody: note('read'), stopReadingBody: note('stop') },
+    ...{ readBody: note('read'), stopReadingBody: note('stop') },
     ...{ pauseReading: note('pause'), resumeReading: note('resume') },
   };
   const target: UploadTarget & { canTake: boolean } = {
@@ -22,7 +21,7 @@ function open(kind: 'length' | 'chunked') {
     },
     endBody: (last) => void steps.push(`end ${JSON.stringify(last)}`),
   };
-  const upload = new Upload(client as unknown as HttpExchange, SETTINGS);
+  const upload = new Upload(client, framing, SETTINGS);
   return { upload, target, steps, start: () => upload.start(target, (code) => void steps.push(code)) };
 }
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type DrainState, Drains } from '../../../src/replicas/control/drains.ts';
 import { allocateSharedState, SharedState } from '../../../src/replicas/shared/shared-state.ts';
 
@@ -14,9 +14,10 @@ const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };
 function createDrains(
   silentWorkers: { now: readonly number[] },
   stored: ReadonlyMap<string, DrainState> = new Map(),
+  nowMs?: () => number,
 ) {
   return new Drains({
-    shared: new SharedState(allocateSharedState(2)),
+    shared: new SharedState(allocateSharedState(2), nowMs),
     file: { read: async () => stored, write: async () => undefined },
     barrier: async () => silentWorkers.now,
   });
@@ -84,4 +85,27 @@ test('a reason that is given later is kept', () => {
   drains.set('a', true, { reason: 'new kernel', at: 'third' });
   expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel' });
   expect(drains.stateOf('a').version > first.version).toBe(true);
+});
+
+describe('a ramp that was on at the last stop', () => {
+  const NOON = Date.parse('2026-01-01T12:00:00.000Z');
+  const state = {
+    drained: false,
+    since: '2026-01-01T12:00:00.000Z',
+    reason: null,
+    version: '',
+    rampMs: 60_000,
+  };
+
+  test.each([
+    [0, { elapsedMs: 0, durationMs: 60_000 }],
+    [45_000, { elapsedMs: 45_000, durationMs: 60_000 }],
+    [60_000, null],
+    // The clock was set back.
+    [-3_600_000, { elapsedMs: 0, durationMs: 60_000 }],
+  ])('is as far as the time %i ms after the undrain says', async (afterMs, progress) => {
+    const drains = createDrains({ now: [] }, new Map([['a', state]]), () => 5_000);
+    await drains.restore(NOON + afterMs);
+    expect(drains.rampOf('a')).toEqual(progress);
+  });
 });

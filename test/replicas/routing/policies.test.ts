@@ -16,6 +16,7 @@ function loaded(loads: readonly number[], closed: readonly number[] = []) {
     isOpen: (index: number) => !closed.includes(index),
     inflightAt: (index: number) => loads[index] ?? 0,
     seedAt: (index: number) => Math.imul(index + 1, 0x9e3779b1),
+    evenSharesOf: ({ size }: CandidateSet) => size,
   };
 }
 

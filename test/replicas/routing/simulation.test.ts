@@ -22,6 +22,7 @@ function routeBy(
       isOpen: () => true,
       inflightAt: (at) => loads[at] ?? 0,
       seedAt: (at) => Math.imul(at + 1, 0x9e3779b1),
+      evenSharesOf: ({ size }) => size,
     });
     if (index === null) throw new Error('all are open');
     start = index + 1;

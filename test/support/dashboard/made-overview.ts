@@ -66,6 +66,7 @@ export const makeReplica = (
   since: null,
   reason: null,
   safe_to_stop: false,
+  ramp: null,
   removing: false,
   last_minute: makeTraffic(),
   trend: makeTrend(20),

@@ -17,6 +17,8 @@ export interface DrainCall {
   readonly reason: string | null;
   /** Whether the gateway must refuse if no other replica answers. */
   readonly unlessLast: boolean;
+  /** How long the share of turns grows; absent if the page did not say. */
+  readonly ramp?: string;
 }
 
 /** The dashboard's page with an admin API that answers what a test tells it to. */
@@ -57,11 +59,13 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
       answerJson(response, 401, {});
     } else if (request.method === 'POST') {
       const [, name = '', action] = segments;
+      const ramp = searchParams.get('ramp');
       drains.push({
         name,
         action: action === 'drain' ? 'drain' : 'undrain',
         reason: searchParams.get('reason'),
         unlessLast: searchParams.get('unless_last') === 'true',
+        ...(ramp === null ? {} : { ramp }),
       });
       const refusal = refusals.shift();
       if (refusal === undefined) answerJson(response, 200, { replica: { name } });

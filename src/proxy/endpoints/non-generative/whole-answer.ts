@@ -36,6 +36,8 @@ const PROMPT_TOKENS: readonly (readonly [member: string, ...path: string[]])[] =
 /** What the endpoints have in common that answer in one piece and generate no text. No engine streams them. */
 export const WHOLE_ANSWER_ENDPOINT = {
   needsModel: false,
+  isForm: false,
+  keepsResponses: false,
   maxTokensMembers: [],
   undoRules: null,
   readEvent: readChoicesEvent,

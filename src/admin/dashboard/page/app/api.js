@@ -32,12 +32,14 @@ export function fetchOverview(token, after) {
  * @param {'drain' | 'undrain'} action
  * @param {object} options
  * @param {string} options.reason may be empty
+ * @param {string} options.ramp how long the share of turns grows after an undrain; empty: as configured
  * @param {boolean} options.unlessLast whether a drain fails with the code `last_replica` if no other replica answers
  * @returns {Promise<Result<DrainResponse>>}
  */
-export function changeDrain(token, name, action, { reason, unlessLast }) {
+export function changeDrain(token, name, action, { reason, ramp, unlessLast }) {
   const query = new URLSearchParams(reason === '' ? {} : { reason });
   if (action === 'drain' && unlessLast) query.set('unless_last', 'true');
+  if (action === 'undrain' && ramp !== '') query.set('ramp', ramp);
   return call('POST', `admin/replicas/${encodeURIComponent(name)}/${action}?${query}`, token);
 }
 

@@ -187,9 +187,10 @@ export class Dashboard {
     const latest = this.#latest;
     const replica = latest?.replicas.find((each) => each.name === name && !each.removing);
     if (latest === null || replica === undefined || !latest.can_change) return;
-    this.#dialog.open(action, replica, latest.replicas, async ({ reason, isAccepted }) => {
+    this.#dialog.open(action, replica, latest.replicas, async ({ reason, ramp, isAccepted }) => {
       const result = await changeDrain(session.token ?? '', name, action, {
         reason,
+        ramp,
         unlessLast: !isAccepted,
       });
       if (result.kind === 'unauthorized') return { message: 'The token was rejected.', isLast: false };

@@ -47,6 +47,8 @@ const ENDPOINTS = new Map([
   ['/v1/responses', 'responses'],
   ['/v1/messages', 'messages'],
   ['/v1/messages/count_tokens', 'count tokens'],
+  ['/v1/audio/transcriptions', 'transcriptions'],
+  ['/v1/audio/translations', 'translations'],
 ]);
 
 /**

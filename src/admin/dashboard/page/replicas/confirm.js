@@ -8,7 +8,8 @@ import { toConsequences } from './consequences.js';
 /**
  * Carries out the confirmed action. Resolves to null when it is done.
  * @callback Go
- * @param {{ readonly reason: string, readonly isAccepted: boolean }} answers the reason may be empty
+ * @param {{ readonly reason: string, readonly ramp: string, readonly isAccepted: boolean }} answers the reason and the
+ *   ramp, a duration, may be empty
  * @returns {Promise<Problem | null>}
  */
 
@@ -22,6 +23,8 @@ export class ConfirmDialog {
   #title = byId('confirm-title', HTMLElement);
   #list = byId('confirm-consequences', HTMLElement);
   #reason = byId('confirm-reason', HTMLInputElement);
+  #rampRow = byId('confirm-ramp-row', HTMLElement);
+  #ramp = byId('confirm-ramp', HTMLSelectElement);
   #problem = byId('confirm-problem', HTMLElement);
   #button = byId('confirm-go', HTMLButtonElement);
   #acceptRow = byId('confirm-accept-row', HTMLElement);
@@ -58,6 +61,8 @@ export class ConfirmDialog {
     this.#isRunning = false;
     this.#ask(verb, isSevere);
     this.#reason.value = '';
+    this.#rampRow.hidden = action !== 'undrain';
+    this.#ramp.value = '';
     this.#go = go;
     this.#dialog.showModal();
     this.#reason.focus();
@@ -86,6 +91,7 @@ export class ConfirmDialog {
     this.#enable();
     const problem = await this.#go({
       reason: this.#reason.value.trim(),
+      ramp: this.#ramp.value,
       isAccepted: this.#accept.checked,
     });
     this.#isRunning = false;

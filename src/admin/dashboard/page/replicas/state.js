@@ -110,7 +110,7 @@ function toDetail(replica, kind, time) {
         replica.reason ?? '',
       ]);
     default:
-      return '';
+      return replica.ramp === null ? '' : `Ramp: ${Math.round(replica.ramp.share * 100)} % of its turns`;
   }
 }
 

@@ -18,7 +18,7 @@ async function patienceOf(call: () => Promise<unknown>): Promise<number> {
 }
 
 test('a drain may take as long as the gateway probes other replicas and waits for the shared state', async () => {
-  const drain = () => changeDrain('token', 'a', 'drain', { reason: '', unlessLast: true });
+  const drain = () => changeDrain('token', 'a', 'drain', { reason: '', ramp: '', unlessLast: true });
   expect(await patienceOf(drain)).toBeGreaterThan(LONGEST_CHANGE_MS);
 });
 

@@ -1,0 +1,57 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { build } from 'rolldown';
+import { EMBEDDED_DASHBOARD, findDashboardFiles } from '../src/admin/dashboard/assets.ts';
+
+/**
+ * Builds the gateway as one file that needs no Node: `executable.ts FILE`. It is the Node that runs this script, with
+ * the bundled code and what src/embedded.ts finds in it, so it runs on the same system and processor.
+ */
+
+const ROOT = join(import.meta.dirname, '..');
+const [given = 'build/gateway'] = process.argv.slice(2);
+const output = resolve(given);
+
+/** What starts, and the code of each thread by the name that src/embedded.ts looks for. Node evaluates that as CommonJS. */
+const ENTRIES = [
+  { name: 'main', input: 'src/main.ts', format: 'esm' },
+  { name: 'worker-entry', input: 'src/serving/workers/worker-entry.ts', format: 'cjs' },
+  { name: 'body-worker', input: 'src/proxy/request/body-worker.ts', format: 'cjs' },
+] as const;
+
+const folder = await mkdtemp(join(tmpdir(), 'spangate-executable-'));
+try {
+  for (const { name, input, format } of ENTRIES) {
+    await build({
+      ...{ input: join(ROOT, input), cwd: ROOT, platform: 'node', logLevel: 'warn' },
+      // A thread of the executable starts others from its assets, and asks import.meta for no file.
+      checks: { emptyImportMeta: false },
+      output: { file: join(folder, name), format, codeSplitting: false, comments: false },
+    });
+  }
+  const config = {
+    main: join(folder, 'main'),
+    mainFormat: 'module',
+    output,
+    disableExperimentalSEAWarning: true,
+    useCodeCache: true,
+    execArgv: ['--disable-sigusr1'],
+    assets: {
+      'package.json': join(ROOT, 'package.json'),
+      'worker-entry': join(folder, 'worker-entry'),
+      'body-worker': join(folder, 'body-worker'),
+      ...Object.fromEntries(
+        [...findDashboardFiles()].map(([name, path]) => [`${EMBEDDED_DASHBOARD}${name}`, path]),
+      ),
+    },
+  };
+  const configPath = join(folder, 'sea.json');
+  await writeFile(configPath, JSON.stringify(config));
+  await mkdir(dirname(output), { recursive: true });
+  const { status } = spawnSync(process.execPath, ['--build-sea', configPath], { stdio: 'inherit' });
+  process.exitCode = status ?? 1;
+} finally {
+  await rm(folder, { recursive: true });
+}

@@ -1,0 +1,27 @@
+import { extname } from 'node:path';
+import { getAsset, getAssetKeys, isSea } from 'node:sea';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+
+/*
+ * In a single executable (scripts/executable.ts) there are no files beside the code. What the gateway reads while it
+ * runs is embedded under names.
+ */
+
+/** Reads the embedded file of that name; null where there are real files. */
+export function readEmbedded(name: string): Buffer | null {
+  return isSea() ? Buffer.from(getAsset(name)) : null;
+}
+
+/** Reads every embedded file whose name begins with `prefix`, by the rest of its name; null where there are real files. */
+export function readEmbeddedFolder(prefix: string): ReadonlyMap<string, Buffer> | null {
+  if (!isSea()) return null;
+  const names = getAssetKeys().filter((name) => name.startsWith(prefix));
+  return new Map(names.map((name) => [name.slice(prefix.length), Buffer.from(getAsset(name))]));
+}
+
+/** Starts the embedded code of that name as a thread, or else the file of that name beside the module that asks. */
+export function startThread(name: string, asking: ImportMeta, options: WorkerOptions): Worker {
+  if (isSea()) return new Worker(getAsset(name, 'utf8'), { ...options, eval: true });
+  // In the published package both files are JavaScript.
+  return new Worker(new URL(`./${name}${extname(asking.filename)}`, asking.url), options);
+}

@@ -1,0 +1,205 @@
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { RequestBodySink } from '../../http/request-body.ts';
+import type { SharedLimit } from '../../http/shared-limit.ts';
+import type { UploadSink, UploadSource } from '../attempt/upload.ts';
+import type { Abandonable, Exchange } from '../exchange.ts';
+import { Failure, type FailureCode } from '../failure.ts';
+import { ChunkList, type ReadBodySettings } from '../request/read-body.ts';
+import { FormReader, FormSyntaxError } from './form-reader.ts';
+import { parseBoundary } from './part-head.ts';
+
+export interface FormBodySettings extends ReadBodySettings {
+  /** How much is held while the model is not known. */
+  readonly maxHeldBytes: number;
+  /** The model of a form that has not named one yet; null: the form must name it before it can be sent. */
+  readonly onlyModel: string | null;
+}
+
+/** How much is held while the request waits for a replica: a connection that is not read does not show that it closes. */
+const WAITING_BYTES = 64 * 1024;
+
+/**
+ * The body of a form, which is read as it comes from the client and sent on unchanged. It is held only until its model is
+ * known and a replica takes it. Whatever is wrong with it ends the upload, so that no replica gets all of it.
+ */
+export class FormBody implements RequestBodySink, UploadSource, Abandonable {
+  readonly #http: HttpExchange;
+  readonly #settings: FormBodySettings;
+  readonly #budget: SharedLimit;
+  readonly #reader: FormReader;
+  #held = new ChunkList();
+  #heldBytes = 0;
+  #sizeBytes = 0;
+  /** Where the body goes; null while it is held. */
+  #sink: UploadSink | null = null;
+  #isSinkBlocked = false;
+  #isPaused = false;
+  #isComplete = false;
+  #failure: FailureCode | null = null;
+  #model: string | null = null;
+  #onRoutable: (() => void) | null = null;
+
+  /** @throws {Failure} `unsupported_encoding`, `request_too_large` or `invalid_form`, before a byte is read */
+  constructor({ http, head }: Exchange, settings: FormBodySettings) {
+    const { fields, framing } = head;
+    const encoding = fields.get('content-encoding');
+    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+      throw new Failure('unsupported_encoding');
+    }
+    if (framing.kind === 'length' && framing.bytes > settings.maxBytes)
+      throw new Failure('request_too_large');
+    const boundary = parseBoundary(fields.get('content-type'));
+    if (boundary === null) throw new Failure('invalid_form');
+    this.#http = http;
+    this.#settings = settings;
+    this.#budget = settings.budget;
+    this.#reader = new FormReader(boundary);
+  }
+
+  /** The bytes that have come so far. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** Unicode code points of the form's prompt so far; undefined if it has none. */
+  get promptChars(): number | undefined {
+    return this.#reader.promptChars;
+  }
+
+  /** The model that the request is sent for. */
+  get model(): string | null {
+    return this.#model;
+  }
+
+  /** The whole body, if all of it is held. */
+  get heldWhole(): readonly Buffer[] | null {
+    return this.#isComplete && this.#sink === null ? this.#held.items : null;
+  }
+
+  /**
+   * Begins to read. Resolves when it is known for which model the request is. Rejects with a Failure. If the client
+   * leaves, the promise never settles.
+   */
+  async untilRoutable(exchange: Exchange): Promise<void> {
+    exchange.startWork(this);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onRoutable = resolve;
+    this.#http.readBody(this, this.#settings.timeoutMs);
+    await promise;
+    exchange.endWork();
+    if (this.#failure !== null) throw new Failure(this.#failure);
+  }
+
+  onData(view: Buffer): void {
+    if (this.#failure !== null) return;
+    this.#sizeBytes += view.length;
+    if (this.#sizeBytes > this.#settings.maxBytes) {
+      this.#fail('request_too_large');
+    } else if (this.#read(() => this.#reader.push(view))) {
+      if (this.#sink === null) this.#hold(view);
+      else this.#sink.onData(view);
+    }
+  }
+
+  onEnd(): void {
+    if (this.#failure !== null || !this.#read(() => this.#reader.end())) return;
+    this.#isComplete = true;
+    this.#model ??= this.#settings.onlyModel;
+    if (this.#onRoutable === null) this.#sink?.onEnd();
+    else if (this.#model === null) this.#fail('missing_model');
+    else this.#settle();
+  }
+
+  onTimeout(): void {
+    if (this.#failure !== null) return;
+    if (this.#sink !== null) this.#sink.onTimeout();
+    else this.#fail(this.#isPaused ? 'upstream_timeout' : 'request_timeout');
+  }
+
+  /** Passes what is held to the sink, and everything that comes from now on. */
+  readBody(sink: UploadSink): void {
+    const held = this.#held.items;
+    this.#sink = sink;
+    for (const chunk of held) sink.onData(chunk);
+    this.release();
+    if (this.#failure !== null) sink.fail(this.#failure);
+    else if (this.#isComplete) sink.onEnd();
+    else if (!this.#isSinkBlocked) this.resumeReading();
+  }
+
+  stopReadingBody(): void {
+    this.#http.stopReadingBody();
+  }
+
+  pauseReading(): void {
+    this.#isSinkBlocked = true;
+    this.#http.pauseReading();
+  }
+
+  resumeReading(): void {
+    this.#isSinkBlocked = false;
+    this.#isPaused = false;
+    this.#http.resumeReading();
+  }
+
+  abandon(): void {
+    this.release();
+  }
+
+  /** Drops what is held. May be called more than once. */
+  release(): void {
+    this.#budget.release(this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#held = new ChunkList();
+  }
+
+  /** Reads along. Returns false if the form has failed. */
+  #read(step: () => void): boolean {
+    try {
+      step();
+    } catch (error) {
+      if (!(error instanceof FormSyntaxError)) throw error;
+      this.#fail('invalid_form');
+      return false;
+    }
+    const named = this.#reader.model;
+    if (named === null) return true;
+    if (this.#model !== null && this.#model !== named) {
+      // It was sent for the only model, and asks for another.
+      this.#fail('model_not_found');
+      return false;
+    }
+    this.#model = named;
+    return true;
+  }
+
+  #hold(view: Buffer): void {
+    if (!this.#budget.tryAcquire(view.length)) {
+      this.#fail('overloaded');
+      return;
+    }
+    this.#heldBytes += view.length;
+    // A view keeps its whole read in memory: a much smaller one is copied.
+    this.#held.push(view.length * 2 < view.buffer.byteLength ? Buffer.from(view) : view);
+    this.#model ??= this.#settings.onlyModel;
+    if (this.#model !== null) this.#settle();
+    else if (this.#heldBytes > this.#settings.maxHeldBytes) this.#fail('late_model');
+    if (this.#model !== null && this.#heldBytes > WAITING_BYTES) {
+      this.#isPaused = true;
+      this.#http.pauseReading();
+    }
+  }
+
+  #fail(code: FailureCode): void {
+    this.#failure = code;
+    this.release();
+    this.#http.stopReadingBody();
+    if (this.#sink !== null) this.#sink.fail(code);
+    else this.#settle();
+  }
+
+  #settle(): void {
+    this.#onRoutable?.();
+    this.#onRoutable = null;
+  }
+}
