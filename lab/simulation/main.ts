@@ -13,7 +13,7 @@ const USAGE = `npm run simulate -- [options]
   --minutes N  ends after so many minutes, with what it has done (no limit)
   --seed N     one world
   --trace      prints each step of it
-  --keep LIST  of its actions only these, by number: 0,3,4 (all)
+  --keep LIST  of its actions only these, by number: 0,3,4, or none (all)
   --planted    plants known faults into the sources, one at a time, and tells how many seeds find each`;
 
 const options = startProgram(USAGE, {
@@ -33,7 +33,13 @@ const range = {
   jobs: toCount(options.jobs),
   minutes: toCount(options.minutes),
 };
-const keep = options.keep === '' ? null : options.keep.split(',').map(toCount);
+const keep = toNumbers(options.keep);
 if (options.planted) process.exitCode = await runPlanted(range);
 else if (options.seed !== '') process.exitCode = await replay(toCount(options.seed), keep, options.trace);
 else process.exitCode = await runSeeds(range);
+
+/** Null: all. */
+function toNumbers(list: string): readonly number[] | null {
+  if (list === '') return null;
+  return list === 'none' ? [] : list.split(',').map(toCount);
+}

@@ -30,12 +30,14 @@ export async function runSeeds(range: SeedRange): Promise<number> {
   }
   const { keep, violation: last, runs } = await shrink(plan, violation, program);
   console.log(`shrunk from ${plan.actions.length} to ${keep.length} actions in ${runs} runs: ${last.text}`);
-  console.log(`npm run simulate -- --seed ${seed} --keep ${keep.join(',')} --trace`);
+  console.log(
+    `npm run simulate -- --seed ${seed} --keep ${keep.length === 0 ? 'none' : keep.join(',')} --trace`,
+  );
   return 1;
 }
 
 /** One line about a search. */
-export function toSummary(first: number, result: SearchResult): string {
+function toSummary(first: number, result: SearchResult): string {
   const { seeds, steps, requests, records, simulatedMs, seconds, finding } = result;
   const hours = (simulatedMs / 3_600_000).toFixed(1);
   return (

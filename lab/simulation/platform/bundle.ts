@@ -59,9 +59,16 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
         .replaceAll('import.meta.filename', JSON.stringify(id))
         .replaceAll('import.meta.resolve', 'resolveToUrl')
         .replaceAll(/\bimport\(/g, 'importModule(')
-        .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
+        .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href))
+        .replaceAll('import.meta', toMeta(id));
     },
   };
+}
+
+/** `import.meta` itself, where it is handed on. */
+function toMeta(id: string): string {
+  const meta = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) };
+  return `(${JSON.stringify(meta)})`;
 }
 
 function applyPatch(code: string, { file, from, to }: SourcePatch): string {

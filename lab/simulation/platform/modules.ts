@@ -25,7 +25,7 @@ const REAL = new Set([
     'util',
     'util/types',
   ],
-  ...['zlib', 'tls', 'https', 'http2', 'dns', 'dns/promises', 'child_process', 'sqlite'],
+  ...['zlib', 'tls', 'https', 'http2', 'dns', 'dns/promises', 'child_process', 'sqlite', 'sea'],
 ]);
 
 /** Packages without effects and without time. All threads share them. */
@@ -64,7 +64,8 @@ export function createRequireOf(thread: SimulatedThread, globals: ThreadGlobals)
       case 'module':
         return { createRequire: () => requireSimulated };
     }
-    if (REAL.has(name) || SHARED_PACKAGES.includes(name)) return requireReal(name);
+    if (REAL.has(name)) return requireReal(`node:${name}`);
+    if (SHARED_PACKAGES.includes(name)) return requireReal(name);
     throw new Error(`the simulation has no module ${name}`);
   };
   const requireSimulated = (specifier: string): unknown => {

@@ -2,7 +2,8 @@ import net from 'node:net';
 import type { Listener } from '../engine/network.ts';
 import { toErrorNumber } from './stream-state.ts';
 import { TcpHandle } from './tcp-handle.ts';
-import type { SimulatedThread, SimulatedTimeout } from './thread.ts';
+import type { SimulatedThread } from './thread.ts';
+import type { SimulatedTimeout } from './timers.ts';
 
 interface ListenOptions {
   readonly host?: string;

@@ -1,7 +1,7 @@
 import { Script } from 'node:vm';
 import { createGlobals } from './globals.ts';
 import { createRequireOf } from './modules.ts';
-import type { SimulatedThread } from './thread.ts';
+import type { SimulatedThread, ThreadProgram } from './thread.ts';
 
 /** The names of the globals that a thread has of its own. */
 const GLOBAL_NAMES = [
@@ -13,7 +13,7 @@ const GLOBAL_NAMES = [
 type Start = (exports: object, require: unknown, ...globals: readonly unknown[]) => Promise<void>;
 
 /** The code of the gateway: one script for each kind of thread, by the name of its file without extension. */
-export class Program {
+export class Program implements ThreadProgram {
   readonly #starts = new Map<string, Start>();
 
   /** `scripts`: the bodies of functions with `exports`, `require` and the globals of a thread. */

@@ -1,4 +1,4 @@
-import type { End, EndHandler, SocketErrorCode } from '../engine/network.ts';
+import type { End, EndHandler, SocketErrorCode } from '../engine/end.ts';
 import { END_OF_FILE, setRead, setWritten, toErrorNumber } from './stream-state.ts';
 import type { SimulatedThread } from './thread.ts';
 

@@ -3,10 +3,13 @@ import type { Server } from 'node:net';
 import { type Chance, createChance } from '../engine/chance.ts';
 import type { Owner, ScheduledEvent } from '../engine/schedule.ts';
 import type { Machine } from './machine.ts';
-import type { Program } from './program.ts';
-import { Timers } from './timers.ts';
+import { Timers, type TimerThread } from './timers.ts';
 
-export { SimulatedTimeout } from './timers.ts';
+/** The code that threads run. */
+export interface ThreadProgram {
+  /** Runs a copy of a script in a thread. Resolves with what it exports. */
+  run(thread: SimulatedThread, name: string): Promise<Readonly<Record<string, unknown>>>;
+}
 
 /** What the thread's creator is told. */
 export interface ThreadHandlers {
@@ -18,10 +21,10 @@ export interface ThreadHandlers {
  * One thread with an event loop of its own: the main thread of a gateway, or a worker. It runs a copy of the program of
  * its own, with globals and modules of its own.
  */
-export class SimulatedThread implements Owner {
+export class SimulatedThread implements Owner, TimerThread {
   readonly name: string;
   readonly machine: Machine;
-  readonly program: Program;
+  readonly program: ThreadProgram;
   readonly chance: Chance;
   readonly timers: Timers;
   /** The `process` of the thread emits what Node's does. */
@@ -39,7 +42,7 @@ export class SimulatedThread implements Owner {
 
   constructor(
     name: string,
-    { machine, program }: { machine: Machine; program: Program },
+    { machine, program }: { machine: Machine; program: ThreadProgram },
     handlers: ThreadHandlers,
   ) {
     this.name = name;

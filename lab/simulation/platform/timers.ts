@@ -1,18 +1,27 @@
+import type { Chance } from '../engine/chance.ts';
 import type { ScheduledEvent } from '../engine/schedule.ts';
-import type { SimulatedThread } from './thread.ts';
+
+/** The thread of the timers: its events and its luck. */
+export interface TimerThread {
+  readonly chance: Chance;
+  readonly timers: Timers;
+  later(label: string, delayMs: number, run: () => void): ScheduledEvent;
+  next(label: string, run: () => void): ScheduledEvent;
+  cancel(event: ScheduledEvent): void;
+}
 
 type Callback = (...args: never[]) => void;
 
 /** What setTimeout and setInterval return. */
 export class SimulatedTimeout {
-  readonly #thread: SimulatedThread;
+  readonly #thread: TimerThread;
   readonly #callback: () => void;
   readonly delayMs: number;
   readonly repeats: boolean;
   #event: ScheduledEvent | null = null;
   #hasRef = true;
 
-  constructor(thread: SimulatedThread, callback: () => void, delayMs: number, repeats: boolean) {
+  constructor(thread: TimerThread, callback: () => void, delayMs: number, repeats: boolean) {
     this.#thread = thread;
     this.#callback = callback;
     // As in Node: at least 1 ms, and whole milliseconds.
@@ -99,11 +108,11 @@ const LONGEST_POLL_MS = 0.3;
 export class Timers {
   /** The timers that will call back. */
   readonly pending = new Set<SimulatedTimeout>();
-  readonly #thread: SimulatedThread;
+  readonly #thread: TimerThread;
   #immediates: SimulatedImmediate[] = [];
   #isCheckScheduled = false;
 
-  constructor(thread: SimulatedThread) {
+  constructor(thread: TimerThread) {
     this.#thread = thread;
   }
 

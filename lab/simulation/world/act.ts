@@ -1,8 +1,9 @@
-import type { End } from '../engine/network.ts';
+import type { End } from '../engine/end.ts';
+import { Client } from './actors/client.ts';
+import { ADMIN_TOKEN } from './actors/gateway-node.ts';
+import { callAdmin } from './actors/operator.ts';
 import { hostOf } from './addresses.ts';
-import { Client } from './client.ts';
-import { ADMIN_TOKEN } from './gateway-node.ts';
-import { type AdminAnswer, callAdmin } from './operator.ts';
+import type { AdminAnswer } from './checks/facts.ts';
 import type { Action } from './plan.ts';
 import type { World } from './world.ts';
 

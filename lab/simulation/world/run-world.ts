@@ -1,9 +1,9 @@
 import type { Program } from '../platform/program.ts';
 import { Stage } from './act.ts';
-import { checkRecords } from './check-records.ts';
-import { SPOOL } from './configure.ts';
-import type { GatewayNode } from './gateway-node.ts';
-import type { Violation } from './ledger.ts';
+import { SPOOL } from './actors/configure.ts';
+import type { GatewayNode } from './actors/gateway-node.ts';
+import { checkRecords } from './checks/check-records.ts';
+import type { Violation } from './checks/ledger.ts';
 import type { Plan } from './plan.ts';
 import { type TraceListener, World } from './world.ts';
 

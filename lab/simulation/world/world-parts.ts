@@ -1,6 +1,6 @@
 import type { Network } from '../engine/network.ts';
 import type { Schedule } from '../engine/schedule.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger } from './checks/ledger.ts';
 import type { RequestPlan } from './plan.ts';
 
 /** What those who live in a world share. */

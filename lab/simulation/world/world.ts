@@ -1,17 +1,18 @@
 import { type Chance, createChance, hashOf } from '../engine/chance.ts';
-import { type End, Network } from '../engine/network.ts';
+import type { End } from '../engine/end.ts';
+import { Network } from '../engine/network.ts';
 import { Schedule, type ScheduledEvent } from '../engine/schedule.ts';
 import { Machine } from '../platform/machine.ts';
 import type { Program } from '../platform/program.ts';
-import { Actor } from './actor.ts';
+import { Actor } from './actors/actor.ts';
+import type { Client } from './actors/client.ts';
+import { Collector } from './actors/collector.ts';
+import { GatewayNode } from './actors/gateway-node.ts';
+import { Redis } from './actors/redis.ts';
+import { Replica } from './actors/replica.ts';
 import { hostOf } from './addresses.ts';
-import type { Client } from './client.ts';
-import { Collector } from './collector.ts';
-import { GatewayNode } from './gateway-node.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger } from './checks/ledger.ts';
 import type { Plan } from './plan.ts';
-import { Redis } from './redis.ts';
-import { Replica } from './replica.ts';
 import type { WorldParts } from './world-parts.ts';
 
 /** What costs no answer. */

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type BundledScripts, readProgram, writeScripts } from '../../../lab/simulation/campaign/scripts.ts';
 import { PLANTED_FAULTS } from '../../../lab/simulation/campaign/planted-faults.ts';
 import { runPlan } from '../../../lab/simulation/campaign/run-block.ts';
+import { type BundledScripts, readProgram, writeScripts } from '../../../lab/simulation/campaign/scripts.ts';
 import { shrink, withActions } from '../../../lab/simulation/campaign/shrink.ts';
 import type { Program } from '../../../lab/simulation/platform/program.ts';
 import { type Plan, planWorld } from '../../../lab/simulation/world/plan.ts';

@@ -1,5 +1,5 @@
-import { hostOf } from './addresses.ts';
-import type { AdminAnswer } from './operator.ts';
+import { hostOf } from '../addresses.ts';
+import type { AdminAnswer } from './facts.ts';
 import type { Traffic } from './traffic.ts';
 
 /** What a gateway has promised of a drained replica. */

@@ -1,25 +1,10 @@
-import type { End } from '../engine/network.ts';
+import type { End } from '../../engine/end.ts';
+import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
+import { type AnswerPlan, toPieces } from '../answers.ts';
+import type { Served } from '../checks/facts.ts';
+import { HttpReader, type Message } from '../http-reader.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { Actor } from './actor.ts';
-import { hostOf, nameOfReplica, PORTS } from './addresses.ts';
-import { type AnswerPlan, toPieces } from './answers.ts';
-import { HttpReader, type Message } from './http-reader.ts';
-import type { RequestPlan } from './plan.ts';
-import type { WorldParts } from './world-parts.ts';
-
-/** What a replica did with one request. */
-export interface Served {
-  readonly plan: RequestPlan;
-  readonly answer: AnswerPlan;
-  /** 1 for the first time that a replica got it. */
-  readonly attempt: number;
-  readonly requestId: string;
-  readonly traceparent: string;
-  readonly replica: number;
-  readonly gateway: string;
-  readonly asksUsage: boolean;
-  /** Null until the replica has answered all, or has broken off. */
-  end: 'complete' | 'broken' | null;
-}
 
 /** An inference server. What it answers is in the plan of each request. */
 export class Replica {

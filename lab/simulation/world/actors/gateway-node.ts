@@ -1,11 +1,11 @@
-import type { CloseResult, Gateway } from '../../../src/gateway.ts';
-import type { Machine } from '../platform/machine.ts';
-import type { Program } from '../platform/program.ts';
-import { SimulatedThread } from '../platform/thread.ts';
-import { hostOf } from './addresses.ts';
+import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
+import type { Machine } from '../../platform/machine.ts';
+import type { Program } from '../../platform/program.ts';
+import { SimulatedThread } from '../../platform/thread.ts';
+import { hostOf } from '../addresses.ts';
+import type { Plan } from '../plan.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { createConfigOf } from './configure.ts';
-import type { Plan } from './plan.ts';
-import type { WorldParts } from './world-parts.ts';
 
 export const ADMIN_TOKEN = 'the-token-of-operators';
 
@@ -118,7 +118,7 @@ export class GatewayNode {
 
   async #run(thread: SimulatedThread): Promise<void> {
     const exports = await this.#program.run(thread, 'gateway');
-    const createGateway = exports.createGateway as typeof import('../../../src/gateway.ts').createGateway;
+    const createGateway = exports.createGateway as typeof import('../../../../src/gateway.ts').createGateway;
     const { file, config } = createConfigOf(this.#plan, this.index, this.firstByteMs);
     const gateway = createGateway(config, {
       env: { tokens: [{ name: 'admin', role: 'admin', token: ADMIN_TOKEN }], hashSalt: 'salt' },

@@ -1,7 +1,6 @@
-import { toPieces } from './answers.ts';
-import { type ClientView, describe, isFromReplica } from './client.ts';
-import { statusOf } from './http-reader.ts';
-import type { Served } from './replica.ts';
+import { toPieces } from '../answers.ts';
+import { statusOf } from '../http-reader.ts';
+import { type ClientView, describe, isFromReplica, type Served } from './facts.ts';
 
 /** The statuses of the gateway's own answers to requests that are well formed. 500 would be a defect. */
 const OWN_STATUSES: ReadonlySet<number> = new Set([408, 502, 503, 504]);

@@ -1,7 +1,7 @@
-import type { End } from '../engine/network.ts';
+import type { End } from '../../engine/end.ts';
+import { hostOf, PORTS } from '../addresses.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { Actor } from './actor.ts';
-import { hostOf, PORTS } from './addresses.ts';
-import type { WorldParts } from './world-parts.ts';
 
 type Reply = string | number | null | Error | readonly Reply[];
 

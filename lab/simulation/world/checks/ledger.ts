@@ -1,13 +1,10 @@
-import type { End } from '../engine/network.ts';
-import type { Schedule } from '../engine/schedule.ts';
-import { PORTS } from './addresses.ts';
+import type { End } from '../../engine/end.ts';
+import type { Schedule } from '../../engine/schedule.ts';
+import { PORTS } from '../addresses.ts';
+import { HttpReader, type Message, statusOf } from '../http-reader.ts';
 import { checkDelivery, checkResponse } from './check-response.ts';
-import type { ClientView } from './client.ts';
-import type { CollectedRecord } from './collector.ts';
 import { DrainClaims } from './drain-claims.ts';
-import { HttpReader, type Message, statusOf } from './http-reader.ts';
-import type { AdminAnswer } from './operator.ts';
-import type { Served } from './replica.ts';
+import type { AdminAnswer, ClientView, CollectedRecord, Served } from './facts.ts';
 import { Traffic } from './traffic.ts';
 
 /** Something that must never happen. */

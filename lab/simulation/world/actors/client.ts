@@ -1,26 +1,11 @@
-import type { End } from '../engine/network.ts';
-import type { Schedule } from '../engine/schedule.ts';
+import type { End } from '../../engine/end.ts';
+import type { Schedule } from '../../engine/schedule.ts';
+import { hostOf, PORTS } from '../addresses.ts';
+import type { ClientView } from '../checks/facts.ts';
+import { HttpReader } from '../http-reader.ts';
+import type { Action, RequestPlan } from '../plan.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { Actor } from './actor.ts';
-import { hostOf, PORTS } from './addresses.ts';
-import { HttpReader, type Message, statusOf } from './http-reader.ts';
-import type { Action, RequestPlan } from './plan.ts';
-import type { WorldParts } from './world-parts.ts';
-
-/** What a client has seen of one of its requests. */
-export interface ClientView {
-  readonly plan: RequestPlan;
-  readonly gateway: number;
-  /** Whether it reads at once, or nearly so. */
-  readonly isPrompt: boolean;
-  /** The step of its first byte; null: it was never sent. */
-  startStep: number | null;
-  isSent: boolean;
-  /** What arrived of the response; null: nothing. */
-  response: Message | null;
-  /** The client has ended it on its own. */
-  hasLeft: boolean;
-  isOver: boolean;
-}
 
 type ClientPlan = Extract<Action, { kind: 'client' }>;
 
@@ -190,19 +175,4 @@ function toRequest({ id, path, stream, asksUsage, promptChars }: RequestPlan): B
     `POST ${path} HTTP/1.1\r\nHost: gateway\r\nX-Tenant: ${id}\r\nX-Plan: ${id}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
-}
-
-/** Whether a response is one that a replica has made. */
-export function isFromReplica({ fields }: Message): boolean {
-  return fields.has('x-answer');
-}
-
-/** For messages of findings. */
-export function describe(view: ClientView): string {
-  const { plan, response } = view;
-  const seen =
-    response === null
-      ? 'no response'
-      : `${statusOf(response)}, ${response.body.length} bytes, ${response.isComplete ? 'complete' : 'cut'}`;
-  return `${plan.id} ${plan.path}${plan.stream ? ' stream' : ''}: ${seen}`;
 }

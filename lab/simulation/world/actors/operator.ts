@@ -1,13 +1,8 @@
+import { hostOf, PORTS } from '../addresses.ts';
+import type { AdminAnswer } from '../checks/facts.ts';
+import { HttpReader, statusOf } from '../http-reader.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { Actor } from './actor.ts';
-import { hostOf, PORTS } from './addresses.ts';
-import { HttpReader, statusOf } from './http-reader.ts';
-import type { WorldParts } from './world-parts.ts';
-
-/** The answer to a call of the admin API. */
-export interface AdminAnswer {
-  readonly status: number;
-  readonly json: Readonly<Record<string, unknown>>;
-}
 
 /** The longest that an operator waits: a fleet may take 10 s for an undrain. */
 const PATIENCE_MS = 30_000;

@@ -1,10 +1,8 @@
-import { nameOfReplica } from './addresses.ts';
+import { nameOfReplica } from '../addresses.ts';
+import { statusOf } from '../http-reader.ts';
 import { isWhole } from './check-response.ts';
-import { type ClientView, describe, isFromReplica } from './client.ts';
-import type { CollectedRecord } from './collector.ts';
-import { statusOf } from './http-reader.ts';
+import { type ClientView, type CollectedRecord, describe, isFromReplica, type Served } from './facts.ts';
 import type { Ledger } from './ledger.ts';
-import type { Served } from './replica.ts';
 
 /** What the gateways themselves say about records that did not arrive. */
 export interface RecordAllowance {

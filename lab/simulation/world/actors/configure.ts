@@ -1,8 +1,8 @@
-import { type Config, toConfig } from '../../../src/config/config.ts';
-import { parseConfigFile } from '../../../src/config/load.ts';
-import type { ConfigFile } from '../../../src/config/schema.ts';
-import { hostOf, nameOfReplica, PORTS } from './addresses.ts';
-import type { Plan } from './plan.ts';
+import { type Config, toConfig } from '../../../../src/config/config.ts';
+import { parseConfigFile } from '../../../../src/config/load.ts';
+import type { ConfigFile } from '../../../../src/config/schema.ts';
+import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
+import type { Plan } from '../plan.ts';
 
 const STATE_DIR = '/state/gateway';
 

@@ -1,17 +1,11 @@
-import { decodeMessage, encodeMessage } from '../../../test/support/otlp/otlp-messages.ts';
-import type { End } from '../engine/network.ts';
+import { decodeMessage, encodeMessage } from '../../../../test/support/otlp/otlp-messages.ts';
+import type { End } from '../../engine/end.ts';
+import { hostOf, PORTS } from '../addresses.ts';
+import type { CollectedRecord } from '../checks/facts.ts';
+import { HttpReader, type Message } from '../http-reader.ts';
+import type { CollectorMode } from '../plan.ts';
+import type { WorldParts } from '../world-parts.ts';
 import { Actor } from './actor.ts';
-import { hostOf, PORTS } from './addresses.ts';
-import { HttpReader, type Message } from './http-reader.ts';
-import type { CollectorMode } from './plan.ts';
-import type { WorldParts } from './world-parts.ts';
-
-/** One record as the collector got it. */
-export interface CollectedRecord {
-  readonly spanId: string;
-  readonly traceId: string;
-  readonly attributes: Readonly<Record<string, string | number | boolean>>;
-}
 
 interface SpanMessage {
   readonly spanId: string;

@@ -1,4 +1,4 @@
-import type { Owner } from '../engine/schedule.ts';
+import type { Owner } from '../../engine/schedule.ts';
 
 /** Somebody in the world who is not a gateway. */
 export class Actor implements Owner {

@@ -1,6 +1,6 @@
-import type { End } from '../engine/network.ts';
-import { hostOf, PORTS } from './addresses.ts';
-import { HttpReader } from './http-reader.ts';
+import type { End } from '../../engine/end.ts';
+import { hostOf, PORTS } from '../addresses.ts';
+import { HttpReader } from '../http-reader.ts';
 
 /** One request that a gateway has begun to write to a replica. */
 interface SentRequest {
