@@ -14,7 +14,8 @@ const USAGE = `npm run simulate -- [options]
   --seed N     one world
   --trace      prints each step of it
   --keep LIST  of its actions only these, by number: 0,3,4, or none (all)
-  --planted    plants known faults into the sources, one at a time, and tells how many seeds find each`;
+  --planted    plants known faults into the sources, one at a time, and tells which seed finds each
+  --write      writes the result into docs/reliability.md`;
 
 const options = startProgram(USAGE, {
   seeds: { type: 'string', default: '2000' },
@@ -25,6 +26,7 @@ const options = startProgram(USAGE, {
   trace: { type: 'boolean', default: false },
   keep: { type: 'string', default: '' },
   planted: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
 });
 
 const range = {
@@ -32,6 +34,7 @@ const range = {
   seeds: toCount(options.seeds),
   jobs: toCount(options.jobs),
   minutes: toCount(options.minutes),
+  isWritten: options.write,
 };
 const keep = toNumbers(options.keep);
 if (options.planted) process.exitCode = await runPlanted(range);

@@ -1,3 +1,4 @@
+import { readCircumstances, replaceBetween } from '../../support/results.ts';
 import { planWorld } from '../world/plan.ts';
 import { runPlan } from './run-block.ts';
 import { readProgram, writeScripts } from './scripts.ts';
@@ -18,7 +19,10 @@ export async function runSeeds(range: SeedRange): Promise<number> {
     console.error(`${done} seeds …`);
   });
   console.log(toSummary(range.first, result));
-  if (result.finding === null) return 0;
+  if (result.finding === null) {
+    if (range.isWritten) writeFigures(range.first, result);
+    return 0;
+  }
   const { seed, text } = result.finding;
   console.log(`seed ${seed}: ${text}`);
   const program = await readProgram(directory);
@@ -34,6 +38,12 @@ export async function runSeeds(range: SeedRange): Promise<number> {
     `npm run simulate -- --seed ${seed} --keep ${keep.length === 0 ? 'none' : keep.join(',')} --trace`,
   );
   return 1;
+}
+
+function writeFigures(first: number, result: SearchResult): void {
+  const { date, commit } = readCircumstances();
+  const text = `On ${date} at commit ${commit}, in one run:\n\n\`\`\`\n${toSummary(first, result)}\n\`\`\``;
+  replaceBetween('docs/reliability.md', '<!-- simulated -->', '<!-- end of what was simulated -->', text);
 }
 
 /** One line about a search. */

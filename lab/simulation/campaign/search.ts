@@ -11,6 +11,8 @@ export interface SeedRange {
   readonly jobs: number;
   /** The search takes no new seeds after this time; 0: no limit. */
   readonly minutes: number;
+  /** The result is written into the documentation. */
+  readonly isWritten: boolean;
 }
 
 /** The sum of all blocks. */

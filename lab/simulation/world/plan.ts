@@ -92,16 +92,17 @@ export function planWorld(seed: number): Plan {
   const workers = chance.chance(gateways > 1 ? 75 : 55) ? 1 : 2 + chance.below(2);
   const shape = { gateways, workers, replicas: 1 + chance.below(3) };
   const durationMs = chance.between(500, 6_000);
+  const when = createTimes(chance, durationMs);
   const clients = 1 + chance.below(12);
   const actions: Action[] = [];
   for (let client = 0; client < clients; client++) {
-    actions.push(planClient(chance, `${client}`, shape.gateways, durationMs));
+    actions.push(planClient(chance, `${client}`, shape.gateways, when()));
   }
   for (let count = chance.below(7); count > 0; count--) {
-    const action = planFault(chance, shape, chance.between(0, durationMs));
+    const action = planFault(chance, shape, when());
     if (action !== null) actions.push(action);
   }
-  for (let count = chance.below(6); count > 0; count--) actions.push(planCall(chance, shape, durationMs));
+  for (let count = chance.below(9); count > 0; count--) actions.push(planCall(chance, shape, when()));
   const queueSize = chance.chance(15) ? 2 + chance.below(6) : 16_384;
   return {
     seed,
@@ -115,6 +116,14 @@ export function planWorld(seed: number): Plan {
   };
 }
 
+/** Most actions come close together at a few moments: what happens at nearly the same time is what goes wrong. */
+function createTimes(chance: Chance, durationMs: number): () => number {
+  const moments = Array.from({ length: 1 + chance.below(4) }, () => chance.between(0, durationMs));
+  const spreadMs = chance.pick([2, 10, 50, 300]);
+  return () =>
+    chance.chance(70) ? chance.pick(moments) + chance.between(0, spreadMs) : chance.between(0, durationMs);
+}
+
 type Shape = Pick<Plan, 'gateways' | 'workers' | 'replicas'>;
 
 function planWeather(chance: Chance): WeatherPlan {
@@ -126,11 +135,11 @@ function planWeather(chance: Chance): WeatherPlan {
   };
 }
 
-function planClient(chance: Chance, name: string, gateways: number, durationMs: number): Action {
+function planClient(chance: Chance, name: string, gateways: number, atMs: number): Action {
   const count = chance.chance(60) ? 1 : 2 + chance.below(4);
   return {
     kind: 'client',
-    atMs: chance.between(0, durationMs),
+    atMs,
     gateway: chance.below(gateways),
     pauseMs: chance.chance(15) ? chance.between(1, 2_000) : 0,
     requests: Array.from({ length: count }, (_, at) => planRequest(chance, `r${name}-${at}`)),
@@ -161,8 +170,8 @@ function planRequest(chance: Chance, id: string): RequestPlan {
 }
 
 /** A call of an operator. */
-function planCall(chance: Chance, { gateways, replicas }: Shape, durationMs: number): Action {
-  const at = { atMs: chance.between(0, durationMs), gateway: chance.below(gateways) };
+function planCall(chance: Chance, { gateways, replicas }: Shape, atMs: number): Action {
+  const at = { atMs, gateway: chance.below(gateways) };
   const kind = chance.pick(['drain', 'drain', 'undrain', 'look', 'look', 'reload'] as const);
   switch (kind) {
     case 'drain':
