@@ -41,8 +41,13 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
+      'src/verdict/',
       'otel/encode/',
+      // The state of a rollout is a file of ours.
+      'otel/disk/regular-file.ts',
+      'otel/disk/write-durably.ts',
       'pino',
+      'zod',
       'undici',
       NODE,
     ],
@@ -209,6 +214,7 @@ export const ROOMS: readonly Room[] = [
     path: 'src/admin/',
     may: [
       'src/replicas/',
+      'src/verdict/',
       'src/config/config.ts',
       'src/config/admin-tokens.ts',
       'src/config/values.ts',
@@ -340,6 +346,11 @@ export const ROOMS: readonly Room[] = [
     // How turns are counted, which all threads do in one table.
     may: ['src/replicas/*', 'src/replicas/routing/ramp.ts', NODE],
     why: 'Both planes use the tables in shared memory, so the tables import neither.',
+  },
+  {
+    path: 'src/verdict/',
+    may: [],
+    why: 'A verdict is computed from numbers alone: it imports no clock, no random numbers, no record.',
   },
   {
     path: 'src/replicas/routing/',

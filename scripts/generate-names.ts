@@ -22,6 +22,7 @@ const RECORD_GROUP = 'registry.gateway.beyond';
 const REQUEST_SPAN = 'span.gateway.request';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
+const ROLLOUT_STEP_SPAN = 'span.gateway.rollout_step';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
 /** The text of otel/encode/attribute-names.ts. */
@@ -85,6 +86,12 @@ ${attributesOf(registry, FAILED_ATTEMPT_EVENT)
 /** The attributes of an admin action's span. */
 export const ADMIN_ACTION = {
 ${attributesOf(registry, ADMIN_ACTION_SPAN)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** The attributes of the span of a rollout's step. */
+export const ROLLOUT_STEP = {
+${attributesOf(registry, ROLLOUT_STEP_SPAN)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 `;
@@ -268,6 +275,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['attempt span', renderTable('attribute', ownAttributes(registry, ATTEMPT_SPAN))],
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
     ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
+    ['rollout step', renderTable('attribute', ownAttributes(registry, ROLLOUT_STEP_SPAN))],
   ]);
 }
 

@@ -62,8 +62,13 @@ function measure(rolloutCount: number, slowCount: number, watchedCount: number):
   return falseAlarms <= FALSE_ALARM && rateOfBad(long) <= FALSE_ALARM && power >= POWER;
 }
 
-const countBad = (ends: readonly SimulatedEnd[]) => ends.filter(({ kind }) => kind === 'bad').length;
-const rateOfBad = (ends: readonly SimulatedEnd[]) => countBad(ends) / ends.length;
+function countBad(ends: readonly SimulatedEnd[]): number {
+  return ends.filter(({ kind }) => kind === 'bad').length;
+}
+
+function rateOfBad(ends: readonly SimulatedEnd[]): number {
+  return countBad(ends) / ends.length;
+}
 
 /** Simulates so many rollouts with the seeds 1, 2, …, and prints how they ended. Times: the median and 95 %. */
 function simulate(

@@ -116,7 +116,7 @@ function createObservation(scenario: Scenario, moment: Moment): Observation {
     model: 'm',
     endpoint: '/v1/chat/completions',
     stream: random() < 0.8,
-    ...{ promptTokens, cachedTokens, completionTokens, ttftMs, gapMs },
+    ...{ promptTokens, cachedTokens, completionTokens, ttftMs, gapMs, maxTokens: null },
     e2eMs: ttftMs + gapMs * completionTokens,
     outcome: isError ? 'error' : 'ok',
     finish: isError ? null : completionTokens > 400 ? 'length' : 'stop',

@@ -1,5 +1,4 @@
-import type { Block } from './comparison.ts';
-import type { Observation } from './observation.ts';
+import type { Block, Observation } from './observation.ts';
 
 /** A block is this long at least, so that what slows a replica for a moment counts once. */
 const MIN_BLOCK_MS = 2_000;

@@ -1,15 +1,9 @@
 import { COUNT_BETS, type Counts, countGains } from './count-difference.ts';
 import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from './e-process.ts';
 import { addFigures, type Figures, NO_FIGURES } from './figures.ts';
-import type { Observation } from './observation.ts';
+import type { Block, Observation } from './observation.ts';
 import { rankDifference } from './rank-difference.ts';
-import { MEASURES, type Measure, toPairs } from './strata.ts';
-
-/** Requests that ended at about the same time: those of the replica that is judged, and those of its peers. */
-export interface Block {
-  readonly own: readonly Observation[];
-  readonly peers: readonly Observation[];
-}
+import { kindOf, MEASURES, type Measure, toPairs } from './strata.ts';
 
 /** The measures that are times. */
 export const TIMES = ['first_token', 'gaps', 'duration'] as const satisfies readonly Measure[];
@@ -87,11 +81,12 @@ export function compareBlock(
       note(`fine_${measure}`, -1, { scale: 1 / RULED_OUT_SLOWNESS });
     }
   }
-  gains.set('errors', countGains(countWhere(block, isAnswered, isError), HARMLESS_ODDS));
+  const kinds = byKind(block);
+  gains.set('errors', sumGains(kinds.map((kind) => countWhere(kind, isAnswered, isError))));
   for (const finish of FINISHES) {
-    const counts = countWhere(block, hasFinish, (observation) => toFinish(observation) === finish);
-    gains.set(`more_${finish}`, countGains(counts, HARMLESS_ODDS));
-    gains.set(`fewer_${finish}`, countGains(toComplement(counts), HARMLESS_ODDS));
+    const counts = kinds.map((kind) => countWhere(kind, hasFinish, (each) => toFinish(each) === finish));
+    gains.set(`more_${finish}`, sumGains(counts));
+    gains.set(`fewer_${finish}`, sumGains(counts.map(toComplement)));
   }
   return {
     evidence: withAllGains(before.evidence, gains),
@@ -117,6 +112,27 @@ function withAllGains(
   return after;
 }
 
+/** The block in groups of comparable requests. */
+function byKind({ own, peers }: Block): readonly Block[] {
+  const kinds = new Map<string, { readonly own: Observation[]; readonly peers: Observation[] }>();
+  for (const observation of own) {
+    const kind = kindOf(observation);
+    const group = kinds.get(kind) ?? { own: [], peers: [] };
+    kinds.set(kind, group);
+    group.own.push(observation);
+  }
+  for (const observation of peers) kinds.get(kindOf(observation))?.peers.push(observation);
+  return [...kinds.values()];
+}
+
+/** The gains of all groups together: given the groups, each is a bet of its own. */
+function sumGains(groups: readonly Counts[]): readonly number[] {
+  const gains = groups.map((counts) => countGains(counts, HARMLESS_ODDS));
+  return Array.from({ length: COUNT_BETS }, (_, bet) =>
+    gains.reduce((sum, each) => sum + (each[bet] ?? 0), 0),
+  );
+}
+
 function countWhere(
   { own, peers }: Block,
   counts: (observation: Observation) => boolean,
@@ -138,12 +154,12 @@ function toComplement({ own, ownTotal, peers, peersTotal }: Counts): Counts {
 }
 
 /** Whether it shows something about the replica. */
-export function isAnswered({ outcome }: Observation): boolean {
+function isAnswered({ outcome }: Observation): boolean {
   return outcome !== 'unclear';
 }
 
 /** Whether the replica failed it. */
-export function isError({ outcome }: Observation): boolean {
+function isError({ outcome }: Observation): boolean {
   return outcome === 'error';
 }
 
@@ -152,6 +168,6 @@ function hasFinish({ outcome, finish }: Observation): boolean {
 }
 
 /** The finish reason as it is compared. */
-export function toFinish({ finish }: Observation): (typeof FINISHES)[number] {
+function toFinish({ finish }: Observation): (typeof FINISHES)[number] {
   return FINISHES.find((known) => known === finish) ?? 'other';
 }

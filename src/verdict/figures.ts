@@ -1,5 +1,4 @@
-import type { Block } from './comparison.ts';
-import type { Observation } from './observation.ts';
+import type { Block, Observation } from './observation.ts';
 import type { Pair } from './rank-difference.ts';
 import type { Measure } from './strata.ts';
 

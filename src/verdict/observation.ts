@@ -12,6 +12,8 @@ export interface Observation {
   /** Those of them that the engine took from its cache. */
   readonly cachedTokens: number | null;
   readonly completionTokens: number | null;
+  /** The limit of the completion that the client has set. */
+  readonly maxTokens: number | null;
   readonly ttftMs: number | null;
   /** The median gap between events with output. */
   readonly gapMs: number | null;
@@ -20,4 +22,10 @@ export interface Observation {
   readonly outcome: Outcome;
   /** The finish reason of the first choice. */
   readonly finish: string | null;
+}
+
+/** Requests that ended at about the same time: those of the replica that is judged, and those of its peers. */
+export interface Block {
+  readonly own: readonly Observation[];
+  readonly peers: readonly Observation[];
 }

@@ -30,15 +30,21 @@ export function measuredValueOf(measure: Measure, observation: Observation): num
   }
 }
 
+/** The group of requests whose errors and finish reasons are comparable: a limit decides how a completion ends. */
+export function kindOf({ model, endpoint, stream, maxTokens }: Observation): string {
+  return `${model}\n${endpoint}\n${stream}\n${toStep(maxTokens)}`;
+}
+
 /**
  * The group of like requests that a request belongs to. Times depend on the prompt that the engine had to compute, so a
  * cache that is still empty is no slowness; the time of a whole response also depends on its length.
  */
 export function stratumOf(measure: Measure, observation: Observation): string {
-  const { model, endpoint, stream, promptTokens, cachedTokens, completionTokens } = observation;
+  const { model, endpoint, stream, promptTokens, cachedTokens, completionTokens, maxTokens } = observation;
   const isTime = measure === 'first_token' || measure === 'gaps' || measure === 'duration';
   const prompt = isTime && promptTokens !== null ? promptTokens - (cachedTokens ?? 0) : promptTokens;
-  const completion = measure === 'duration' ? toStep(completionTokens) : '';
+  const completion =
+    measure === 'duration' ? toStep(completionTokens) : measure === 'lengths' ? toStep(maxTokens) : '';
   return `${model}\n${endpoint}\n${stream}\n${toStep(prompt)}\n${completion}`;
 }
 
