@@ -49,7 +49,7 @@ export const EQUAL_REPLICAS: readonly (readonly [title: string, scenario: Scenar
   ],
 ];
 
-export const REPLICAS = 4;
+const REPLICAS = 4;
 
 /** How long the replica's ramp took before its times are compared. */
 const RAMP_S = 60;

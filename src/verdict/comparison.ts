@@ -9,10 +9,10 @@ import { kindOf, MEASURES, type Measure, toPairs } from './strata.ts';
 export const TIMES = ['first_token', 'gaps', 'duration'] as const satisfies readonly Measure[];
 
 /** How much slower a replica may be without being called slow. */
-export const HARMLESS_SLOWNESS = 1.05;
+const HARMLESS_SLOWNESS = 1.05;
 
 /** A replica counts as fine when this slowness is ruled out. */
-export const RULED_OUT_SLOWNESS = 1.2;
+const RULED_OUT_SLOWNESS = 1.2;
 
 /** How much longer or shorter completions may be. */
 const HARMLESS_LENGTH = 1.15;

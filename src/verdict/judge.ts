@@ -62,7 +62,7 @@ export function judge(comparison: Comparison, { falseAlarm, judged }: JudgeSetti
 }
 
 /** The logarithm of the evidence that a dimension is wrong; 0 without any. */
-export function logEvidenceOf({ evidence }: Comparison, dimension: Dimension): number {
+function logEvidenceOf({ evidence }: Comparison, dimension: Dimension): number {
   const claims = CLAIMS[dimension].flatMap((claim) => {
     const of = evidence[claim];
     return of === undefined ? [] : [logEvidence(of)];

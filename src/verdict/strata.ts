@@ -11,7 +11,7 @@ export type Measure = (typeof MEASURES)[number];
 const STEPS_PER_DOUBLING = 2;
 
 /** The value of a request; null if it has none. Requests that failed are not measured. */
-export function measuredValueOf(measure: Measure, observation: Observation): number | null {
+function measuredValueOf(measure: Measure, observation: Observation): number | null {
   if (observation.outcome !== 'ok') return null;
   const { stream, ttftMs, gapMs, e2eMs, completionTokens, promptTokens, cachedTokens } = observation;
   switch (measure) {
@@ -39,7 +39,7 @@ export function kindOf({ model, endpoint, stream, maxTokens }: Observation): str
  * The group of like requests that a request belongs to. Times depend on the prompt that the engine had to compute, so a
  * cache that is still empty is no slowness; the time of a whole response also depends on its length.
  */
-export function stratumOf(measure: Measure, observation: Observation): string {
+function stratumOf(measure: Measure, observation: Observation): string {
   const { model, endpoint, stream, promptTokens, cachedTokens, completionTokens, maxTokens } = observation;
   const isTime = measure === 'first_token' || measure === 'gaps' || measure === 'duration';
   const prompt = isTime && promptTokens !== null ? promptTokens - (cachedTokens ?? 0) : promptTokens;

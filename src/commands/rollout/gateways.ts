@@ -99,25 +99,29 @@ export class RolloutGateways {
 
   /** Begins to follow the requests: each look returns those that have ended since the look before. */
   async follow(): Promise<() => Promise<Followed>> {
-    const followed = await Promise.all(
-      this.#clients.map(async (client) => ({ client, ...(await this.#look(client, 0, null)) })),
-    );
-    return async () => {
-      const looks: Followed[] = [];
-      for (const each of followed) {
-        // An answer holds so many at most.
-        for (;;) {
-          const look = await this.#look(each.client, each.last, each.startedAt);
-          Object.assign(each, { last: look.last, startedAt: look.startedAt });
-          looks.push(look);
-          if (look.observations.length < FULL_ANSWER) break;
-        }
+    const followed = this.#clients.map((client) => ({ client, last: 0, startedAt: undefined as unknown }));
+    // What ended before is not followed. A gateway that does not answer now begins later.
+    await this.#lookAtAll(followed).catch((error: unknown) => {
+      if (!(error instanceof UnreachableError)) throw error;
+    });
+    return () => this.#lookAtAll(followed);
+  }
+
+  async #lookAtAll(followed: readonly FollowedGateway[]): Promise<Followed> {
+    const looks: Followed[] = [];
+    for (const each of followed) {
+      // An answer holds so many at most.
+      for (;;) {
+        const look = await this.#look(each);
+        Object.assign(each, { last: look.last, startedAt: look.startedAt });
+        looks.push(look);
+        if (look.observations.length < FULL_ANSWER) break;
       }
-      return {
-        observations: looks.flatMap(({ observations }) => observations),
-        missed: looks.reduce((sum, { missed }) => sum + missed, 0),
-        policy: looks.some(({ policy }) => policy === 'prefix_affinity') ? 'prefix_affinity' : 'other',
-      };
+    }
+    return {
+      observations: looks.flatMap(({ observations }) => observations),
+      missed: looks.reduce((sum, { missed }) => sum + missed, 0),
+      policy: looks.some(({ policy }) => policy === 'prefix_affinity') ? 'prefix_affinity' : 'other',
     };
   }
 
@@ -152,20 +156,30 @@ export class RolloutGateways {
     }
   }
 
-  async #look(client: AdminClient, after: number, startedAt: unknown) {
-    const answer = await client.call('GET', `/admin/observations?after=${after}`, this.#signal);
-    const started = memberOf(answer, 'started_at');
-    const isNew = startedAt !== null && started !== startedAt;
-    // Its numbers began again.
-    const numbered: unknown = isNew ? await client.call('GET', '/admin/observations', this.#signal) : answer;
+  async #look({ client, last, startedAt }: FollowedGateway) {
+    const answer = await client.call('GET', `/admin/observations?after=${last}`, this.#signal);
+    const present = memberOf(answer, 'started_at');
+    // The numbers of a gateway that has restarted began again.
+    const isNew = startedAt !== undefined && present !== startedAt;
+    const valid = isNew ? await client.call('GET', '/admin/observations', this.#signal) : answer;
+    const isFirst = startedAt === undefined;
     return {
-      observations: itemsOf(numbered, 'observations').flatMap((item) => toObservation(item) ?? []),
-      last: Number(memberOf(numbered, 'last')) || 0,
-      missed: isNew ? 0 : Number(memberOf(numbered, 'missed')) || 0,
-      policy: String(memberOf(numbered, 'routing_policy')),
-      startedAt: started,
+      observations: isFirst
+        ? []
+        : itemsOf(valid, 'observations').flatMap((item) => toObservation(item) ?? []),
+      last: Number(memberOf(valid, 'last')) || 0,
+      missed: isFirst || isNew ? 0 : Number(memberOf(valid, 'missed')) || 0,
+      policy: String(memberOf(valid, 'routing_policy')),
+      startedAt: present,
     };
   }
+}
+
+/** A gateway whose requests are followed: the number of the last one, and when it started; undefined before a look. */
+interface FollowedGateway {
+  readonly client: AdminClient;
+  readonly last: number;
+  readonly startedAt: unknown;
 }
 
 /** The most requests in an answer of the gateway. */

@@ -96,7 +96,13 @@ function toStepEnd({ kind, sentence, comparison }: ComparisonEnd) {
 async function drain(name: string, context: RollContext): Promise<ReplicaView> {
   const { gateways, settings, reporter, signal } = context;
   reporter.show(name, 'draining', 'is drained');
-  await gateways.drain(name, settings);
+  try {
+    await gateways.drain(name, settings);
+  } catch (error) {
+    // Refused, or not certain: it was not begun.
+    await context.store(name, 'waiting');
+    throw error;
+  }
   const endMs = performance.now() + settings.drainMs;
   for (;;) {
     const view = await find(name, gateways);

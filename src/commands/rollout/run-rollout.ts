@@ -99,7 +99,8 @@ export async function runRollout(
   const outcome = first ?? 'ok';
   const sentence = toSummary([...replicas.values()], outcome, file.path);
   await trace.end(root, { outcome, sentence });
-  if (first === undefined) await file.remove();
+  const isBegun = [...replicas.values()].some(({ stage }) => stage !== 'waiting');
+  if (first === undefined || !isBegun) await file.remove();
   reporter.end();
   reporter.say(sentence);
   return EXIT_CODES[first ?? 'done'];
@@ -116,6 +117,7 @@ function toStop(error: unknown, signal: AbortSignal): RolloutStop {
 function toSummary(replicas: readonly ReplicaState[], outcome: StopKind | 'ok', path: string): string {
   const done = replicas.filter(({ stage }) => stage === 'done').length;
   const count = `${done} of ${replicas.length} replicas done`;
+  if (done === 0 && replicas.every(({ stage }) => stage === 'waiting')) return 'nothing was done';
   return outcome === 'ok' ? count : `${count}. To go on: gateway rollout --resume (${path})`;
 }
 

@@ -19,11 +19,11 @@ interface EngineProbeSettings {
   readonly hasCompletion: boolean;
 }
 
-/** The small requests, of which an engine needs to answer one: not every engine generates text. */
+/** The small requests, of which an engine needs to answer one, and where the result is: not every engine generates text. */
 const SMALL_REQUESTS = [
-  ['/v1/chat/completions', { max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }],
-  ['/v1/completions', { max_tokens: 1, prompt: 'Hi' }],
-  ['/v1/embeddings', { input: 'Hi' }],
+  ['/v1/chat/completions', 'choices', { max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }],
+  ['/v1/completions', 'choices', { max_tokens: 1, prompt: 'Hi' }],
+  ['/v1/embeddings', 'data', { input: 'Hi' }],
 ] as const;
 
 /** An engine that has no such path, or serves its model otherwise, answers with one of these. */
@@ -67,10 +67,10 @@ async function complete(
   timeoutMs: number,
 ): Promise<Pick<EngineProbe, 'completedBy' | 'problem'>> {
   let problem = 'it answers no small request';
-  for (const [path, members] of SMALL_REQUESTS) {
+  for (const [path, listName, members] of SMALL_REQUESTS) {
     const body = JSON.stringify({ model, ...members });
     const result = await probe(replica, { ...toRequest(path, timeoutMs), body });
-    if (hasResult(okTextOf(result) ?? '')) return { completedBy: path, problem: null };
+    if (hasResult(okTextOf(result) ?? '', listName)) return { completedBy: path, problem: null };
     problem = `${path}: ${toText(result)}`;
     const isNotServed = result.kind === 'answer' && NOT_SERVED.has(result.status);
     if (!isNotServed) break;
@@ -96,14 +96,13 @@ function toText(result: ProbeResult): string {
   return okTextOf(result) === null ? `status ${result.status}` : 'an answer without a result';
 }
 
-/** Whether the answer has a list of choices or embeddings with something in it. */
-function hasResult(text: string): boolean {
+/** Whether the answer has a list of this name with something in it. */
+function hasResult(text: string, listName: string): boolean {
   try {
     const answer: unknown = JSON.parse(text);
     if (typeof answer !== 'object' || answer === null) return false;
-    return [Reflect.get(answer, 'choices'), Reflect.get(answer, 'data')].some(
-      (list) => Array.isArray(list) && list.length > 0,
-    );
+    const list: unknown = Reflect.get(answer, listName);
+    return Array.isArray(list) && list.length > 0;
   } catch {
     return false;
   }
