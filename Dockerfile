@@ -1,22 +1,30 @@
-# The gateway and its simulated replica: one image, one command.
+# The gateway and its simulated replica: one image, one command. docs/install.md says how to run it.
 #   docker build -t spangate .
-#   docker run -p 8080:8080 -v ./gateway.yaml:/etc/spangate/gateway.yaml:ro -v spangate-state:/var/lib/spangate spangate
+#   docker run -p 8080:8080 -v "$PWD/gateway.yaml:/etc/spangate/gateway.yaml:ro" -v spangate-state:/var/lib/spangate spangate
 FROM node:26.10.0-slim AS build
 WORKDIR /app
 COPY . .
 RUN npm ci && npm prune --omit=dev --ignore-scripts
 
 FROM node:26.10.0-slim
-ENV NODE_ENV=production
+# STATE_DIRECTORY: a relative state_dir is in the volume, not beside the file. container: the gateway says what only this
+# container reaches.
+ENV NODE_ENV=production \
+    SVC_CONFIG=/etc/spangate/gateway.yaml \
+    STATE_DIRECTORY=/var/lib/spangate \
+    container=oci
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-# For state_dir: the salt, the drains and records in files outlive the container.
-RUN install -d -o node -g node -m 700 /var/lib/spangate
+# In the volume, the salt, the drains and the records in files outlive the container.
+RUN ln -s /app/dist/src/main.js /usr/local/bin/gateway \
+    && install -d -m 755 /etc/spangate \
+    && install -d -o node -g node -m 700 /var/lib/spangate
 VOLUME /var/lib/spangate
-USER node
+# The user node of the base image, as numbers: Kubernetes compares them with runAsNonRoot.
+USER 1000:1000
 EXPOSE 8080 9090
+HEALTHCHECK --interval=10s --timeout=8s --start-period=40s --retries=2 CMD ["gateway", "health"]
 # No debugger for a SIGUSR1 that comes before the gateway's own code has run.
 ENTRYPOINT ["node", "--disable-sigusr1", "/app/dist/src/main.js"]
-CMD ["-config", "/etc/spangate/gateway.yaml"]

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Resource } from '@opentelemetry/resources';
-import { systemClock, waitAtMost } from './clock.ts';
+import { type Clock, systemClock, waitAtMost } from './clock.ts';
 import { openFileExporter } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
@@ -8,6 +8,8 @@ import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resourc
 import { createOtlpExporter } from './export/otlp-exporter.ts';
 import { type ConfiguredCollector, readOtlpOptions } from './export/otlp-options.ts';
 import type { RecordExporter } from './export/record-exporter.ts';
+import { Ledger, NO_LEDGER, type RecordLedger } from './ledger/ledger.ts';
+import { LedgerOutbox } from './ledger/ledger-outbox.ts';
 import type { ExportState } from './metrics/export-metrics.ts';
 import { DropLog } from './queue/drop-log.ts';
 import { ExportLoop } from './queue/export-loop.ts';
@@ -30,6 +32,9 @@ import type { TelemetryLog } from './telemetry-log.ts';
 /** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
 
+/** Ledger spans are stored between a shutdown and the next start in a directory beside the spool. */
+const LEDGER_SPOOL_SUFFIX = '-ledger';
+
 /** The settings of the export, which are fixed before the first request. Times are in milliseconds. */
 export interface TelemetrySettings {
   /** Where records go. */
@@ -47,6 +52,8 @@ export interface TelemetrySettings {
   /** How long a batch that is not full waits, counted from its first record. */
   readonly intervalMs: number;
   readonly retry: { readonly initialMs: number; readonly maxMs: number };
+  /** How often the ledger says what became of the records; null: there is no ledger. */
+  readonly ledgerIntervalMs?: number | null | undefined;
   /** Default: OTEL_SERVICE_NAME, else `spangate`. */
   readonly serviceName?: string | undefined;
 }
@@ -106,13 +113,15 @@ export async function startTelemetry(
   const spool = await openSpool(settings.spoolDirectory, log);
   const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
   const dropLog = new DropLog(queue, log);
+  const ledgerOutbox = new LedgerOutbox(await openSpool(settings.spoolDirectory + LEDGER_SPOOL_SUFFIX, log));
+  const ledger = startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log });
   const exportLoop = new ExportLoop(settings, {
-    ...{ queue, spoolTransfer, counters, exportBatch, clock, log, dropLog, random },
+    ...{ queue, spoolTransfer, ledger, ledgerOutbox, counters, exportBatch, clock, log, dropLog, random },
     collector: exporter.collector?.url,
   });
   const onQueued = (): void => exportLoop.notify();
   const receiver = new RecordReceiver({
-    ...{ queueState, queue, counters, clock, dropLog, onRecord, onQueued },
+    ...{ queueState, queue, counters, ledger, clock, dropLog, onRecord, onQueued },
     instance: randomUUID(),
   });
 
@@ -122,7 +131,8 @@ export async function startTelemetry(
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([exportLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
     exporter.close();
-    await waitAtMost(SPOOL_MS, spoolTransfer.storeQueue(), clock);
+    ledger.end();
+    await waitAtMost(SPOOL_MS, Promise.all([spoolTransfer.storeQueue(), ledgerOutbox.store()]), clock);
     const { spooled } = counters.values;
     if (spooled > 0) log.info({ spooled }, 'records written to the spool for the next start');
     return { undelivered: queue.size };
@@ -149,6 +159,21 @@ export async function startTelemetry(
       return finished;
     },
   };
+}
+
+/** The ledger, if there is one. What waits in the outbox of earlier runs is sent with or without one. */
+function startLedger(
+  intervalMs: number | null,
+  outbox: LedgerOutbox,
+  { clock, log }: { readonly clock: Clock; readonly log: TelemetryLog },
+): RecordLedger {
+  if (intervalMs === null) return NO_LEDGER;
+  return new Ledger(intervalMs, {
+    ...{ clock, log },
+    publish: (encodedSpan) => outbox.add(encodedSpan),
+    waitingCount: () => outbox.size,
+    epochMs: Date.now,
+  });
 }
 
 /** Opens where records go. Throws a TelemetryError. */

@@ -26,6 +26,8 @@ try {
   for (const { name, input, format } of ENTRIES) {
     await build({
       ...{ input: join(ROOT, input), cwd: ROOT, platform: 'node', logLevel: 'warn' },
+      // A thread of the executable starts others from its assets, and asks import.meta for no file.
+      checks: { emptyImportMeta: false },
       output: { file: join(folder, name), format, codeSplitting: false, comments: false },
     });
   }

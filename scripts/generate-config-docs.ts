@@ -57,7 +57,7 @@ export:
 - A file with an unknown key or a wrong value is refused with exit code 2. All problems are reported at once.
   Also refused: one address for \`listen\` and \`admin_listen\`, two names for one server (a drain applies to a name), and a
   replica or collector that is the gateway itself.
-- \`gateway check --connect -config gateway.yaml\` also tries every replica, the collector and Redis, and prints a table:
+- \`gateway check --connect -config gateway.yaml\` also tries every replica, the collector, Redis and \`jwt.jwks\`, and prints a table:
   see [operations.md](operations.md#check-the-connections).
 - SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. A change of
   any other key needs a restart; the reload names such keys.

@@ -20,7 +20,11 @@ const MAX_LINE_CHARS = 110;
 const RECORD_PREFIX = 'gateway.';
 const RECORD_GROUP = 'registry.gateway.beyond';
 const REQUEST_SPAN = 'span.gateway.request';
+const GEN_AI = 'registry.gateway.gen_ai';
+const GEN_AI_LATEST = 'registry.gateway.gen_ai_latest';
+const OPERATION_SPAN = 'span.gateway.operation';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
+const LEDGER_SPAN = 'span.gateway.ledger';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
 const ROLLOUT_STEP_SPAN = 'span.gateway.rollout_step';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
@@ -80,6 +84,13 @@ ${semconvNames(registry).map(renderConstant).join('')}} as const;
 export const FAILED_ATTEMPT = {
   event: '${event?.eventName}',
 ${attributesOf(registry, FAILED_ATTEMPT_EVENT)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** A span of the ledger: its name, and its attributes. */
+export const LEDGER = {
+  span: 'gateway.ledger',
+${attributesOf(registry, LEDGER_SPAN)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 
@@ -207,7 +218,7 @@ function renderConstant(name: string): string {
 
 function toConstant(name: string): string {
   const own = name.startsWith(RECORD_PREFIX) ? name.slice(RECORD_PREFIX.length) : name;
-  return own.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
+  return own.replace(/^ledger\./, '').replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** The metrics with the ids and briefs of their groups, in the order of the registry. */
@@ -252,7 +263,8 @@ function renderDescription(brief: string): string {
 const toLiteral = (text: string): string => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 
 function semconvNames(registry: Registry): readonly string[] {
-  const groups = [REQUEST_SPAN, ATTEMPT_SPAN, ...metricsOf(registry).map(({ id }) => id)];
+  const spans = [REQUEST_SPAN, GEN_AI, GEN_AI_LATEST, OPERATION_SPAN, ATTEMPT_SPAN];
+  const groups = [...spans, ...metricsOf(registry).map(({ id }) => id)];
   const names = groups.flatMap((id) => attributesOf(registry, id).map((a) => a.name));
   return [...new Set(names)].filter((name) => !name.startsWith(RECORD_PREFIX));
 }
@@ -272,8 +284,12 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['fields', renderTable('field', fieldsOf(registry, 'registry.gateway.record'))],
     ['beyond', renderTable('field', fieldsOf(registry, RECORD_GROUP))],
     ['request span', renderTable('attribute', ownAttributes(registry, REQUEST_SPAN))],
+    ['gen_ai', renderTable('attribute', ownAttributes(registry, GEN_AI))],
+    ['gen_ai latest', renderTable('attribute', ownAttributes(registry, GEN_AI_LATEST))],
+    ['operation span', renderTable('attribute', ownAttributes(registry, OPERATION_SPAN))],
     ['attempt span', renderTable('attribute', ownAttributes(registry, ATTEMPT_SPAN))],
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
+    ['ledger', renderTable('attribute', ownAttributes(registry, LEDGER_SPAN))],
     ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
     ['rollout step', renderTable('attribute', ownAttributes(registry, ROLLOUT_STEP_SPAN))],
   ]);

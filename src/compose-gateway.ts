@@ -17,12 +17,15 @@ import { type ClientList, readClients } from './clients/read-clients.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
 import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeReplicas, withCertificates } from './composition/compose-replicas.ts';
+import { composeResponseExchange } from './composition/compose-response-exchange.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { AdminToken } from './config/admin-tokens.ts';
 import type { Config } from './config/config.ts';
 import type { Fleet } from './fleet/fleet.ts';
+import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
+import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
@@ -40,6 +43,8 @@ export interface GatewayParts {
   readonly discovery: ReplicaDiscovery;
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
+  /** Null: this gateway is in no fleet. */
+  readonly responseExchange: ResponseExchange | null;
   readonly healthChecker: HealthChecker;
   readonly telemetry: Telemetry;
   readonly figures: RunningFigures;
@@ -48,6 +53,7 @@ export interface GatewayParts {
   readonly adminListener: Server;
   readonly certificateWatcher: CertificateWatcher;
   readonly clientsWatcher: ClientsWatcher;
+  readonly jwksSource: JwksSource;
   /** `tokenName`: whose token asked for it; null for a signal. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
@@ -78,6 +84,13 @@ export async function composeGateway(
   const shared = new SharedState(memory.replicas);
   const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
   const clientList = await readClients(config);
+  const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
+  await jwksSource.open(config.jwt?.jwks ?? null);
+  limitRows.configureTenants(config.jwt?.limits ?? null);
+  const authority = {
+    refreshKeys: () => jwksSource.refresh(),
+    limitRowOf: async (tenant: string) => limitRows.rowOfTenant(tenant),
+  };
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
   const replicas = await composeReplicas(config, {
@@ -85,10 +98,14 @@ export async function composeGateway(
     serving: () => serving,
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
+  const responseExchange = composeResponseExchange(config, memory, log);
   const failedTokens = new FailedTokens(log);
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const clients = withRows(clientList.clients);
-  const dataPlane = await composeDataPlane(inEffect, { ...surroundings, clients });
+  const dataPlane = await composeDataPlane(inEffect, {
+    ...surroundings,
+    ...{ clients, authority, jwtKeys: jwksSource.current },
+  });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
   const { tokens } = env;
@@ -97,14 +114,21 @@ export async function composeGateway(
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
-    const [read, nextClients] = await Promise.all([readCertificates(next), readClients(next)]);
+    const [read, nextClients, nextKeys] = await Promise.all([
+      readCertificates(next),
+      readClients(next),
+      jwksSource.prepare(next.jwt?.jwks ?? null),
+    ]);
     const changes = await discovery.configure(withCertificates(next, read));
     await certificateWatcher.adopt(read);
     if (next.log.level !== inEffect.config.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
+    await jwksSource.adopt(nextKeys);
+    limitRows.configureTenants(next.jwt?.limits ?? null);
     await serving.configure(next);
     await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
+    responseExchange?.configure(next.endpoints.includes('responses'));
     access.configure(nextTokens);
     inEffect.replace(next);
     return changes;
@@ -131,8 +155,8 @@ export async function composeGateway(
   });
 
   return {
-    ...{ registry, discovery, fleet, healthChecker, telemetry, figures, metrics, serving },
-    ...{ adminListener, certificateWatcher, clientsWatcher, reload, workerCount },
+    ...{ registry, discovery, fleet, responseExchange, healthChecker, telemetry, figures, metrics, serving },
+    ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
   };

@@ -64,7 +64,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       lockState(config.stateDir, { ...collaborators, host: hostname() }),
     );
     running = await composeGateway(config, collaborators);
-    const { registry, adminListener, certificateWatcher, clientsWatcher } = running;
+    const { registry, adminListener, certificateWatcher, clientsWatcher, jwksSource } = running;
     const { fleet, healthChecker, discovery, serving } = running;
     const { listen: address, adminListen } = config.gateway;
     // The admin API first: a client that gets an answer from the gateway can already drain.
@@ -74,9 +74,11 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
       // Before it serves, the other gateways know this one, and it knows what is drained.
       orStartError('state.redis', fleet?.join() ?? Promise.resolve()),
     ]);
+    running.responseExchange?.configure(config.endpoints.includes('responses'));
     healthChecker.start();
     certificateWatcher.start();
     clientsWatcher.start();
+    jwksSource.start();
     const port = await listenOn((to) => serving.listen(to), address, 'listen');
     return {
       listen: { host: address.host, port },
@@ -151,6 +153,7 @@ async function closeDown(
     registry,
     discovery,
     fleet,
+    responseExchange,
     healthChecker,
     telemetry,
     figures,
@@ -159,6 +162,7 @@ async function closeDown(
     adminListener,
     certificateWatcher,
     clientsWatcher,
+    jwksSource,
   }: GatewayParts,
   { delayMs, graceMs, flushMs }: Config['shutdown'],
 ): Promise<CloseResult> {
@@ -167,8 +171,10 @@ async function closeDown(
   healthChecker.stop();
   certificateWatcher.stop();
   clientsWatcher.stop();
+  jwksSource.stop();
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   const cutRequests = await serving.finish(graceMs);
+  responseExchange?.configure(false);
   await fleet?.leave();
   const [{ undelivered }] = await Promise.all([telemetry.shutdown(flushMs), metrics.shutdown(flushMs)]);
   adminListener.close();

@@ -1,3 +1,4 @@
+import { DEFAULT_LAYOUT } from '../../otel/encode/layout/record-layout.ts';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
@@ -64,7 +65,9 @@ const reading: ResponseReading = {
   endpoint: CHAT,
   scratch: new EventScratch(),
   maxEventBytes: 1024 ** 2,
+  modelName: null,
   undo: null,
+  onResponseId: null,
   choicesPerPrompt: 1,
   isTotalPerChoice: false,
 };
@@ -106,7 +109,7 @@ const { tracer } = startRequestTracer({
   idGenerator: ids,
   spanProcessor,
 });
-const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: false });
+const startSpan = createRequestSpans({ tracer, ids }, { depth: 'server', layout: DEFAULT_LAYOUT });
 measure('a span with its record, encoded', () => {
   const span = startSpan({ method: 'POST', route: CHAT.path });
   span.end(toRecord(span.traceId), { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 });

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { gzipSync } from 'node:zlib';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { SpanEncoder } from '../../otel/encode/encode-span.ts';
+import { DEFAULT_LAYOUT } from '../../otel/encode/layout/record-layout.ts';
 import { toSpanJson } from '../../otel/encode/protobuf/span-to-json.ts';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
 import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../otel/encode/resource-spans.ts';
@@ -85,7 +86,7 @@ function endSpans(traffic: Traffic): readonly ReadableSpan[] {
       shutdown: () => Promise.resolve(),
     },
   });
-  const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: false });
+  const startSpan = createRequestSpans({ tracer, ids }, { depth: 'server', layout: DEFAULT_LAYOUT });
   for (let index = 0; index < RECORDS; index++) {
     const span = startSpan({ method: 'POST', route: '/v1/chat/completions' });
     const http = { scheme: 'http', serverAddress: 'gateway.example', serverPort: 8080 } as const;

@@ -91,7 +91,7 @@ async function startAll(): Promise<void> {
   const collector = {
     file: COLLECTOR,
     args: ['--config', join(ROOT, 'collector-config.yaml'), '--config', overlay],
-    env: { PHOENIX_ENDPOINT: API },
+    env: { PHOENIX_ENDPOINT: API, RECORDS_FILE: join(folder, 'records.jsonl') },
   };
   const health = { url: 'http://127.0.0.1:13133', path: '/' };
   cleanUp.use(await startServer(collector, health, toLog('collector')));
@@ -107,7 +107,7 @@ function toConfig(): object {
   return {
     gateway: { listen: '127.0.0.1:8080', admin_listen: '127.0.0.1:9090' },
     state_dir: join(folder, 'state'),
-    trace: { attempt_spans: true },
+    trace: { spans: 'attempts' },
     replicas: [
       { name: 'vllm-a', url: 'http://127.0.0.1:8000', models: [MODEL], engine: 'vllm' },
       { name: 'vllm-b', url: 'http://127.0.0.1:8001', models: [MODEL], engine: 'vllm' },

@@ -205,14 +205,19 @@ function parseLines(file: Buffer): {
   for (let start = 0; start < file.length; ) {
     const lineFeed = file.indexOf(LINE_FEED, start);
     const end = lineFeed === -1 ? file.length : lineFeed;
-    const base64 = file.toString('latin1', start + CHECKSUM_CHARS + SEPARATOR.length, end);
-    const encodedSpan = Buffer.from(base64, 'base64');
-    const checksum = file.toString('latin1', start, start + CHECKSUM_CHARS);
-    if (encodedSpan.length > 0 && toChecksum(encodedSpan) === checksum) encodedSpans.push(encodedSpan);
-    else damagedCount += 1;
+    const encodedSpan = readSpoolLine(file.subarray(start, end));
+    if (encodedSpan === null) damagedCount += 1;
+    else encodedSpans.push(encodedSpan);
     start = end + 1;
   }
   return { encodedSpans, damagedCount };
+}
+
+/** The encoded span of a line of a spool file, without its line feed; null if it is damaged, or no such line. */
+export function readSpoolLine(line: Buffer): Uint8Array | null {
+  const checksum = line.toString('latin1', 0, CHECKSUM_CHARS);
+  const encodedSpan = Buffer.from(line.toString('latin1', CHECKSUM_CHARS + SEPARATOR.length), 'base64');
+  return encodedSpan.length > 0 && toChecksum(encodedSpan) === checksum ? encodedSpan : null;
 }
 
 function toChecksum(encodedSpan: Uint8Array): string {

@@ -1,4 +1,5 @@
 import { FAILED_ATTEMPT, type FieldValue, fieldValuesOf, RECORD_FIELDS, SEMCONV } from './attribute-names.ts';
+import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './layout/engine-latency.ts';
 import { OPERATIONS, providerOf } from './operations.ts';
 import type { RequestRecord } from './request-record.ts';
 
@@ -25,19 +26,26 @@ export interface RecordAttribute {
 /** The record's fields, in the order of the registry. */
 const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
 
-/** The same facts under the names of the semantic conventions. */
-const CONVENTIONAL: readonly RecordAttribute[] = [
+/** What the semantic conventions say of HTTP, and of errors. */
+const HTTP: readonly RecordAttribute[] = [
   always('string', SEMCONV.httpRequestMethod),
-  always('string', SEMCONV.genAiProviderName),
   always('string', SEMCONV.httpRoute),
   always('string', SEMCONV.urlPath),
   always('string', SEMCONV.urlScheme),
   lasting('string', SEMCONV.serverAddress),
   lasting('string', SEMCONV.errorType),
-  always('string', SEMCONV.genAiOperationName),
-  lasting('string', SEMCONV.genAiRequestModel),
   always('int', SEMCONV.httpResponseStatusCode),
   lasting('int', SEMCONV.serverPort),
+];
+
+/** The attributes that the request's span has in every layout. */
+export const REQUEST_ATTRIBUTES: readonly RecordAttribute[] = [...FIELDS, ...HTTP];
+
+/** What they say of GenAI, in the pinned version, and what engines say of their latency. */
+export const GEN_AI_ATTRIBUTES: readonly RecordAttribute[] = [
+  always('string', SEMCONV.genAiProviderName),
+  always('string', SEMCONV.genAiOperationName),
+  lasting('string', SEMCONV.genAiRequestModel),
   lasting('int', SEMCONV.genAiRequestMaxTokens),
   lasting('bool', SEMCONV.genAiRequestStream),
   lasting('strings', SEMCONV.genAiResponseFinishReasons),
@@ -48,6 +56,17 @@ const CONVENTIONAL: readonly RecordAttribute[] = [
   lasting('string', SEMCONV.genAiResponseModel),
   lasting('string', SEMCONV.genAiConversationId),
   varying('string', SEMCONV.genAiResponseId),
+  varying('double', SEMCONV.genAiLatencyTimeInQueue),
+  varying('double', SEMCONV.genAiLatencyTimeInModelPrefill),
+  varying('double', SEMCONV.genAiLatencyTimeInModelDecode),
+];
+
+/** What only the newest names have, after the others. */
+export const LATEST_ATTRIBUTES: readonly RecordAttribute[] = [
+  varying('int', SEMCONV.genAiUsageReasoningOutputTokens),
+  varying('double', SEMCONV.genAiResponseTimeToFirstChunk),
+  varying('string', SEMCONV.genAiRequestPreviousResponseId),
+  lasting('string', SEMCONV.genAiRequestReasoningLevel),
 ];
 
 function always(type: WireType, name: string): RecordAttribute {
@@ -62,24 +81,21 @@ function varying(type: WireType, name: string): RecordAttribute {
   return { name, type, isRequired: false, varies: true };
 }
 
-/** All attributes that a request's span can have. */
-export const RECORD_ATTRIBUTES: readonly RecordAttribute[] = [...FIELDS, ...CONVENTIONAL];
-
-/** The values of RECORD_ATTRIBUTES, in their order. */
-export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFacts): readonly FieldValue[] {
+/** The values of REQUEST_ATTRIBUTES and then GEN_AI_ATTRIBUTES, in their order. */
+export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFacts): FieldValue[] {
   const values = fieldValuesOf(record);
   values.push(
     'POST',
-    providerOf(record.endpoint),
     record.endpoint,
     record.endpoint,
     http.scheme,
     http.serverAddress,
     toErrorType(record),
-    OPERATIONS.get(record.endpoint),
-    record.model,
     record.status,
     http.serverPort,
+    providerOf(record.endpoint),
+    OPERATIONS.get(record.endpoint),
+    record.model,
     record.max_tokens,
     record.stream || undefined,
     record.finish_reasons,
@@ -91,7 +107,20 @@ export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFac
     record.conversation_id,
     record.response_id,
   );
+  const { timings } = record;
+  if (timings === undefined) values.push(undefined, undefined, undefined);
+  else values.push(toQueueSeconds(timings), toPrefillSeconds(timings), toDecodeSeconds(timings));
   return values;
+}
+
+/** The values of LATEST_ATTRIBUTES, in their order. */
+export function latestValuesOf(record: Readonly<RequestRecord>): readonly FieldValue[] {
+  return [
+    record.reasoning_tokens,
+    record.ttft_ms === undefined ? undefined : record.ttft_ms / 1000,
+    record.previous_response_id,
+    record.reasoning_level,
+  ];
 }
 
 /** Longer strings are cut. The record's names are at most 256; this limit is for everything else. */
@@ -102,7 +131,13 @@ export const MAX_ITEMS = 4096;
 export const MAX_TIMING_KEY_CHARS = 64;
 
 const namesOf = (type: WireType) => FIELDS.filter((field) => field.type === type).map(({ name }) => name);
-const DOUBLE_NAMES: ReadonlySet<string> = new Set([...namesOf('double'), FAILED_ATTEMPT.durationMs]);
+const DOUBLE_NAMES: ReadonlySet<string> = new Set([
+  ...namesOf('double'),
+  FAILED_ATTEMPT.durationMs,
+  ...[...GEN_AI_ATTRIBUTES, ...LATEST_ATTRIBUTES].flatMap(({ name, type }) =>
+    type === 'double' ? name : [],
+  ),
+]);
 const DOUBLE_PREFIXES = namesOf('doubles');
 
 /** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */
@@ -120,4 +155,14 @@ export function toErrorType(record: Readonly<RequestRecord>): string | undefined
   const isMidResponseError = record.status < 400 && record.error_type !== undefined;
   if (!isServerError && !isMidResponseError && record.truncated !== true) return undefined;
   return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
+}
+
+/**
+ * Returns the `error.type` of a request that failed from the caller's point of view, otherwise undefined. That includes
+ * each 4xx (semantic conventions, HTTP spans, "Status"), and not a client that left ("intentional cancellation").
+ */
+export function toFailureType(record: Readonly<RequestRecord>): string | undefined {
+  if (record.status === 499 || record.error_type === 'client_closed') return undefined;
+  const { error_type, status } = record;
+  return toErrorType(record) ?? error_type ?? (status >= 400 ? String(status) : undefined);
 }

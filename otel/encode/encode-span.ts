@@ -1,6 +1,7 @@
 import type { Attributes, AttributeValue, Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { isDoubleName } from './attributes.ts';
+import { DEFAULT_LAYOUT, type RecordLayout } from './layout/record-layout.ts';
 import { ANY_VALUE, EVENT, KEY_VALUE, LINK, SCOPE_SPANS, SPAN, STATUS } from './protobuf/otlp-tags.ts';
 import { MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from './protobuf/protobuf-writer.ts';
 import { recordFactsOf } from './record-attributes.ts';
@@ -31,27 +32,34 @@ type TimedEvent = ReadableSpan['events'][number];
  * (record-attributes-writer.ts).
  */
 export class SpanEncoder {
+  readonly #layout: RecordLayout;
   #writer = new ProtobufWriter(MEMORY_BYTES);
-  #recordAttributes = new RecordAttributesWriter(this.#writer);
+  #recordAttributes: RecordAttributesWriter;
+
+  /** `layout`: of the spans of requests. */
+  constructor(layout: RecordLayout = DEFAULT_LAYOUT) {
+    this.#layout = layout;
+    this.#recordAttributes = new RecordAttributesWriter(this.#writer, layout.request);
+  }
 
   /**
-   * Encodes a record for a batch: its span and then the spans of its attempts, each a field of ScopeSpans. They are one
+   * Encodes a record for a batch: its span and then the spans below it, each a field of ScopeSpans. They are one
    * piece, so that they are queued, sent and rejected together. The bytes are valid until the next call.
    */
-  encode(span: ReadableSpan, attempts: readonly ReadableSpan[] = []): Uint8Array {
+  encode(span: ReadableSpan, children: readonly ReadableSpan[] = []): Uint8Array {
     if (this.#writer.bytes.length > MAX_MEMORY_BYTES) {
       this.#writer = new ProtobufWriter(MEMORY_BYTES);
-      this.#recordAttributes = new RecordAttributesWriter(this.#writer);
+      this.#recordAttributes = new RecordAttributesWriter(this.#writer, this.#layout.request);
     }
     try {
-      return this.#encode(this.#writer, span, attempts);
+      return this.#encode(this.#writer, span, children);
     } catch (error) {
       this.#recordAttributes.forget();
       throw error;
     }
   }
 
-  #encode(writer: ProtobufWriter, span: ReadableSpan, attempts: readonly ReadableSpan[]): Uint8Array {
+  #encode(writer: ProtobufWriter, span: ReadableSpan, children: readonly ReadableSpan[]): Uint8Array {
     // The span begins at the same place each time, so that its attributes do, too. Its length is written before it.
     writer.at = HEAD_BYTES;
     writeHead(writer, span);
@@ -64,7 +72,7 @@ export class SpanEncoder {
     writer.byte(SCOPE_SPANS.span);
     writer.varint(length);
     writer.at = end;
-    for (const attempt of attempts) writeSpan(writer, attempt);
+    for (const child of children) writeSpan(writer, child);
     return writer.bytes.subarray(start, writer.at);
   }
 
@@ -90,11 +98,15 @@ function writeSpan(writer: ProtobufWriter, span: ReadableSpan): void {
 
 /** Writes the fields of a span before its attributes, in the order of their numbers. */
 function writeHead(writer: ProtobufWriter, span: ReadableSpan): void {
-  const { traceId, spanId } = span.spanContext();
+  const { traceId, spanId, traceState } = span.spanContext();
   const parent = span.parentSpanContext;
   writer.reserve(FIXED_BYTES);
   writeId(writer, SPAN.traceId, traceId);
   writeId(writer, SPAN.spanId, spanId);
+  if (traceState !== undefined) {
+    writer.textField(SPAN.traceState, traceState.serialize());
+    writer.reserve(FIXED_BYTES);
+  }
   if (parent !== undefined) writeId(writer, SPAN.parentSpanId, parent.spanId);
   writer.textField(SPAN.name, span.name);
   writer.reserve(FIXED_BYTES);

@@ -1,13 +1,12 @@
 import type { FieldValue } from './attribute-names.ts';
 import {
-  attributeValuesOf,
   type HttpFacts,
   MAX_ITEMS,
   MAX_STRING_CHARS,
   MAX_TIMING_KEY_CHARS,
-  RECORD_ATTRIBUTES,
   type RecordAttribute,
 } from './attributes.ts';
+import type { AttributeSet, PlacedAttribute } from './layout/record-layout.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from './protobuf/otlp-tags.ts';
 import {
   MAX_UNIT_BYTES,
@@ -26,7 +25,7 @@ const DOUBLE_BYTES = 8;
 class AttributePiece {
   readonly name: string;
   readonly type: RecordAttribute['type'];
-  /** The place of its value in `attributeValuesOf`. */
+  /** The place of its value among those of the record. */
   readonly index: number;
   /** The field with the key, as it stands in every span. */
   readonly key: Uint8Array;
@@ -37,7 +36,7 @@ class AttributePiece {
   /** How many of them, the last ones, are its value; 0 if the value cannot be replaced alone. */
   valueBytes = 0;
 
-  constructor({ name, type }: RecordAttribute, index: number) {
+  constructor({ name, type, index }: PlacedAttribute) {
     this.name = name;
     this.type = type;
     this.index = index;
@@ -48,8 +47,8 @@ class AttributePiece {
 }
 
 /**
- * Writes the attributes of a request's span: each field of the record as `gateway.…`, and the same facts under the
- * names of the semantic conventions. Unknown values are absent. Values that make a Collector refuse the whole batch are
+ * Writes attributes of a record: its fields as `gateway.…`, and the same facts under the names of the semantic
+ * conventions. Unknown values are absent. Values that make a Collector refuse the whole batch are
  * left out or cut: NaN, infinities, integers beyond 2^53, lone surrogates, unlimited strings and lists.
  *
  * Why it is fast: the bytes of the last record stay in the writer's memory. An attribute with the same value is not
@@ -58,13 +57,16 @@ class AttributePiece {
  */
 export class RecordAttributesWriter {
   readonly #writer: ProtobufWriter;
-  readonly #pieces = toPieces();
+  readonly #valuesOf: AttributeSet['valuesOf'];
+  readonly #pieces: readonly AttributePiece[];
   /** Where the attributes of the last record begin; -1 if they are not in memory any more. */
   #startedAt = -1;
 
   /** Call `forget` when anybody else may have changed the writer's memory from the first attribute on. */
-  constructor(writer: ProtobufWriter) {
+  constructor(writer: ProtobufWriter, { attributes, valuesOf }: AttributeSet) {
     this.#writer = writer;
+    this.#valuesOf = valuesOf;
+    this.#pieces = toPieces(attributes);
   }
 
   /** What is in the writer's memory may not be the attributes of the last record any more. */
@@ -75,7 +77,7 @@ export class RecordAttributesWriter {
   /** Writes the attributes at the writer's place. */
   write(record: Readonly<RequestRecord>, http: HttpFacts): void {
     const writer = this.#writer;
-    const values = attributeValuesOf(record, http);
+    const values = this.#valuesOf(record, http);
     let isInPlace = this.#startedAt === writer.at;
     const startedAt = writer.at;
     for (const piece of this.#pieces) {
@@ -96,9 +98,9 @@ export class RecordAttributesWriter {
   }
 }
 
-function toPieces(): readonly AttributePiece[] {
-  const pieces = RECORD_ATTRIBUTES.map((attribute, index) => ({
-    piece: new AttributePiece(attribute, index),
+function toPieces(attributes: readonly PlacedAttribute[]): readonly AttributePiece[] {
+  const pieces = attributes.map((attribute) => ({
+    piece: new AttributePiece(attribute),
     rank: toRank(attribute),
   }));
   return pieces.toSorted((one, other) => one.rank - other.rank).map(({ piece }) => piece);

@@ -1,5 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { HttpFacts } from './attributes.ts';
+import { type AttributeSet, DEFAULT_LAYOUT, type RecordLayout } from './layout/record-layout.ts';
 import { decodeAttributes } from './protobuf/attributes-to-json.ts';
 import { ProtobufWriter } from './protobuf/protobuf-writer.ts';
 import { RecordAttributesWriter } from './record-attributes-writer.ts';
@@ -24,10 +25,12 @@ const ATTRIBUTES_BYTES = 4 * 1024;
 /** Makes the attributes when the first of them is read. */
 class LazyAttributes implements ProxyHandler<Attributes> {
   readonly #facts: RecordFacts;
+  readonly #set: AttributeSet;
   #attributes: Attributes | null = null;
 
-  constructor(facts: RecordFacts) {
+  constructor(facts: RecordFacts, set: AttributeSet) {
     this.#facts = facts;
+    this.#set = set;
   }
 
   get(_target: Attributes, name: string | symbol): unknown {
@@ -51,22 +54,29 @@ class LazyAttributes implements ProxyHandler<Attributes> {
     return false;
   }
 
-  /** They are encoded and decoded again, so that everybody sees what is sent. */
   get #all(): Attributes {
-    if (this.#attributes !== null) return this.#attributes;
-    const writer = new ProtobufWriter(ATTRIBUTES_BYTES);
-    new RecordAttributesWriter(writer).write(this.#facts.record, this.#facts.http);
-    this.#attributes = decodeAttributes(writer.bytes.subarray(0, writer.at));
+    this.#attributes ??= decodeSet(this.#facts, this.#set);
     return this.#attributes;
   }
+}
+
+/** These attributes of a record. They are encoded and decoded again, so that everybody sees what is sent. */
+export function decodeSet({ record, http }: RecordFacts, set: AttributeSet): Attributes {
+  const writer = new ProtobufWriter(ATTRIBUTES_BYTES);
+  new RecordAttributesWriter(writer, set).write(record, http);
+  return decodeAttributes(writer.bytes.subarray(0, writer.at));
 }
 
 /**
  * The attributes of a record's span. They are made only when somebody asks: our own processor takes the record as it is
  * (docs/decisions/0021).
  */
-export function toRecordAttributes(record: RequestRecord, http: HttpFacts): Attributes {
-  return new Proxy<Attributes>({}, new LazyAttributes({ record, http }));
+export function toRecordAttributes(
+  record: RequestRecord,
+  http: HttpFacts,
+  { request }: RecordLayout = DEFAULT_LAYOUT,
+): Attributes {
+  return new Proxy<Attributes>({}, new LazyAttributes({ record, http }, request));
 }
 
 /** What the attributes of a request's span are made from; undefined for any other span. */

@@ -10,7 +10,10 @@
 export interface RequestRecord {
   /** The gateway's id for the request, a UUID; sent upstream as `X-Request-Id`. */
   request_id: string;
-  /** The id of the W3C trace that the gateway starts, 32 lower-case hex digits; sent upstream in `traceparent`. */
+  /**
+   * The id of the W3C trace, 32 lower-case hex digits; sent upstream in `traceparent`. The gateway starts the
+   * trace, unless it continues that of the client (`trace.incoming`).
+   */
   trace_id: string;
   /** When the request arrived: RFC 3339, UTC, milliseconds. */
   ts: string;
@@ -69,8 +72,24 @@ export interface RequestRecord {
   finish_reasons?: readonly string[];
   /** The count in the engine's `usage`. Unit: tokens. */
   reasoning_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for audio. Unit: tokens. */
+  prompt_audio_tokens?: number;
+  /** The count in the engine's `usage` of prompt tokens that stand for images. Unit: tokens. */
+  prompt_image_tokens?: number;
+  /** The count in the engine's `usage` of completion tokens that are audio. Unit: tokens. */
+  completion_audio_tokens?: number;
+  /**
+   * The completion tokens after the first one, by the time from the first event with output to the last one. Unit:
+   * 1/s.
+   */
+  tokens_per_second?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
+  /**
+   * The name in `aliases` of the configuration that the client wrote instead of `model`, without control
+   * characters and bidirectional controls. Unit: characters, at most 256.
+   */
+  model_requested?: string;
   /** The size of the request's body, as far as it came. Unit: bytes. */
   request_bytes?: number;
   /** The length of the audio that was transcribed: the engine's `usage.seconds`, else `duration`. Unit: s. */
@@ -93,6 +112,11 @@ export interface RequestRecord {
    * control characters and bidirectional controls. Unit: characters, at most 256.
    */
   conversation_id?: string;
+  /**
+   * `reasoning_effort` of the request, or the `effort` of its `reasoning` or `output_config`, without control
+   * characters and bidirectional controls. Unit: characters, at most 64.
+   */
+  reasoning_level?: string;
   /** How long the request waited because all replicas of its model had reached their `max_inflight`. Unit: ms. */
   queue_ms?: number;
   /** The number of attempts at replicas, including refused connections and retries. */
@@ -104,7 +128,10 @@ export interface RequestRecord {
    * most 128.
    */
   client_request_id?: string;
-  /** The name of the client in `clients` whose key the request presented. */
+  /**
+   * The name of the client in `clients` whose key the request presented; of a token, its claim that
+   * `jwt.client_claim` names.
+   */
   client?: string;
   /**
    * The subject of the client's certificate, without control characters and bidirectional controls. Unit:

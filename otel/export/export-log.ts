@@ -74,6 +74,14 @@ export class ExportLog {
     this.#rejected = 0;
   }
 
+  /** A ledger span was rejected: what it says is not proven. */
+  ledgerRejected(reason: string, message: string | undefined): void {
+    this.#log.error(
+      { ...this.#describe(reason), collector_message: message },
+      'collector rejected a ledger span',
+    );
+  }
+
   /** A batch was too large, and batches are smaller from now on. */
   tooLarge(reason: string, limitBytes: number): void {
     this.#log.warn(

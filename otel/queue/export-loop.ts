@@ -1,12 +1,15 @@
 import { type Clock, waitAtMost } from '../clock.ts';
 import { decideExport, type ExportDecision } from '../export/decide-export.ts';
 import { ExportLog } from '../export/export-log.ts';
-import type { ExportBatch, ExportOutcome } from '../export/record-exporter.ts';
-import { nextDelayMs } from '../export/retry.ts';
+import type { ExportBatch } from '../export/record-exporter.ts';
+import type { RecordLedger } from '../ledger/ledger.ts';
+import type { LedgerOutbox } from '../ledger/ledger-outbox.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { BatchLimit } from './batch-limit.ts';
 import type { DropLog } from './drop-log.ts';
+import { ExportCalls, type ExportSignals } from './export-calls.ts';
 import type { ExportCounters } from './export-stats.ts';
+import { LedgerExport } from './ledger-export.ts';
 import type { QueuedRecord, RecordQueue } from './record-queue.ts';
 import type { SpoolTransfer } from './spool-transfer.ts';
 
@@ -24,6 +27,8 @@ export interface ExportLoopSettings {
 export interface ExportLoopCollaborators {
   readonly queue: RecordQueue;
   readonly spoolTransfer: SpoolTransfer;
+  readonly ledger: RecordLedger;
+  readonly ledgerOutbox: LedgerOutbox;
   readonly counters: ExportCounters;
   readonly exportBatch: ExportBatch;
   /** Where records are posted, for the log; undefined for files. */
@@ -43,6 +48,9 @@ export class ExportLoop {
   readonly #settings: ExportLoopSettings;
   readonly #collaborators: ExportLoopCollaborators;
   readonly #exportLog: ExportLog;
+  readonly #calls: ExportCalls;
+  readonly #ledgerExport: LedgerExport;
+  readonly #signals: ExportSignals;
   readonly #limit = new BatchLimit();
   /** Aborted when there may be a reason to send before the interval is over. */
   #notified = new AbortController();
@@ -54,8 +62,6 @@ export class ExportLoop {
   #stopped: Promise<void> | undefined;
   /** Set before `stop` resolves: the loop then leaves the queue to the caller. */
   #isOver = false;
-  /** Failed calls since the last call that did not fail. */
-  #failures = 0;
   /** How many records at the head of the queue are due: the rest of a batch that was split. */
   #dueCount = 0;
   #exportingCount = 0;
@@ -64,6 +70,16 @@ export class ExportLoop {
     this.#settings = settings;
     this.#collaborators = collaborators;
     this.#exportLog = new ExportLog(collaborators.log, collaborators.clock, collaborators.collector);
+    this.#calls = new ExportCalls(settings.retry, { ...collaborators, exportLog: this.#exportLog });
+    const signals = { stopping: this.#stopping.signal, cut: this.#cut.signal };
+    this.#signals = signals;
+    this.#ledgerExport = new LedgerExport({
+      ...collaborators,
+      calls: this.#calls,
+      exportLog: this.#exportLog,
+      signals,
+    });
+    collaborators.ledgerOutbox.onAdded = () => this.#notified.abort();
     this.#running = this.#run();
   }
 
@@ -99,14 +115,23 @@ export class ExportLoop {
   async #run(): Promise<void> {
     while (!this.#cut.signal.aborted) {
       // During shutdown, records of earlier runs are safest in their files.
-      if (!this.#stopping.signal.aborted) await this.#collaborators.spoolTransfer.restoreNext();
+      if (!this.#stopping.signal.aborted) await this.#restore();
       await this.#untilBatchIsDue();
       const batch = this.#nextBatch();
-      if (batch.length === 0) return;
       this.#exportingCount = batch.length;
-      await this.#deliver(batch);
+      if (batch.length > 0) await this.#deliver(batch);
       this.#exportingCount = 0;
+      const isEnd = batch.length === 0 && this.#stopping.signal.aborted;
+      if (isEnd) this.#collaborators.ledger.end();
+      await this.#ledgerExport.sendAll();
+      if (isEnd) return;
     }
+  }
+
+  async #restore(): Promise<void> {
+    const { spoolTransfer, ledgerOutbox } = this.#collaborators;
+    await spoolTransfer.restoreNext();
+    await ledgerOutbox.restoreNext();
   }
 
   /** Restored records have batches of their own: their file is removed as soon as they are settled. */
@@ -125,8 +150,9 @@ export class ExportLoop {
 
   /** Returns with an empty queue only during shutdown. */
   async #untilBatchIsDue(): Promise<void> {
-    const { queue, clock } = this.#collaborators;
+    const { queue, ledgerOutbox, clock } = this.#collaborators;
     while (!this.#stopping.signal.aborted && this.#dueCount === 0 && !this.#isBatchFull()) {
+      if (ledgerOutbox.size > 0) return;
       const [first] = queue.peek(1);
       const waitMs =
         first === undefined
@@ -143,7 +169,7 @@ export class ExportLoop {
     const encodedSpans = batch.map(({ encodedSpan }) => encodedSpan);
     let cuts = 0;
     while (!this.#cut.signal.aborted) {
-      const outcome = await this.#attempt(encodedSpans);
+      const outcome = await this.#calls.attempt(encodedSpans, this.#cut.signal);
       if (this.#isOver) return;
       const decision = decideExport(outcome, encodedSpans.length);
       if (decision.action !== 'retry') {
@@ -151,7 +177,7 @@ export class ExportLoop {
         return;
       }
       cuts = decision.mayBeTooLarge === true ? cuts + 1 : 0;
-      await this.#backOff(decision);
+      await this.#calls.backOff(decision, this.#signals);
       if (cuts >= CUTS_BEFORE_SPLIT && encodedSpans.length > 1) {
         this.#dueCount = Math.max(this.#dueCount, encodedSpans.length);
         this.#limit.suspect(sizeOf(encodedSpans));
@@ -160,39 +186,13 @@ export class ExportLoop {
     }
   }
 
-  async #attempt(encodedSpans: readonly Uint8Array[]): Promise<ExportOutcome> {
-    try {
-      return await this.#collaborators.exportBatch(encodedSpans, this.#cut.signal);
-    } catch {
-      // An exporter never rejects. If one does, its batch is not lost and the loop goes on.
-      return { kind: 'unanswered', code: 'exporter_error' };
-    }
-  }
-
-  async #backOff({ reason, retryAfterMs }: Extract<ExportDecision, { action: 'retry' }>): Promise<void> {
-    const { queue, counters, clock, random } = this.#collaborators;
-    counters.add('failedCalls');
-    this.#failures += 1;
-    this.#exportLog.failed(reason, queue.size);
-    const delayMs = nextDelayMs({
-      ...this.#settings.retry,
-      failures: this.#failures,
-      retryAfterMs,
-      random: random(),
-    });
-    // The start of a shutdown interrupts the first sleep, and its deadline interrupts later ones.
-    const interruption = this.#stopping.signal.aborted ? this.#cut : this.#stopping;
-    await clock.sleep(delayMs, interruption.signal);
-  }
-
   /** Removes the batch from the queue and counts each of its records once; or has it sent in parts. */
   async #settle(
     decision: Exclude<ExportDecision, { action: 'retry' }>,
     encodedSpans: readonly Uint8Array[],
   ): Promise<void> {
-    const { queue, spoolTransfer, counters, dropLog } = this.#collaborators;
-    this.#failures = 0;
-    this.#exportLog.answered(queue.size);
+    const { queue, spoolTransfer, ledger, counters, dropLog } = this.#collaborators;
+    this.#calls.answered();
     if (decision.action === 'split') {
       counters.add('failedCalls');
       this.#dueCount = Math.max(this.#dueCount, encodedSpans.length);
@@ -200,6 +200,7 @@ export class ExportLoop {
       if (isNews) this.#exportLog.tooLarge(decision.reason, this.#limit.bytes);
       return;
     }
+    if (decision.action === 'reject') ledger.rejected(encodedSpans);
     queue.remove(encodedSpans.length);
     dropLog.removed();
     this.#dueCount = Math.max(0, this.#dueCount - encodedSpans.length);

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
+import type { RecordLedger } from '../ledger/ledger.ts';
 import type { DropLog } from './drop-log.ts';
 import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
@@ -18,6 +19,7 @@ export interface RecordReceiverCollaborators {
   readonly onRecord: (ended: EndedRecord) => void;
   /** Called after a record was queued. */
   readonly onQueued: () => void;
+  readonly ledger: RecordLedger;
   /** The `instance` of this thread's own records. Those of workers begin with it. */
   readonly instance: string;
 }
@@ -31,6 +33,8 @@ export class RecordReceiver implements RecordConsumer {
   readonly #collaborators: RecordReceiverCollaborators;
   #lastSeq = 0;
   #startedWorkers = 0;
+  /** The `instance` of each worker that runs. */
+  readonly #workerInstances: string[] = [];
 
   constructor(collaborators: RecordReceiverCollaborators) {
     this.#collaborators = collaborators;
@@ -47,14 +51,19 @@ export class RecordReceiver implements RecordConsumer {
   }
 
   consume(ended: EndedRecord): void {
-    const { queue, counters, clock, dropLog, onRecord, onQueued } = this.#collaborators;
-    const { encodedSpan } = ended;
+    const { queue, counters, clock, dropLog, ledger, onRecord, onQueued } = this.#collaborators;
+    const { record, encodedSpan } = ended;
     counters.add('recorded');
-    if (encodedSpan === null) counters.add('rejected');
-    else if (queue.offer({ encodedSpan, queuedAtMs: clock.nowMs() })) onQueued();
-    else {
+    if (encodedSpan === null) {
+      counters.add('rejected');
+      ledger.notQueued(record, 'unencodable');
+    } else if (queue.offer({ encodedSpan, queuedAtMs: clock.nowMs() })) {
+      ledger.queued(record, encodedSpan);
+      onQueued();
+    } else {
       counters.add('dropped');
       dropLog.dropped(1);
+      ledger.notQueued(record, 'dropped');
     }
     onRecord(ended);
   }
@@ -67,15 +76,19 @@ export class RecordReceiver implements RecordConsumer {
   }
 
   /** A worker begins. Returns the `instance` of its records: no two threads share one. */
-  workerStarted(_worker: number): string {
-    return `${this.#collaborators.instance}.${++this.#startedWorkers}`;
+  workerStarted(worker: number): string {
+    const instance = `${this.#collaborators.instance}.${++this.#startedWorkers}`;
+    this.#workerInstances[worker] = instance;
+    return instance;
   }
 
   /** A worker has ended. The records of its open requests, and those that have not arrived, are lost. Returns how many. */
   workerEnded(worker: number): number {
-    const { queueState, counters } = this.#collaborators;
+    const { queueState, counters, ledger } = this.#collaborators;
     this.#addUnqueuedCounts();
-    const { open, inTransit } = queueState.clearWorker(worker);
+    const { open, inTransit, numbered } = queueState.clearWorker(worker);
+    const instance = this.#workerInstances[worker];
+    if (instance !== undefined) ledger.instanceEnded(instance, { open, numbered });
     const lost = open + inTransit;
     counters.add('recorded', lost);
     counters.add('lost', lost);
@@ -92,12 +105,16 @@ export class RecordReceiver implements RecordConsumer {
   }
 
   #receiveOne(worker: number, { record, encodedSpan, isQueued }: SentRecord, queuedAtMs: number): void {
-    const { queueState, queue, counters, onRecord, onQueued } = this.#collaborators;
+    const { queueState, queue, counters, ledger, onRecord, onQueued } = this.#collaborators;
     if (isQueued && encodedSpan !== null) {
       counters.add('recorded');
       queue.admit(worker, { encodedSpan, queuedAtMs });
+      ledger.queued(record, encodedSpan);
       onQueued();
-    } else queueState.endUnqueued(worker);
+    } else {
+      queueState.endUnqueued(worker);
+      ledger.notQueued(record, encodedSpan === null ? 'unencodable' : 'dropped');
+    }
     onRecord({ record, encodedSpan });
   }
 

@@ -8,6 +8,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { SEMCONV } from '../encode/attribute-names.ts';
+import type { TraceContextFields } from './incoming-context.ts';
 import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 
 /** The facts of an attempt that are known when it begins. */
@@ -29,10 +30,8 @@ export interface AttemptEnd {
   readonly errorType?: string | undefined;
 }
 
-/** One attempt at a replica. If `end` is never called, no attempt was made, and there is no span. */
-export interface AttemptSpan {
-  /** `00-<trace>-<span>-01`, sent upstream with this attempt. */
-  readonly traceparent: string;
+/** One attempt at a replica, with the trace context that it sends upstream: that of the innermost span. If `end` is never called, no attempt was made, and there is no span. */
+export interface AttemptSpan extends TraceContextFields {
   /** Ends the attempt. Only the first call counts. */
   end(result: AttemptEnd): void;
 }
@@ -46,10 +45,10 @@ export interface EndedAttempt {
   readonly endedEpochMs: number;
 }
 
-/** Creates the CLIENT span of an attempt, as a child of the request's span. */
+/** Creates the CLIENT span of an attempt, as a child of the operation's span. */
 export function recordAttemptSpan(
   { tracer, ids }: { readonly tracer: Tracer; readonly ids: SpanIdSource },
-  requestSpan: Span,
+  operationSpan: Span,
   attempt: EndedAttempt,
 ): void {
   const { start, result, startedEpochMs, endedEpochMs } = attempt;
@@ -61,7 +60,7 @@ export function recordAttemptSpan(
   const span = tracer.startSpan(
     start.method,
     { kind: SpanKind.CLIENT, startTime: startedEpochMs },
-    trace.setSpan(ROOT_CONTEXT, requestSpan),
+    trace.setSpan(ROOT_CONTEXT, operationSpan),
   );
   span.setAttributes(toAttributes(start, status, error));
   if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
@@ -70,20 +69,28 @@ export function recordAttemptSpan(
 
 /** Without model and usage: backends that sum the tokens of a trace would count them twice. */
 function toAttributes(
-  { method, ordinal, replica, url }: AttemptStart,
+  start: AttemptStart,
   status: number | undefined,
   error: string | undefined,
 ): Attributes {
-  const { hostname, port, protocol } = new URL(url);
+  const { method, ordinal, replica, url } = start;
   return {
     [SEMCONV.httpRequestMethod]: method,
     [SEMCONV.urlFull]: url,
-    [SEMCONV.serverAddress]: hostname.replace(/^\[|\]$/g, ''),
-    [SEMCONV.serverPort]: port === '' ? DEFAULT_PORTS[protocol] : Number(port),
+    ...toServerAttributes(start),
     [SEMCONV.peerService]: replica,
     ...(ordinal > 1 ? { [SEMCONV.httpRequestResendCount]: ordinal - 1 } : {}),
     ...(status === undefined ? {} : { [SEMCONV.httpResponseStatusCode]: status }),
     ...(error === undefined ? {} : { [SEMCONV.errorType]: error }),
+  };
+}
+
+/** The host and the port of an attempt's replica. */
+export function toServerAttributes({ url }: Pick<AttemptStart, 'url'>): Attributes {
+  const { hostname, port, protocol } = new URL(url);
+  return {
+    [SEMCONV.serverAddress]: hostname.replace(/^\[|\]$/g, ''),
+    [SEMCONV.serverPort]: port === '' ? DEFAULT_PORTS[protocol] : Number(port),
   };
 }
 

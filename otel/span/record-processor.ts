@@ -2,6 +2,7 @@ import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { SCOPE_NAME } from '../encode/attribute-names.ts';
 import { SpanEncoder } from '../encode/encode-span.ts';
+import type { RecordLayout } from '../encode/layout/record-layout.ts';
 import { recordFactsOf } from '../encode/record-attributes.ts';
 import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
@@ -13,27 +14,29 @@ import type { TelemetryLog } from '../telemetry-log.ts';
 export class RecordProcessor implements SpanProcessor {
   readonly #consumer: RecordConsumer;
   readonly #log: TelemetryLog;
-  readonly #encoder = new SpanEncoder();
+  readonly #encoder: SpanEncoder;
 
-  /** The attempts by their request's span, which is the same object when it starts and when it ends. */
-  readonly #attempts = new WeakMap<object, ReadableSpan[]>();
+  /** All spans below a request's span, by each of its spans, which is the same object when it starts and when it ends. */
+  readonly #children = new WeakMap<object, ReadableSpan[]>();
 
-  constructor(consumer: RecordConsumer, log: TelemetryLog) {
+  /** `layout`: of the spans of requests. */
+  constructor(consumer: RecordConsumer, log: TelemetryLog, layout?: RecordLayout) {
     this.#consumer = consumer;
     this.#log = log;
+    this.#encoder = new SpanEncoder(layout);
   }
 
-  /** Collects the spans of attempts. They are encoded together with their request's span. */
+  /** Collects the spans of operations and attempts. They are encoded together with their request's span. */
   onStart(span: ReadableSpan, parent: Context): void {
-    const requestSpan = trace.getSpan(parent);
-    if (!isAttempt(span) || requestSpan === undefined) return;
-    const attempts = this.#attempts.get(requestSpan);
-    if (attempts === undefined) this.#attempts.set(requestSpan, [span]);
-    else attempts.push(span);
+    const parentSpan = trace.getSpan(parent);
+    if (!isChild(span) || parentSpan === undefined) return;
+    const children = this.#children.get(parentSpan) ?? [];
+    children.push(span);
+    this.#children.set(parentSpan, children).set(span, children);
   }
 
   onEnd(span: ReadableSpan): void {
-    if (span.instrumentationScope.name !== SCOPE_NAME || isAttempt(span)) return;
+    if (span.instrumentationScope.name !== SCOPE_NAME || isChild(span)) return;
     const record = recordFactsOf(span.attributes)?.record;
     if (record === undefined) return;
     this.#consumer.number(record);
@@ -45,8 +48,8 @@ export class RecordProcessor implements SpanProcessor {
 
   #encode(span: ReadableSpan): Uint8Array | null {
     try {
-      const attempts = this.#attempts.get(span)?.filter(({ ended }) => ended) ?? [];
-      return this.#encoder.encode(span, attempts);
+      const children = this.#children.get(span)?.filter(({ ended }) => ended) ?? [];
+      return this.#encoder.encode(span, children);
     } catch {
       return null;
     }
@@ -59,7 +62,7 @@ export class RecordProcessor implements SpanProcessor {
   async shutdown(): Promise<void> {}
 }
 
-/** The only CLIENT spans of the gateway are attempts. */
-function isAttempt(span: ReadableSpan): boolean {
+/** The only CLIENT spans of the gateway are operations and attempts. */
+function isChild(span: ReadableSpan): boolean {
   return span.kind === SpanKind.CLIENT;
 }

@@ -1,30 +1,44 @@
 import {
+  type Context,
   type Link,
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   type Tracer,
+  trace,
 } from '@opentelemetry/api';
-import { parseTraceParent } from '@opentelemetry/core';
-import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
 import { type HttpFacts, toErrorType } from '../encode/attributes.ts';
+import type { RecordLayout } from '../encode/layout/record-layout.ts';
 import { toRecordAttributes } from '../encode/record-attributes.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
-import { type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
+import { addFailedAttempt, type FailedAttempt } from './failed-attempt.ts';
+import {
+  type IncomingContext,
+  parseTraceparent,
+  parseTracestate,
+  type TraceContextFields,
+  toTraceState,
+} from './incoming-context.ts';
+import { type OperationStart, recordOperationSpan } from './operation-span.ts';
+import { continuedFlags, SAMPLED, type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
 import { UtcTimestamps } from './utc-timestamps.ts';
 
-/** The span of one proxied request. */
-export interface RequestSpan {
+/**
+ * The span of one proxied request, and its trace context. Each attempt sends its own upstream, which equals this one
+ * without further spans. `tracestate`: the client's, if its trace is continued.
+ */
+export interface RequestSpan extends TraceContextFields {
   /** 32 lower-case hex digits. */
   readonly traceId: string;
   /** When the request arrived: epoch milliseconds. */
   readonly startedEpochMs: number;
   /** The same time as RFC 3339 in UTC. */
   readonly startedAt: string;
-  /** `00-<trace>-<span>-01`. Each attempt sends its own upstream, which equals this one without attempt spans. */
-  readonly traceparent: string;
+  /** The gateway begins to look for a replica: the span of the operation begins, if there is to be one. */
+  startOperation(): void;
   /** Begins an attempt. End it before the request. */
   startAttempt(start: AttemptStart): AttemptSpan;
   /** Adds a failed attempt as a span event. */
@@ -36,23 +50,12 @@ export interface RequestSpan {
   end(record: RequestRecord, http: HttpFacts): void;
 }
 
-/** An attempt that did not serve the request. */
-export interface FailedAttempt {
-  /** The first attempt is 1. */
-  readonly attempt: number;
-  readonly replica: string;
-  /** The failure code. */
-  readonly code: string;
-  /** What the replica answered; undefined if it did not. */
-  readonly status?: number | undefined;
-  readonly durationMs: number;
-}
-
 /** The facts of a request that are known when it arrives. */
 export interface RequestSpanStart {
   readonly method: 'POST';
   readonly route: string;
-  readonly incomingTraceparent?: string | undefined;
+  /** Undefined: the client sent none, or it is ignored. */
+  readonly incoming?: IncomingContext | undefined;
 }
 
 /** A tracer, and the generator of its ids. */
@@ -62,28 +65,36 @@ export interface SpanSource {
 }
 
 /**
- * Creates a function that starts the span of a request as the root of a new trace. Clients of a public gateway must
- * not choose its ids, nor whether it records (W3C Trace Context, "Restart trace"). The client's own trace becomes a
- * link, whatever its flags. `attemptSpans`: whether attempts get their own spans.
+ * Which spans a request has: `server`: its own; `operation`: also one of the inference operation below it; `attempts`:
+ * also one of each attempt below that.
+ */
+export type SpanDepth = 'server' | 'operation' | 'attempts';
+
+/** How the spans of requests are made. */
+export interface RequestSpanSettings {
+  readonly depth: SpanDepth;
+  /** Which names the attributes have. It fits the depth. */
+  readonly layout: RecordLayout;
+}
+
+/**
+ * Creates a function that starts the span of a request. It is the root of a new trace: clients of a public gateway must
+ * not choose its ids (W3C Trace Context, "Restart trace"). The client's own trace becomes a link. If the client is
+ * trusted, the span is its child instead. The flags of a client never decide whether a request is recorded.
  *
  * The SDK's span is created when the request has ended, with its real times. Until then only the ids are needed, and
  * the spans of several requests can be created together.
  */
 export function createRequestSpans(
   source: SpanSource,
-  { attemptSpans }: { readonly attemptSpans: boolean },
+  settings: RequestSpanSettings,
 ): (start: RequestSpanStart) => RequestSpan {
-  const collaborators = {
-    ...source,
-    timestamps: new UtcTimestamps(),
-    attemptSpans,
-  };
+  const collaborators = { ...source, ...settings, timestamps: new UtcTimestamps() };
   return (start) => new DeferredRequestSpan(start, collaborators);
 }
 
-interface RequestSpanCollaborators extends SpanSource {
+interface RequestSpanCollaborators extends SpanSource, RequestSpanSettings {
   readonly timestamps: UtcTimestamps;
-  readonly attemptSpans: boolean;
 }
 
 class DeferredRequestSpan implements RequestSpan {
@@ -92,19 +103,36 @@ class DeferredRequestSpan implements RequestSpan {
   readonly #start: RequestSpanStart;
   readonly #collaborators: RequestSpanCollaborators;
   readonly #clock = new AnchoredClock();
+  /** The client's span, if this one is its child. */
+  readonly #parent: SpanContext | null = null;
+  readonly #flags: string = SAMPLED;
+  #operation: OperationStart | null = null;
+  #lastAttempt: AttemptStart | null = null;
   #attempts: EndedAttempt[] | null = null;
   #failedAttempts: { readonly facts: FailedAttempt; readonly epochMs: number }[] | null = null;
   #isEnded = false;
 
   constructor(start: RequestSpanStart, collaborators: RequestSpanCollaborators) {
+    const { incoming } = start;
+    const { ids } = collaborators;
     this.#start = start;
     this.#collaborators = collaborators;
-    this.#ids = collaborators.ids.drawIds();
-    this.traceparent = toTraceparent(this.#ids, '01');
+    if (incoming?.isTrusted === true) this.#parent = toParent(incoming);
+    if (this.#parent === null) {
+      this.#ids = ids.drawIds();
+    } else {
+      this.#ids = { traceId: this.#parent.traceId, spanId: ids.drawSpanId() };
+      this.#flags = continuedFlags(this.#parent.traceFlags);
+    }
+    this.traceparent = toTraceparent(this.#ids, this.#flags);
   }
 
   get traceId(): string {
     return this.#ids.traceId;
+  }
+
+  get tracestate(): string | undefined {
+    return this.#parent?.traceState?.serialize();
   }
 
   get startedEpochMs(): number {
@@ -115,14 +143,26 @@ class DeferredRequestSpan implements RequestSpan {
     return this.#collaborators.timestamps.toText(this.startedEpochMs);
   }
 
+  startOperation(): void {
+    if (this.#collaborators.depth === 'server') return;
+    this.#operation ??= { ids: this.#drawChild(), startedEpochMs: this.#clock.epochMs() };
+  }
+
   startAttempt(start: AttemptStart): AttemptSpan {
-    const { attemptSpans, ids } = this.#collaborators;
-    if (!attemptSpans) return { traceparent: this.traceparent, end: () => undefined };
-    const own = { traceId: this.traceId, spanId: ids.drawSpanId() };
+    const { depth } = this.#collaborators;
+    const { tracestate } = this;
+    const operation = this.#operation;
+    if (operation === null) return { traceparent: this.traceparent, tracestate, end: ignore };
+    this.#lastAttempt = start;
+    if (depth === 'operation') {
+      return { traceparent: toTraceparent(operation.ids, this.#flags), tracestate, end: ignore };
+    }
+    const own = this.#drawChild();
     const startedEpochMs = this.#clock.epochMs();
     let isEnded = false;
     return {
-      traceparent: toTraceparent(own, '01'),
+      traceparent: toTraceparent(own, this.#flags),
+      tracestate,
       end: (result) => {
         if (isEnded) return;
         isEnded = true;
@@ -141,21 +181,56 @@ class DeferredRequestSpan implements RequestSpan {
   end(record: RequestRecord, http: HttpFacts): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const { tracer, ids } = this.#collaborators;
-    const { method, route, incomingTraceparent } = this.#start;
+    const { tracer, ids, layout } = this.#collaborators;
+    const { method, route } = this.#start;
     const { startedEpochMs } = this;
     ids.assign(this.#ids);
     const span = tracer.startSpan(
       `${method} ${route}`,
-      { kind: SpanKind.SERVER, startTime: startedEpochMs, links: toLinks(incomingTraceparent) },
-      ROOT_CONTEXT,
+      { kind: SpanKind.SERVER, startTime: startedEpochMs, links: this.#toLinks() },
+      this.#toContext(),
     );
-    for (const attempt of this.#attempts ?? []) recordAttemptSpan(this.#collaborators, span, attempt);
+    if (this.#operation !== null) this.#recordChildren(span, this.#operation, record);
     for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    Object.assign(span, { attributes: toRecordAttributes(record, http) });
+    Object.assign(span, { attributes: toRecordAttributes(record, http, layout) });
     if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedEpochMs + record.e2e_ms);
   }
+
+  #recordChildren(span: Span, operation: OperationStart, record: Readonly<RequestRecord>): void {
+    const { depth } = this.#collaborators;
+    const operationSpan = recordOperationSpan(this.#collaborators, span, {
+      ...{ start: operation, record, endedEpochMs: this.startedEpochMs + record.e2e_ms },
+      ...{ attempt: this.#lastAttempt, isInnermost: depth === 'operation' },
+    });
+    for (const attempt of this.#attempts ?? []) {
+      recordAttemptSpan(this.#collaborators, operationSpan, attempt);
+    }
+  }
+
+  #drawChild(): SpanIds {
+    return { traceId: this.traceId, spanId: this.#collaborators.ids.drawSpanId() };
+  }
+
+  #toContext(): Context {
+    return this.#parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, this.#parent);
+  }
+
+  #toLinks(): Link[] {
+    const { incoming } = this.#start;
+    if (incoming === undefined || this.#parent !== null) return [];
+    const context = parseTraceparent(incoming.traceparent);
+    return context === null ? [] : [{ context }];
+  }
+}
+
+const ignore = (): void => undefined;
+
+/** The span of the client; null if its context is not valid. A tracestate that is not valid is left out. */
+function toParent({ traceparent, tracestate }: IncomingContext): SpanContext | null {
+  const context = parseTraceparent(traceparent);
+  const state = context === null || tracestate === undefined ? undefined : parseTracestate(tracestate);
+  return context === null || state === undefined ? context : { ...context, traceState: toTraceState(state) };
 }
 
 /** Wall-clock times that advance monotonically from a start, so that a change of the system clock has no effect. */
@@ -166,21 +241,4 @@ class AnchoredClock {
   epochMs(): number {
     return this.startedEpochMs + performance.now() - this.#startedMs;
   }
-}
-
-function addFailedAttempt(span: Span, facts: FailedAttempt, epochMs: number): void {
-  const { attempt, replica, code, status, durationMs } = facts;
-  const attributes = {
-    [FAILED_ATTEMPT.attempt]: attempt,
-    [FAILED_ATTEMPT.replica]: replica,
-    [FAILED_ATTEMPT.errorType]: code,
-    ...(status === undefined ? {} : { [FAILED_ATTEMPT.httpResponseStatusCode]: status }),
-    [FAILED_ATTEMPT.durationMs]: durationMs,
-  };
-  span.addEvent(FAILED_ATTEMPT.event, attributes, epochMs);
-}
-
-function toLinks(traceparent: string | undefined): Link[] {
-  const context = traceparent === undefined ? null : parseTraceParent(traceparent);
-  return context === null ? [] : [{ context: { ...context, isRemote: true } }];
 }

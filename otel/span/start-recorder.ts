@@ -1,17 +1,35 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
+import { createRecordLayout, readGenAiNames } from '../encode/layout/record-layout.ts';
 import type { RecordConsumer } from '../queue/record-consumer.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import {
+  type IncomingContext,
+  parseTraceparent,
+  parseTracestate,
+  type TraceContextFields,
+} from './incoming-context.ts';
 import { RecordProcessor } from './record-processor.ts';
-import { createRequestSpans, type RequestSpan, type RequestSpanStart } from './request-span.ts';
+import {
+  createRequestSpans,
+  type RequestSpan,
+  type RequestSpanStart,
+  type SpanDepth,
+} from './request-span.ts';
 import { SpanIdSource, toTraceparent } from './trace-ids.ts';
 import { startRequestTracer } from './tracer.ts';
 
+/** `sampled` and `random` (W3C Trace Context level 2). */
+const KNOWN_FLAGS = 3;
+
 /** The settings of the request spans. */
 export interface RecorderSettings {
-  /** Whether a client's valid traceparent becomes a link of the span. */
-  readonly incoming: 'link' | 'ignore';
-  /** Whether each attempt at a replica gets its own span. Default: false. */
-  readonly attemptSpans?: boolean | undefined;
+  /**
+   * What a client's valid traceparent becomes: the parent of the span if the client is trusted, else a link; always a
+   * link; nothing.
+   */
+  readonly incoming: 'continue' | 'link' | 'ignore';
+  /** Default: server. */
+  readonly spans?: SpanDepth | undefined;
 }
 
 /** Where the recorder sends records and logs errors. */
@@ -23,39 +41,53 @@ export interface RecorderCollaborators {
 /** Creates the request spans of one thread that serves requests. Each span becomes a record. */
 export interface Recorder {
   /**
-   * Starts the span of one request. The gateway always starts a new trace, whatever the client sent. Each span must be
-   * ended, or discarded with `discardRequestSpan`.
+   * Starts the span of one request, in a new trace unless it continues that of a trusted client. Each span must be ended,
+   * or discarded with `discardRequestSpan`.
    */
   startRequestSpan(start: RequestSpanStart): RequestSpan;
   /** Discards a started span: the message was not a valid request, and leaves no record. */
   discardRequestSpan(): void;
-  /** Creates a traceparent with new ids and flags 00, for requests that leave no record (GET /v1/models). */
-  createUnsampledTraceparent(): string;
+  /**
+   * The trace context of a request that leaves no record (GET /v1/models): that of a trusted client if traces are
+   * continued, else new ids and flags 00.
+   */
+  createUnrecordedContext(incoming: IncomingContext | undefined): TraceContextFields;
   /** Shuts down the SDK. */
   shutdown(): Promise<void>;
 }
 
 /** Starts the OpenTelemetry SDK of a thread that serves requests. */
 export function startRecorder(
-  { incoming, attemptSpans = false }: RecorderSettings,
+  { incoming, spans = 'server' }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
   const ids = new SpanIdSource();
+  const layout = createRecordLayout(readGenAiNames(), spans !== 'server');
   const { tracer, shutdown } = startRequestTracer({
     // The batches of the export have the resource: no span is sent with its own.
     resource: resourceFromAttributes({}),
     idGenerator: ids,
-    spanProcessor: new RecordProcessor(consumer, log),
+    spanProcessor: new RecordProcessor(consumer, log, layout),
   });
-  const startRequestSpan = createRequestSpans({ tracer, ids }, { attemptSpans });
+  const startRequestSpan = createRequestSpans({ tracer, ids }, { depth: spans, layout });
   return {
     startRequestSpan(start) {
       consumer.begin();
-      const known = incoming === 'link' ? start : { ...start, incomingTraceparent: undefined };
-      return startRequestSpan(known);
+      return startRequestSpan(incoming === 'ignore' ? { ...start, incoming: undefined } : start);
     },
     discardRequestSpan: () => consumer.discard(),
-    createUnsampledTraceparent: () => toTraceparent(ids.drawIds(), '00'),
+    createUnrecordedContext(context) {
+      const passed = context?.isTrusted === true ? toPassedContext(context) : null;
+      return passed ?? { traceparent: toTraceparent(ids.drawIds(), '00'), tracestate: undefined };
+    },
     shutdown,
   };
+}
+
+/** The client's context as it goes on where the gateway has no span; null if it is not valid. */
+function toPassedContext({ traceparent, tracestate = '' }: IncomingContext): TraceContextFields | null {
+  const context = parseTraceparent(traceparent);
+  if (context === null) return null;
+  const flags = (context.traceFlags & KNOWN_FLAGS).toString(16).padStart(2, '0');
+  return { traceparent: toTraceparent(context, flags), tracestate: parseTracestate(tracestate) };
 }

@@ -55,7 +55,21 @@ export class SpanIdSource implements IdGenerator {
   }
 }
 
-/** Returns the `traceparent` header of W3C Trace Context level 1. */
-export function toTraceparent(ids: SpanIds, flags: '00' | '01'): string {
+/** The flags of a trace that the gateway starts: it is recorded. */
+export const SAMPLED = '01';
+
+/** The flag `random` of W3C Trace Context level 2: the trace id is random enough to sample by it. */
+const RANDOM_FLAG = 2;
+
+/**
+ * The flags of a trace that the gateway continues. It is recorded, whatever the client's flag says, and the flag tells
+ * so. Whether the id is random is the client's to say. Others have no meaning yet, and must be zero.
+ */
+export function continuedFlags(flags: number): string {
+  return (flags & RANDOM_FLAG) === 0 ? SAMPLED : '03';
+}
+
+/** Returns the `traceparent` header of W3C Trace Context. `flags`: two hex digits. */
+export function toTraceparent(ids: SpanIds, flags: string): string {
   return `00-${ids.traceId}-${ids.spanId}-${flags}`;
 }

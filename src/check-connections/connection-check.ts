@@ -1,6 +1,6 @@
 /** The result of one try to reach a server that the configuration names. It contains no credentials. */
 export interface ConnectionCheck {
-  readonly kind: 'replica' | 'collector' | 'redis';
+  readonly kind: 'replica' | 'collector' | 'redis' | 'jwks';
   /** The replica's name; otherwise the key of the configuration file. */
   readonly name: string;
   /** Its address. */

@@ -1,6 +1,7 @@
+import { hash } from 'node:crypto';
 import type { ApiClientConfig } from '../config/config.ts';
 import { StartError } from '../start-error.ts';
-import type { CountedLimits } from './admission.ts';
+import type { ClientLimits, CountedLimits } from './admission.ts';
 import { toCostNs, WINDOW_NS } from './budget.ts';
 import { type BudgetKind, type ClientLimitTable, MAX_LIMIT_ROWS } from './client-limit-table.ts';
 
@@ -9,6 +10,9 @@ interface Used {
   readonly requests: number;
   readonly tokens: number;
 }
+
+/** Tenants of tokens beyond this many share one row. */
+const MAX_TENANTS = 65_536;
 
 /** A client with the row of its limits; null: it has none. */
 export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits: CountedLimits | null };
@@ -25,6 +29,10 @@ export class LimitRows {
   #usedCount = 0;
   /** The limits of the latest assignment, by the names of the clients. */
   #inEffect: ReadonlyMap<string, CountedLimits> = new Map();
+
+  /** The limits of the tenants of tokens, by names that no client has. They keep their rows. */
+  readonly #tenants = new Map<string, CountedLimits>();
+  #tenantLimits: ClientLimits = NO_LIMITS;
 
   constructor(table: ClientLimitTable, rowCount = MAX_LIMIT_ROWS) {
     this.#table = table;
@@ -51,19 +59,74 @@ export class LimitRows {
     return assigned;
   }
 
+  /** Sets the limits of each tenant whose tokens are accepted; null: none. */
+  configureTenants(limits: ClientLimits | null): void {
+    this.#tenantLimits = limits ?? NO_LIMITS;
+    for (const [name, { row }] of this.#tenants) this.#tenants.set(name, { ...this.#tenantLimits, row });
+  }
+
+  /** The row of a tenant of tokens; null if none is left. */
+  rowOfTenant(tenant: string): number | null {
+    const isFull = this.#tenants.size >= MAX_TENANTS;
+    const name = toTenantName(tenant);
+    const known = this.#tenants.get(name) ?? (isFull ? this.#tenants.get(OTHER_TENANTS) : undefined);
+    if (known !== undefined) return known.row;
+    if (this.#usedCount >= this.#rowCount) return null;
+    const newName = isFull ? OTHER_TENANTS : name;
+    const row = this.#takeRow(newName, []);
+    this.#tenants.set(newName, { ...this.#tenantLimits, row });
+    this.#table.noteUsedRows(this.#usedCount);
+    return row;
+  }
+
   /**
    * What the clients in effect have used since the gateway started, by name: those whose use has changed since the last
    * call.
    */
   takeChanged(): ReadonlyMap<string, Used> {
     const used = new Map<string, Used>();
-    for (const [name, { row }] of this.#inEffect) {
-      // The flag first: what changes after it sets it again.
-      if (!this.#table.takeChanged(row)) continue;
-      const requests = this.#table.usedOf('requests', row);
-      used.set(name, { requests, tokens: this.#table.usedOf('tokens', row) });
+    for (const counted of [this.#inEffect, this.#tenants]) {
+      for (const [name, { row }] of counted) {
+        // The flag first: what changes after it sets it again.
+        if (!this.#table.takeChanged(row)) continue;
+        const requests = this.#table.usedOf('requests', row);
+        used.set(name, { requests, tokens: this.#table.usedOf('tokens', row) });
+      }
     }
     return used;
+  }
+
+  /** The clients with `max_inflight` that have requests in flight, or had some refused since the last call, by name. */
+  takeInflight(): ReadonlyMap<string, { readonly inflight: number; readonly refused: number }> {
+    const running = new Map<string, { readonly inflight: number; readonly refused: number }>();
+    for (const counted of [this.#inEffect, this.#tenants]) {
+      for (const [name, { row, maxInflight }] of counted) {
+        if (maxInflight === null) continue;
+        const [inflight, refused] = [this.#table.inflightOf(row), this.#table.takeRefused(row)];
+        if (inflight > 0 || refused > 0) running.set(name, { inflight, refused });
+      }
+    }
+    return running;
+  }
+
+  /** `max_inflight` of a client in effect; null: it has none, or there is no such client. */
+  maxInflightOf(name: string): number | null {
+    return this.#limitsOf(name)?.maxInflight ?? null;
+  }
+
+  /** Sets how many requests of a client may be in flight on this gateway; null: the idle share. */
+  setShare(name: string, share: number | null): void {
+    const limits = this.#limitsOf(name);
+    if (limits !== undefined) this.#table.setShare(limits.row, share);
+  }
+
+  /** Sets how many gateways divide the limits, and the rank of this one. */
+  divideBy(gatewayCount: number, rank: number): void {
+    this.#table.divideBy(gatewayCount, rank);
+  }
+
+  #limitsOf(name: string): CountedLimits | undefined {
+    return this.#inEffect.get(name) ?? this.#tenants.get(name);
   }
 
   /**
@@ -71,7 +134,7 @@ export class LimitRows {
    * given back.
    */
   charge(name: string, use: Used): void {
-    const limits = this.#inEffect.get(name);
+    const limits = this.#limitsOf(name);
     if (limits === undefined) return;
     this.#chargeOne('requests', limits.row, use.requests, limits.requestsPerMinute);
     this.#chargeOne('tokens', limits.row, use.tokens, limits.tokensPerMinute);
@@ -95,7 +158,10 @@ export class LimitRows {
     if (neededCount <= 0) return [];
     // Workers may still begin requests of the clients in effect.
     const isFree = ([name, row]: [string, number]) =>
-      !names.has(name) && !this.#inEffect.has(name) && this.#table.inflightOf(row) === 0;
+      !names.has(name) &&
+      !this.#inEffect.has(name) &&
+      !this.#tenants.has(name) &&
+      this.#table.inflightOf(row) === 0;
     const former = [...this.#rows].filter(isFree).slice(0, neededCount);
     if (former.length < neededCount) {
       throw new StartError(`clients: too many have limits, or had until now: more than ${this.#rowCount}`);
@@ -107,3 +173,12 @@ export class LimitRows {
     return former.map(([, row]) => row);
   }
 }
+
+const NO_LIMITS: ClientLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
+
+/** No client has a name with a colon. A digest: heartbeats have the name, and a tenant may be a long text. */
+function toTenantName(tenant: string): string {
+  return `jwt:${hash('sha256', tenant, 'base64url').slice(0, 22)}`;
+}
+
+const OTHER_TENANTS = 'jwt:_OTHER';

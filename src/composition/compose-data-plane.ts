@@ -9,10 +9,12 @@ import { type RunningFigures, startLiveFigures } from '../admin/dashboard/live-f
 import { ObservationRing } from '../admin/observations/observation-ring.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import { readLimit } from '../http/shared-limit.ts';
+import type { JwtKeys } from '../jwt/jwks.ts';
 import { loadSalt } from '../proxy/record/salt.ts';
 import { createViaName } from '../proxy/request-loop.ts';
 import { type ModelAvailability, toModelAvailabilities } from '../replicas/control/model-availability.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import type { JwtAuthority } from '../serving/client-access.ts';
 import { createServing, type Serving, type ServingMemory, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { type WorkerEnd, WorkerGroup } from '../serving/workers/worker-group.ts';
@@ -40,6 +42,9 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly failedTokens: FailedTokens;
   /** Who may send requests; null: everyone. */
   readonly clients: ServingSettings['clients'];
+  /** The keys that verify tokens; null: tokens are not accepted. */
+  readonly jwtKeys: JwtKeys | null;
+  readonly authority: JwtAuthority;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -60,6 +65,8 @@ export async function composeDataPlane(
     replicas,
     certificates,
     clients,
+    jwtKeys,
+    authority,
     memory,
     version,
     failedTokens,
@@ -109,13 +116,13 @@ export async function composeDataPlane(
   );
 
   const settings = {
-    ...{ config, salt, clients, viaName: createViaName(), memory },
+    ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
     tls: certificates.listen,
   };
   const serving =
     workerCount === 1
-      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, log })
-      : new WorkerGroup({ ...settings, workerCount }, { telemetry, log, onWorkerEnd });
+      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, log })
+      : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, log, onWorkerEnd });
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),

@@ -109,7 +109,8 @@ function isAny(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-function isLoopback(host: string): boolean {
+/** Whether only programs of the same machine, or container, reach this host. */
+export function isLoopback(host: string): boolean {
   return host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 

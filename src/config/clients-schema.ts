@@ -5,6 +5,19 @@ const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway ke
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
 const oneLine = () => text('a text of one line', /^[^\p{Cc}]{1,256}$/u);
 
+/** What a client may use: of `clients`, and of each tenant with `jwt`. */
+export const clientLimits = {
+  max_inflight: wholeNumber(1, 1_000_000)
+    .optional()
+    .describe('How many of its requests may run at the same time. Default: no limit.'),
+  requests_per_minute: wholeNumber(1, 10_000_000)
+    .optional()
+    .describe('How many requests it may send per minute. Default: no limit.'),
+  tokens_per_minute: wholeNumber(1, 1_000_000_000)
+    .optional()
+    .describe('How many tokens its requests may use per minute, prompt and completion. Default: no limit.'),
+};
+
 /** One entry of `clients`, or of the file that `clients_file` names. */
 export const apiClient = z.strictObject({
   name: text(
@@ -32,15 +45,7 @@ export const apiClient = z.strictObject({
     .meta({ title: 'a time such as 2027-01-31T00:00:00Z' })
     .optional()
     .describe('When the keys of this client become invalid. Default: never.'),
-  max_inflight: wholeNumber(1, 1_000_000)
-    .optional()
-    .describe('How many of its requests may run at the same time. Default: no limit.'),
-  requests_per_minute: wholeNumber(1, 10_000_000)
-    .optional()
-    .describe('How many requests it may send per minute. Default: no limit.'),
-  tokens_per_minute: wholeNumber(1, 1_000_000_000)
-    .optional()
-    .describe('How many tokens its requests may use per minute, prompt and completion. Default: no limit.'),
+  ...clientLimits,
 });
 
 /** A valid entry. */

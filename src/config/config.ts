@@ -66,10 +66,12 @@ export function toConfig(file: ConfigFile) {
     endpoints: file.endpoints,
     pass: file.pass,
     modelsListing: file.models_listing,
+    aliases: file.aliases,
     stateDir: file.state_dir,
     clients: file.clients?.map(toApiClient) ?? null,
     /** Absolute; null: there is none. */
     clientsFile: file.clients_file ?? null,
+    jwt: file.jwt === undefined ? null : toJwtConfig(file.jwt),
     fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
@@ -90,7 +92,7 @@ export function toConfig(file: ConfigFile) {
     metrics: toMetricsConfig(file),
     trace: {
       incoming: file.trace.incoming,
-      attemptSpans: file.trace.attempt_spans,
+      spans: file.trace.spans,
       urlTemplate: file.trace.url_template,
     },
     prefixHash: { blockChars: file.prefix_hash.block_chars, maxBlocks: file.prefix_hash.max_blocks },
@@ -139,8 +141,27 @@ export function toApiClient(section: ApiClientSection) {
   };
 }
 
+type LimitsSection = Pick<ApiClientSection, 'max_inflight' | 'requests_per_minute' | 'tokens_per_minute'>;
+
+/** `jwks`: a URL, or an absolute path. */
+function toJwtConfig(section: NonNullable<ConfigFile['jwt']>) {
+  const { issuer, audience, jwks, algorithms, tenant_claim, feature_claim, models_claim, client_claim } =
+    section;
+  return {
+    issuer,
+    audiences: [audience].flat(),
+    ...{ jwks, algorithms },
+    tenantClaim: tenant_claim,
+    featureClaim: feature_claim ?? null,
+    modelsClaim: models_claim ?? null,
+    clientClaim: client_claim ?? null,
+    /** Of each tenant. */
+    limits: toClientLimits(section),
+  };
+}
+
 /** Null: the client has no limits; a limit that is null: it does not have this one. */
-function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }: ApiClientSection) {
+function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }: LimitsSection) {
   const limits = {
     maxInflight: max_inflight ?? null,
     requestsPerMinute: requests_per_minute ?? null,
@@ -201,6 +222,7 @@ function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {
 
 function toExportConfig(file: ConfigFile['export']) {
   const { to, endpoint, protocol, file: files, queue_size, queue_bytes, batch_size, interval, retry } = file;
+  const { ledger } = file;
   return {
     to,
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -211,5 +233,6 @@ function toExportConfig(file: ConfigFile['export']) {
     batchSize: batch_size,
     intervalMs: interval,
     retry: { initialMs: retry.initial, maxMs: retry.max },
+    ledger: ledger === undefined ? null : { intervalMs: ledger.interval },
   };
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { type Config, toConfig } from './config.ts';
@@ -63,7 +63,7 @@ function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigi
   if ('violations' in result || source.problems.length > 0) {
     throw new ConfigError(path, [...source.problems, ...problems]);
   }
-  return { file: fillDerivedDefaults(result.file, dirname(resolve(path))), fromFiles: source.fromFiles };
+  return { file: fillDerivedDefaults(result.file, dirname(resolve(path)), env), fromFiles: source.fromFiles };
 }
 
 /** Prints the file with all defaults; secrets, and all that comes from other files, are masked. */
@@ -95,7 +95,7 @@ export function printApiClients(clients: NonNullable<z.input<typeof configSchema
 }
 
 /** Fills in the defaults that depend on other values, and makes paths absolute. */
-function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
+function fillDerivedDefaults(file: ConfigFile, directory: string, env: Environment): ConfigFile {
   const { tls, admin_tls, ...gateway } = file.gateway;
   const replicas = file.replicas.map((replica) => ({
     ...(replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica }),
@@ -103,8 +103,9 @@ function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
   }));
   return {
     ...file,
-    state_dir: resolve(directory, file.state_dir),
+    state_dir: resolve(findStateBase(env) ?? directory, file.state_dir),
     ...(file.clients_file === undefined ? {} : { clients_file: resolve(directory, file.clients_file) }),
+    ...(file.jwt === undefined ? {} : { jwt: { ...file.jwt, jwks: toSource(file.jwt.jwks, directory) } }),
     gateway: {
       ...gateway,
       ...(tls === undefined ? {} : { tls: withAbsolutePairs(tls, directory) }),
@@ -112,6 +113,20 @@ function fillDerivedDefaults(file: ConfigFile, directory: string): ConfigFile {
     },
     replicas,
   };
+}
+
+/** A URL as it is; a path as an absolute one. */
+function toSource(given: string, directory: string): string {
+  return /^https?:/i.test(given) ? given : resolve(directory, given);
+}
+
+/**
+ * The directory that a relative `state_dir` is in: the one that systemd (StateDirectory=) or the image made for it. It is
+ * writable where the directory of the file need not be.
+ */
+function findStateBase({ STATE_DIRECTORY = '' }: Environment): string | null {
+  const [first = ''] = STATE_DIRECTORY.split(':'); // systemd.exec(5): several are separated by colons
+  return isAbsolute(first) ? first : null;
 }
 
 interface TlsPaths {

@@ -19,6 +19,7 @@ import {
   wholeNumber,
   wholeNumberOrAuto,
 } from './codecs.ts';
+import { jwt } from './jwt-schema.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
 import { parseCollectorUrl } from './values.ts';
 
@@ -26,6 +27,7 @@ const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
+const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 
 /** The engines whose API the gateway knows. */
@@ -230,6 +232,14 @@ const exportFile = z.strictObject({
     .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
 });
 
+const ledger = z.strictObject({
+  interval: duration()
+    .prefault('1m')
+    .describe(
+      'The longest time between two spans `gateway.ledger`. After 1,024 records there is one sooner.',
+    ),
+});
+
 const exporting = z.strictObject({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
@@ -258,6 +268,11 @@ const exporting = z.strictObject({
     .describe('The maximum number of records in one export call.'),
   interval: duration().prefault('1s').describe('The longest time that a record waits for its batch to fill.'),
   retry: exportRetry.prefault({}).describe('The delay between export calls that fail.'),
+  ledger: ledger
+    .optional()
+    .describe(
+      'Adds spans that say what became of the records, for `gateway verify`. An empty object, `{}`, is enough. Default: none.',
+    ),
 });
 
 const metrics = z.strictObject({
@@ -275,13 +290,15 @@ const metrics = z.strictObject({
 });
 
 const trace = z.strictObject({
-  incoming: oneOf(['link', 'ignore'])
+  incoming: oneOf(['link', 'continue', 'ignore'])
     .prefault('link')
-    .describe("Whether a span links to the client's traceparent. The gateway always starts a new trace."),
-  attempt_spans: flag()
-    .prefault(false)
     .describe(
-      'Whether each attempt at a replica gets its own span, so that service graphs show the replicas.',
+      "What becomes of a client's trace: `link`: the request starts a new trace, with a link to it; `continue`: the request is part of it, if the client is one of `gateway.trusted_proxies` or that is not set; `ignore`: nothing.",
+    ),
+  spans: oneOf(['server', 'operation', 'attempts'])
+    .prefault('server')
+    .describe(
+      'The spans of a request: `server`: one; `operation`: also that of the inference operation, `chat {model}`; `attempts`: also one of each attempt at a replica, so that service graphs show the replicas.',
     ),
   url_template: traceUrlTemplate()
     .nullable()
@@ -399,6 +416,9 @@ const endpoints = z
 
 const passTitle = 'a list of methods and paths, such as GET /version';
 
+const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
+const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
+
 const clientsTitle = 'a list of at least one client';
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
@@ -422,6 +442,13 @@ export const configSchema = z.strictObject({
     .describe(
       "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
     ),
+  aliases: z
+    .record(aliasName(), aliasName(), { error: aliasesTitle })
+    .meta({ title: aliasesTitle })
+    .prefault({})
+    .describe(
+      'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
+    ),
   state_dir: z
     .string({ error: 'a path' })
     .min(1, { error: 'a path' })
@@ -444,6 +471,11 @@ export const configSchema = z.strictObject({
     .optional()
     .describe(
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
+    ),
+  jwt: jwt
+    .optional()
+    .describe(
+      'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   retry: retry

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { checkAddresses } from './check-addresses.ts';
+import { checkAliases } from './check-aliases.ts';
 import { checkPass } from './check-pass.ts';
 import { type ApiClientSection, apiClient } from './clients-schema.ts';
 import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
@@ -139,5 +140,5 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.body > limits.buffered) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return [...violations, ...checkPass(data), ...checkAddresses(data)];
+  return [...violations, ...checkAliases(data), ...checkPass(data), ...checkAddresses(data)];
 }

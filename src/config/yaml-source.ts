@@ -76,7 +76,7 @@ function toNoData(problems: readonly ConfigProblem[]): YamlSource {
 }
 
 /** Keys whose value is the path of a file. The content of a file there would appear as a path in messages. */
-const PATH_KEY = /^(?:cert|key|ca|client_ca|state_dir|.*_file)$/;
+const PATH_KEY = /^(?:cert|key|ca|client_ca|jwks|state_dir|.*_file)$/;
 
 /** Where the walk is. */
 interface Position {

@@ -48,7 +48,7 @@ export interface ExchangeConnection {
 const LAST_CHUNK = '0\r\n';
 
 /** Statuses whose responses have no body (RFC 9110 6.4.1). */
-const isBodiless = (status: number) => status === 204 || status === 304;
+export const isBodiless = (status: number) => status === 204 || status === 304;
 
 /**
  * One request of a client and its response. The head is sent together with the first bytes of the body, so that a small

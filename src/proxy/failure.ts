@@ -21,6 +21,11 @@ const FAILURES = {
     message: 'The API key is missing, is not valid, or has expired.',
     challenge: 'Bearer',
   },
+  keys_unavailable: {
+    status: 503,
+    message: 'The keys that verify tokens cannot be read at the moment.',
+    retryAfterSeconds: 5,
+  },
   /** The answer says which limit: see `LIMIT_FACTS`. */
   rate_limit_exceeded: { status: 429, message: 'The client of the API key has reached a limit.' },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },

@@ -5,6 +5,7 @@ import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
 import type { ApiClient } from './request/api-clients.ts';
+import { type ModelAliases, resolveModel } from './request/model-aliases.ts';
 
 /** Answers a request for the list of models with that of the next replica in turn. Leaves no record. */
 export async function handleModels(
@@ -14,15 +15,21 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    await forward(exchange, new UnrecordedAttempts(exchange, null, collaborators), settings);
+    const attempts = new UnrecordedAttempts(exchange, { body: null, home: null }, settings, collaborators);
+    await forward(exchange, attempts, settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);
   }
 }
 
 /** Answers with the models that are served and that the client may use. A replica's own list could name others. */
-export function answerModels(exchange: Exchange, client: ApiClient | null, pool: ReplicaPool): void {
-  const data = modelsOf(client, pool).map(toModel);
+export function answerModels(
+  exchange: Exchange,
+  client: ApiClient | null,
+  pool: ReplicaPool,
+  aliases: ModelAliases,
+): void {
+  const data = modelsOf(client, pool, aliases).map(toModel);
   answer(exchange, { object: 'list', data });
 }
 
@@ -32,14 +39,19 @@ export function answerModel(
   id: string,
   client: ApiClient | null,
   pool: ReplicaPool,
+  aliases: ModelAliases,
 ): void {
   const model = decode(id);
-  if (model !== null && modelsOf(client, pool).includes(model)) answer(exchange, toModel(model));
+  if (model !== null && modelsOf(client, pool, aliases).includes(model)) answer(exchange, toModel(model));
   else exchange.fail('model_not_found');
 }
 
-function modelsOf(client: ApiClient | null, pool: ReplicaPool): readonly string[] {
-  return client?.models?.filter((model) => pool.servesModel(model)) ?? pool.models;
+/** The names that the client may write: of models, and aliases of models that are served. */
+function modelsOf(client: ApiClient | null, pool: ReplicaPool, aliases: ModelAliases): readonly string[] {
+  const isServed = (name: string) => pool.servesModel(resolveModel(name, aliases));
+  if (client?.models) return client.models.filter(isServed);
+  if (aliases === null) return pool.models;
+  return [...new Set([...pool.models, ...[...aliases.keys()].filter(isServed)])];
 }
 
 function toModel(id: string) {

@@ -1,3 +1,4 @@
+import type { Replica } from '../replicas/data/replica.ts';
 import { forward } from './attempt/forward.ts';
 import { UnrecordedAttempts, type UnrecordedBody } from './attempt/unrecorded-attempts.ts';
 import { Upload } from './attempt/upload.ts';
@@ -10,9 +11,15 @@ import { type HeldBody, readBody } from './request/read-body.ts';
 /** Larger bodies, and those of unknown length, are sent as they come. Smaller ones can be sent again. */
 const HELD_BYTES = 64 * 1024;
 
-/** Relays a request of `pass` to the next replica in turn. Leaves no record. Every path ends with an answer. */
+/**
+ * Relays a request of `pass` to the next replica in turn, or one about a stored response to the replica that has it.
+ * Leaves no record. Every path ends with an answer.
+ *
+ * @param home the replica that has the response; null: any
+ */
 export async function handlePassed(
   exchange: Exchange,
+  home: Replica | null,
   settings: ProxySettings,
   tools: ProxyTools,
 ): Promise<void> {
@@ -32,7 +39,7 @@ export async function handlePassed(
     } else if (framing.kind !== 'none') {
       body = new Upload(exchange.http, framing, limits);
     }
-    await forward(exchange, new UnrecordedAttempts(exchange, body, tools), settings);
+    await forward(exchange, new UnrecordedAttempts(exchange, { body, home }, settings, tools), settings);
   } catch (error) {
     failExchange(exchange, error, tools.log);
   } finally {

@@ -7,24 +7,22 @@ import { handleForm } from './form/handle-form.ts';
 import type { ProxyCollaborators, ProxySettings, ProxyTools } from './proxy-context.ts';
 import { takeRecordedFields } from './record/recorded-fields.ts';
 import { Recording } from './record/recording.ts';
-import type { ApiClient } from './request/api-clients.ts';
+import { readIncomingTrace } from './request/incoming-trace.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
-/** Starts the span and the record of a request that has just arrived. `client`: whose API key it presents, if any. */
-export function startRecorded(
+/** Starts the span and the record of a request that has just arrived. */
+export function startRecording(
   exchange: Exchange,
   endpoint: RecordedEndpoint,
-  client: ApiClient | null,
-  { recordedFields }: ProxySettings,
+  { recordedFields, continuesTraces }: ProxySettings,
   { telemetry }: ProxyCollaborators,
-): RecordedRequest {
+): Recording {
   const span = telemetry.startRequestSpan({
     method: 'POST',
     route: endpoint.path,
-    incomingTraceparent: exchange.head.fields.get('traceparent'),
+    incoming: readIncomingTrace(exchange.head.fields, continuesTraces),
   });
-  const fields = takeRecordedFields(exchange.http, client, recordedFields);
-  return { exchange, endpoint, client, recording: new Recording(exchange, span, endpoint.path, fields) };
+  return new Recording(exchange, span, endpoint.path, takeRecordedFields(exchange.http, recordedFields));
 }
 
 /** Reads, inspects and forwards one recorded request. Every path ends with an answer. */
@@ -44,7 +42,7 @@ export async function handleRecorded(
       budget: tools.bodyBudget,
     });
     body = reading instanceof Promise ? await reading : reading;
-    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint);
+    const inspecting = tools.inspector.inspect(body.chunks, request.endpoint, settings.aliases);
     const inspected = inspecting instanceof Promise ? await inspecting : inspecting;
     await forward(exchange, new RecordedAttempts(request, body, inspected, settings, tools), settings);
   } catch (error) {

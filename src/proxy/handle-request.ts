@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import type { Replica } from '../replicas/data/replica.ts';
 import { logDefect } from './defect.ts';
+import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
+import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
 import { answerModel, answerModels, handleModels } from './handle-models.ts';
 import { handlePassed } from './handle-passed.ts';
-import { handleRecorded, startRecorded } from './handle-recorded.ts';
+import { handleRecorded, startRecording } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
-import type { ApiClient } from './request/api-clients.ts';
+import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
 import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/event-scratch.ts';
 
@@ -50,11 +53,6 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     return trusted?.proxies.has(http.remoteAddress) === true ? trusted.settings : settings;
   }
 
-  /** The client whose API key a request presents; null if it presents no valid one, or needs none. */
-  function identify(http: HttpExchange, settings: ProxySettings): ApiClient | null {
-    return settings.apiClients?.identify(http.head.fields) ?? null;
-  }
-
   /** Keeps the exchange in flight until it ends in any way. */
   function track(exchange: Exchange, onFinish: () => void): void {
     inFlight.add(exchange);
@@ -66,18 +64,33 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   }
 
   /**
-   * Refuses a request that has been here before, and one without a valid API key: in this order, because a request that
-   * comes back has lost its key. Returns whether it was refused.
+   * Calls `handle` with the client of a request, unless it is refused: one that has been here before, and one without a
+   * valid key. In this order, because a request that comes back has lost its key.
    */
-  function refuse(exchange: Exchange, client: ApiClient | null, settings: ProxySettings): boolean {
-    if (isLoop(exchange.head.fields, settings.viaName)) {
+  function admit(
+    exchange: Exchange,
+    { apiClients, viaName }: ProxySettings,
+    handle: (client: ApiClient | null) => void,
+  ): void {
+    if (isLoop(exchange.head.fields, viaName)) {
       collaborators.onLoop();
       exchange.fail('loop_detected');
-      return true;
+      return;
     }
-    if (client !== null || settings.apiClients === null) return false;
-    exchange.fail('invalid_api_key');
-    return true;
+    const found = apiClients === null ? null : apiClients.identify(exchange.head.fields);
+    if (found instanceof Promise) void found.then((later) => admitFound(exchange, later, handle));
+    else admitFound(exchange, found, handle);
+  }
+
+  function admitFound(
+    exchange: Exchange,
+    found: ApiClient | ClientRefusal | null,
+    handle: (client: ApiClient | null) => void,
+  ): void {
+    // While a token was verified the client may have left.
+    if (exchange.isFinished) return;
+    if (typeof found === 'string') exchange.fail(found);
+    else handle(found);
   }
 
   /** Counts a request of a client that has limits. Returns whether it was refused because of one. */
@@ -89,16 +102,40 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     return true;
   }
 
-  /** Begins a request that leaves no record, and handles it unless it is refused. */
+  /** Begins a request that leaves a record. */
+  function beginRecorded(http: HttpExchange, endpoint: RecordedEndpoint, settings: ProxySettings): void {
+    const exchange = begin(http, endpoint.toErrorBody);
+    const recording = startRecording(exchange, endpoint, settings, collaborators);
+    track(exchange, () => {
+      exchange.admission?.end(recording.usedTokens());
+      if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
+      else pending.add(recording);
+    });
+    admit(exchange, settings, (client) => {
+      if (client !== null) recording.noteClient(client);
+      if (refuseOverLimit(exchange, client)) return;
+      void handleRecorded({ exchange, endpoint, client, recording }, settings, tools);
+    });
+  }
+
+  /** Begins a request that leaves no record. */
   function beginUnrecorded(
     http: HttpExchange,
     settings: ProxySettings,
     handle: (exchange: Exchange, client: ApiClient | null) => void,
   ): void {
     const exchange = begin(http);
-    const client = identify(http, settings);
     track(exchange, () => undefined);
-    if (!refuse(exchange, client, settings)) handle(exchange, client);
+    admit(exchange, settings, (client) => handle(exchange, client));
+  }
+
+  /** Relays a request that leaves no record, to its home if it has one. */
+  function passOn(http: HttpExchange, settings: ProxySettings, homeOf: () => Replica | null): void {
+    beginUnrecorded(http, settings, (exchange, client) => {
+      // Which model it uses is not known, since its body is not read.
+      if (client?.models) exchange.fail('not_found');
+      else void handlePassed(exchange, homeOf(), settings, tools);
+    });
   }
 
   return {
@@ -108,35 +145,24 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       const path = pathOf(target);
       const endpoint = method === 'POST' ? settings.endpoints.get(path) : undefined;
       if (endpoint !== undefined) {
-        const exchange = begin(http, endpoint.toErrorBody);
-        const client = identify(http, settings);
-        const recorded = startRecorded(exchange, endpoint, client, settings, collaborators);
-        track(exchange, () => {
-          exchange.admission?.end(recorded.recording.usedTokens());
-          if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
-          else pending.add(recorded.recording);
-        });
-        if (refuse(exchange, client, settings) || refuseOverLimit(exchange, client)) return;
-        void handleRecorded(recorded, settings, tools);
+        beginRecorded(http, endpoint, settings);
       } else if (method === 'GET' && path === MODELS_PATH) {
         beginUnrecorded(http, settings, (exchange, client) => {
-          if (client?.models || settings.listsAllModels) answerModels(exchange, client, pool);
+          if (client?.models || settings.listsAllModels)
+            answerModels(exchange, client, pool, settings.aliases);
           else void handleModels(exchange, settings, collaborators);
         });
       } else if (method === 'GET' && settings.listsAllModels && path.startsWith(MODEL_PREFIX)) {
         beginUnrecorded(http, settings, (exchange, client) =>
-          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool),
+          answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool, settings.aliases),
         );
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
-      } else if (settings.passes.has(method, path)) {
-        beginUnrecorded(http, settings, (exchange, client) => {
-          // Which model it uses is not known, since its body is not read.
-          if (client?.models) exchange.fail('not_found');
-          else void handlePassed(exchange, settings, tools);
-        });
       } else {
-        begin(http).fail('not_found');
+        const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
+        if (responseId !== null) passOn(http, settings, () => pool.homeOf(responseId));
+        else if (settings.passes.has(method, path)) passOn(http, settings, () => null);
+        else begin(http).fail('not_found');
       }
     },
     startClosing() {

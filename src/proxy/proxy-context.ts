@@ -9,6 +9,7 @@ import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/body-inspector.ts';
+import type { ModelAliases } from './request/model-aliases.ts';
 import type { TrustedProxies } from './request/trusted-proxies.ts';
 import type { EventScratch } from './response/event-scratch.ts';
 
@@ -17,10 +18,13 @@ export interface ProxySettings extends SendSettings {
   /** The endpoints that are recorded, by path. */
   readonly endpoints: ReadonlyMap<string, RecordedEndpoint>;
   readonly recordedFields: RecordedFieldsSettings;
+  /** Whether the spans of requests are children of their clients' spans. */
+  readonly continuesTraces: boolean;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
   /** What is relayed and not recorded. */
   readonly passes: PassedPaths;
+  readonly aliases: ModelAliases;
   /** Whether the gateway lists the models of all replicas itself. */
   readonly listsAllModels: boolean;
   readonly maxBodyBytes: number;

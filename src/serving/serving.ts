@@ -15,14 +15,17 @@ import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
 import { SharedReads } from '../http/shared-reads.ts';
 import type { TlsMaterial } from '../http/tls-acceptor.ts';
+import type { JwtKeys } from '../jwt/jwks.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyLog } from '../proxy/proxy-context.ts';
-import { type ApiClientEntry, ApiClients } from '../proxy/request/api-clients.ts';
+import type { ApiClientEntry } from '../proxy/request/api-clients.ts';
 import { createBodyInspector } from '../proxy/request/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
+import { allocateStoredResponses, StoredResponses } from '../replicas/shared/stored-responses.ts';
+import { ClientAccess, type JwtAuthority } from './client-access.ts';
 import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
 
 /** What all data planes of a gateway share in memory. */
@@ -34,6 +37,8 @@ export interface ServingMemory {
   readonly connections: LimitMemory;
   /** What clients with limits have used of them. */
   readonly clientLimits: ClientLimitMemory;
+  /** Which replica has which response. */
+  readonly storedResponses: SharedArrayBuffer;
   /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
   readonly eventLoopDelays: EventLoopDelayMemory;
 }
@@ -48,6 +53,7 @@ export function allocateServingMemory(
     buffered: allocateLimit(workerCount, bufferedBytes),
     connections: allocateLimit(workerCount, connections),
     clientLimits: allocateClientLimits(workerCount),
+    storedResponses: allocateStoredResponses(),
     eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
   };
 }
@@ -64,6 +70,8 @@ export interface ServingSettings {
   readonly memory: ServingMemory;
   /** Who may send requests; null: everyone. */
   readonly clients: readonly ApiClientEntry[] | null;
+  /** The keys that verify tokens; null: tokens are not accepted. */
+  readonly jwtKeys: JwtKeys | null;
   /** What TLS handshakes of clients use; null: clients connect without encryption. */
   readonly tls: TlsMaterial | null;
 }
@@ -77,6 +85,7 @@ export interface ServingLog extends ProxyLog {
 /** What a data plane works with. */
 export interface ServingCollaborators {
   readonly consumer: RecordConsumer;
+  readonly authority: JwtAuthority;
   readonly log: ServingLog;
 }
 
@@ -105,6 +114,8 @@ export interface Serving {
   configure(config: Config): Promise<void>;
   /** Applies other clients. Resolves when no request begins with the former ones. */
   useClients(clients: ServingSettings['clients']): Promise<void>;
+  /** Applies other keys of tokens. Resolves when no token is verified with the former ones. */
+  useJwtKeys(keys: JwtKeys): Promise<void>;
   /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
   useTls(material: TlsMaterial): Promise<void>;
   /**
@@ -131,8 +142,8 @@ export const CUT_NOTICE_MS = 500;
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { salt, viaName, worker, memory, tls } = settings;
   let { config } = settings;
-  let clients = toApiClients(settings.clients);
-  const { consumer, log } = collaborators;
+  const { consumer, authority, log } = collaborators;
+  const access = new ClientAccess(settings, { authority, log });
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
@@ -140,9 +151,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const pool = new ReplicaPool(toPoolSettings(config), {
     ...{ shared, worker, clock, log, onDefect },
     sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(memory.storedResponses),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxyPolicy(config, clients, viaName), {
+  const proxy = createProxy(toProxyPolicy(config, access.apiClients, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
@@ -177,15 +189,17 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     apply: async (topology) => pool.apply(topology),
     async configure(next) {
       config = next;
+      access.configure(next);
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxyPolicy(next, clients, viaName));
+      proxy.configure(toProxyPolicy(next, access.apiClients, viaName));
       pool.configure(toPoolSettings(next));
     },
     async useClients(next) {
-      clients = toApiClients(next);
-      proxy.configure(toProxyPolicy(config, clients, viaName));
+      access.useClients(next);
+      proxy.configure(toProxyPolicy(config, access.apiClients, viaName));
     },
+    useJwtKeys: async (keys) => access.useJwtKeys(keys),
     useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
     confirm: async () => [],
@@ -218,10 +232,6 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       await recorder.shutdown();
     },
   };
-}
-
-function toApiClients(clients: ServingSettings['clients']): ApiClients | null {
-  return clients === null ? null : new ApiClients(clients);
 }
 
 /** How often the deadlines of connections are checked. */

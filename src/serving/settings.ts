@@ -21,22 +21,32 @@ export function toWorkerCount({ gateway }: Config): number {
 /** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
 export function toProxyPolicy(config: Config, apiClients: ApiClients | null, viaName: string): ProxyPolicy {
   const { trustedProxies } = config.gateway;
-  const settings = toProxySettings(config, apiClients, viaName, { trustsTenant: apiClients === null });
-  if (trustedProxies === null || apiClients === null) return { settings, trusted: null };
+  const isContinuing = config.trace.incoming === 'continue';
+  const settings = toProxySettings(config, apiClients, viaName, {
+    trustsTenant: apiClients === null,
+    continuesTraces: isContinuing && trustedProxies === null,
+  });
+  if (trustedProxies === null || (apiClients === null && !isContinuing)) return { settings, trusted: null };
   return {
     settings,
     trusted: {
       proxies: createTrustedProxies(trustedProxies),
-      settings: toProxySettings(config, apiClients, viaName, { trustsTenant: true }),
+      settings: toProxySettings(config, apiClients, viaName, {
+        trustsTenant: true,
+        continuesTraces: isContinuing,
+      }),
     },
   };
 }
 
 function toProxySettings(
-  { endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
+  { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
   apiClients: ApiClients | null,
   viaName: string,
-  { trustsTenant }: { readonly trustsTenant: boolean },
+  {
+    trustsTenant,
+    continuesTraces,
+  }: Pick<ProxySettings, 'continuesTraces'> & { readonly trustsTenant: boolean },
 ): ProxySettings {
   const keyFields = ['authorization', 'x-api-key'];
   return {
@@ -47,10 +57,12 @@ function toProxySettings(
       trustsTenant,
       clientSubject: gateway.recordsClientSubject,
     },
+    continuesTraces,
     apiClients,
     withheldFields:
       apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),
+    aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
     listsAllModels: modelsListing === 'union',
     retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
@@ -101,7 +113,7 @@ export function toAdminListenerSettings({ limits, timeouts }: Config) {
 
 /** The settings of the recorder in each thread that serves requests. */
 export function toRecorderSettings({ trace }: Config): RecorderSettings {
-  return { incoming: trace.incoming, attemptSpans: trace.attemptSpans };
+  return { incoming: trace.incoming, spans: trace.spans };
 }
 
 /** The settings of the metrics. */
@@ -133,5 +145,6 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
     batchSize: to.batchSize,
     intervalMs: to.intervalMs,
     retry: to.retry,
+    ledgerIntervalMs: to.ledger?.intervalMs ?? null,
   };
 }

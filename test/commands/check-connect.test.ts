@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
+import { makeKey, startIssuer } from '../support/fake-issuer.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { invoke } from './invoke.ts';
 
@@ -69,6 +70,19 @@ function startRedis(error?: string): Promise<number> {
 }
 
 describe('gateway check --connect', () => {
+  it('reads the keys of tokens, and says what is wrong with them', async () => {
+    await using replica = await startFakeReplica();
+    await using issuer = await startIssuer(await makeKey('k1'));
+    const lines = `export: { to: file }\njwt: { issuer: i, audience: a, tenant_claim: t, jwks: "${issuer.jwksUrl}?policy=secret" }\n`;
+    const own = { kind: 'jwks', name: 'jwt.jwks', target: issuer.jwksUrl };
+    const good = await checksOf([`name: a, url: "${replica.url}"`], lines);
+    expect(good.at(-1)).toMatchObject({ ...own, ok: true, result: 'ok, 1 key', advice: null });
+    issuer.answerWith((response) => response.writeHead(404).end());
+    const bad = await checksOf([`name: a, url: "${replica.url}"`], lines);
+    expect(bad.at(-1)).toMatchObject({ ...own, ok: false, result: 'status 404' });
+    expect(bad.at(-1)?.advice).toContain('jwks_uri');
+  });
+
   it('ends with 0 when everything answers, and prints a table without credentials', async () => {
     await using replica = await startFakeReplica({ list: { models: ['m1', 'm2'], ownedBy: 'vllm' } });
     await using collector = await startFakeCollector();

@@ -27,9 +27,11 @@ describe('a configuration with only a replica', () => {
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
+      aliases: {},
       stateDir: '/etc/spangate/state',
       clients: null,
       clientsFile: null,
+      jwt: null,
       fleet: null,
       replicas: [
         {
@@ -66,9 +68,10 @@ describe('a configuration with only a replica', () => {
         batchSize: 512,
         intervalMs: 1_000,
         retry: { initialMs: 500, maxMs: 5_000 },
+        ledger: null,
       },
       metrics: { otlp: true, maxNames: 100 },
-      trace: { incoming: 'link', attemptSpans: false, urlTemplate: null },
+      trace: { incoming: 'link', spans: 'server', urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
         connectMs: 2_000,
@@ -123,6 +126,7 @@ headers: { tenant: X-Team, feature: x-app, conversation: X-Thread }
 endpoints: [responses, messages]
 pass: [GET /version, "DELETE /v1/files/*"]
 models_listing: union
+aliases: { gpt-4o: llama-3.3-70b }
 state_dir: /var/lib/spangate
 state: { redis: "rediss://:secret%2F@redis:6380/2", prefix: blue }
 clients:
@@ -157,6 +161,7 @@ export:
   batch_size: 4
   interval: 250ms
   retry: { initial: 1s, max: 1s }
+  ledger: { interval: 10s }
 metrics: { otlp: true, interval: 10s, max_names: 5 }
 trace: { incoming: ignore }
 prefix_hash: { block_chars: 16, max_blocks: 4 }
@@ -197,6 +202,7 @@ log: { level: warn, requests: true }
       { method: 'DELETE', path: '/v1/files/*' },
     ]);
     expect(config.modelsListing).toBe('union');
+    expect(config.aliases).toEqual({ 'gpt-4o': 'llama-3.3-70b' });
     expect(config.stateDir).toBe('/var/lib/spangate');
     expect(config.clients).toEqual([
       {
@@ -262,6 +268,7 @@ log: { level: warn, requests: true }
       batchSize: 4,
       intervalMs: 250,
       retry: { initialMs: 1_000, maxMs: 1_000 },
+      ledger: { intervalMs: 10_000 },
     });
     expect(config.metrics).toEqual({ otlp: true, intervalMs: 10_000, maxNames: 5 });
     expect(config.limits.bodyBytes).toBe(10_000_000);
@@ -325,6 +332,20 @@ describe('a configuration file', () => {
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+  });
+
+  it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
+    const stateDir = (text: string, STATE_DIRECTORY: string) =>
+      parseConfig(`${REPLICA}${text}`, { path: '/etc/spangate/gateway.yaml', env: { STATE_DIRECTORY } })
+        .stateDir;
+    expect(stateDir('', '/var/lib/spangate')).toBe('/var/lib/spangate/state');
+    expect(stateDir('state_dir: ./here\n', '/var/lib/spangate:/var/lib/other')).toBe(
+      '/var/lib/spangate/here',
+    );
+    expect(stateDir('state_dir: /srv/state\n', '/var/lib/spangate')).toBe('/srv/state');
+    for (const unusable of ['', 'spangate']) {
+      expect(stateDir('', unusable)).toBe('/etc/spangate/state');
+    }
   });
 
   it('may use anchors and aliases', () => {

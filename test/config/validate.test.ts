@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, state_dir, state, replicas, clients, clients_file, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -136,6 +136,29 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '2: retry.statuses[1]: found 505, expected 429, or a status from 500 to 504',
         '2: retry.attempts: found 11, expected a whole number from 1 to 10',
       ],
+    ],
+    [
+      'aliases of aliases, of themselves, and of no name',
+      `${REPLICA}aliases:\n  a: b\n  b: m\n  c: c\n  d: ["m"]\n  e: "*"\n`,
+      [
+        '3: aliases.a: found "b", expected the name of a model: this is an alias itself',
+        '5: aliases.c: found "c", expected the name of a model: this is an alias itself',
+        '6: aliases.d: found a list, expected the name of a model, at most 256 characters',
+        '7: aliases.e: found "*", expected the name of a model, at most 256 characters',
+      ],
+    ],
+    [
+      'aliases without a name',
+      `${REPLICA}aliases: { "": m, "*": m }\n`,
+      [
+        '2: aliases."": found "m", expected names with the names of models, such as gpt-4o: llama-3.3-70b',
+        '2: aliases."*": found "m", expected names with the names of models, such as gpt-4o: llama-3.3-70b',
+      ],
+    ],
+    [
+      'aliases that are a list',
+      `${REPLICA}aliases: [a]\n`,
+      ['2: aliases: found a list, expected names with the names of models, such as gpt-4o: llama-3.3-70b'],
     ],
     [
       'a status that is named twice',

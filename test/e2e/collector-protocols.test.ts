@@ -15,7 +15,7 @@ const REQUESTS = 60;
 const requestIdOf = ({ attributes }: CollectedSpan) => String(attributes['gateway.request_id']);
 
 test.for(['http/protobuf', 'http/json'] as const)(
-  'a real collector takes every record, attempt and metric as %s, and finds in them what the gateway recorded',
+  'a real collector takes every record, operation, attempt and metric as %s, and finds in them what the gateway recorded',
   WITH_COLLECTOR,
   async (protocol, context) => {
     await using collector = await startRealCollector(await requireCollector(context));
@@ -23,12 +23,14 @@ test.for(['http/protobuf', 'http/json'] as const)(
     await using gateway = await startGateway({
       replicas: [replica],
       collector,
-      config: { export: { protocol }, metrics: { otlp: true }, trace: { attempt_spans: true } },
+      config: { export: { protocol }, metrics: { otlp: true }, trace: { spans: 'attempts' } },
     });
     await runConcurrently(REQUESTS, 8, (index) => sendMixed(index, gateway));
     const records = await gateway.waitForRecords(REQUESTS);
     const attempts = records.reduce((sum, record) => sum + (record.attempts ?? 0), 0);
-    const spans = await collector.untilSpans(REQUESTS + attempts);
+    // A body that is no JSON has no operation.
+    const operations = records.filter(({ model }) => model !== undefined).length;
+    const spans = await collector.untilSpans(REQUESTS + operations + attempts);
     expect(await gateway.stats()).toMatchObject({ exported: REQUESTS, rejected: 0, failed_calls: 0 });
     await gateway.close();
 

@@ -33,7 +33,7 @@ const start = (protocol?: string, flush = '5s') =>
     config: {
       export: { retry: { initial: '1ms', max: '5ms' }, ...(protocol === undefined ? {} : { protocol }) },
       metrics: { otlp: true, interval: '50ms' },
-      trace: { attempt_spans: true },
+      trace: { spans: 'operation' },
       shutdown: { flush },
     },
   });
@@ -55,8 +55,8 @@ test.each(PROTOCOLS)(
     expect(new Set(typesOf('/v1/traces'))).toEqual(new Set([type]));
     expect(new Set(typesOf('/v1/metrics'))).toEqual(new Set([type]));
     expect(collector.spans.map(({ name }) => name).toSorted()).toEqual([
-      'POST',
       'POST /v1/chat/completions',
+      'chat m',
       'drain',
     ]);
     const [request] = collector.spans.filter(({ kind }) => kind === 2);

@@ -12,7 +12,18 @@ const PATHS = [RESPONSES, MESSAGES, COUNT_TOKENS] as const;
 
 /** What a record says beside ids of its own and times. */
 function factsOf(record: Readonly<RequestRecord>): Partial<RequestRecord> {
-  const { request_id, trace_id, ts, e2e_ms, ttft_ms, gap_p50_ms, gap_p95_ms, ...facts } = record;
+  const {
+    request_id,
+    trace_id,
+    ts,
+    e2e_ms,
+    ttft_ms,
+    gap_p50_ms,
+    gap_p95_ms,
+    tokens_per_second,
+    seq,
+    ...facts
+  } = record;
   return facts;
 }
 

@@ -44,7 +44,20 @@ function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
 
 /** What a record says beside ids and times. */
 function factsOf(record: Readonly<RequestRecord> | undefined): Partial<RequestRecord> {
-  const { request_id, trace_id, ts, e2e_ms, ttft_ms, gap_p50_ms, gap_p95_ms, ...facts } = { ...record };
+  const {
+    request_id,
+    trace_id,
+    ts,
+    e2e_ms,
+    ttft_ms,
+    gap_p50_ms,
+    gap_p95_ms,
+    tokens_per_second,
+    seq,
+    ...facts
+  } = {
+    ...record,
+  };
   return facts;
 }
 

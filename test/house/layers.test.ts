@@ -39,6 +39,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
     ],
     'src/clients/': [{ file: 'src/clients/to-serving.ts', specifier: '../serving/serving.ts' }],
     'src/client-limits/': [{ file: 'src/client-limits/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
+    'src/jwt/': [{ file: 'src/jwt/to-proxy.ts', specifier: '../proxy/exchange.ts' }],
+    'src/jwt/verify-jwt.ts': [{ file: 'src/jwt/verify-jwt.ts', specifier: 'undici' }],
     'src/certificates/': [
       { file: 'src/certificates/to-serving.ts', specifier: '../serving/serving.ts' },
       { file: 'src/certificates/to-replicas.ts', specifier: '../replicas/control/registry.ts' },
@@ -55,6 +57,9 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/fleet/to-redis.ts', specifier: '@redis/client' },
     ],
     'src/fleet/redis-store.ts': [{ file: 'src/fleet/redis-store.ts', specifier: 'undici' }],
+    'src/fleet/responses/redis-channel.ts': [
+      { file: 'src/fleet/responses/redis-channel.ts', specifier: 'undici' },
+    ],
     'src/serving/': [
       { file: 'src/serving/to-admin.ts', specifier: '../admin/schemas.ts' },
       { file: 'src/serving/to-control.ts', specifier: '../replicas/control/registry.ts' },
@@ -116,6 +121,8 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/replay-trace/to-gateway.ts', specifier: '../gateway.ts' },
       { file: 'src/replay-trace/to-fs.ts', specifier: 'node:fs' },
     ],
+    'src/verify-ledger/': [{ file: 'src/verify-ledger/to-gateway.ts', specifier: '../gateway.ts' }],
+    'src/file-lines.ts': [{ file: 'src/file-lines.ts', specifier: './gateway.ts' }],
     'otel/start-telemetry.ts': [{ file: 'otel/start-telemetry.ts', specifier: '../src/config/config.ts' }],
     'otel/span/': [
       { file: 'otel/span/to-src.ts', specifier: '../../src/config/config.ts' },
@@ -126,6 +133,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'otel/queue/to-span.ts', specifier: '../span/tracer.ts' },
       { file: 'otel/queue/to-sdk.ts', specifier: '@opentelemetry/sdk-trace' },
     ],
+    'otel/ledger/': [{ file: 'otel/ledger/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/disk/': [{ file: 'otel/disk/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/export/': [
       { file: 'otel/export/to-queue.ts', specifier: '../queue/record-queue.ts' },

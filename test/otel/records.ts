@@ -36,13 +36,19 @@ export const FULL_RECORD: Required<RequestRecord> = {
   error_type: 'upstream_failed',
   finish_reasons: ['stop', 'length'],
   reasoning_tokens: 7,
+  prompt_audio_tokens: 229,
+  prompt_image_tokens: 1196,
+  completion_audio_tokens: 64,
+  tokens_per_second: 85.25,
   cache_creation_tokens: 32,
+  model_requested: 'gpt-4o',
   request_bytes: 1_048_576,
   audio_seconds: 12.5,
   response_id: 'chatcmpl-8b855979c5163ef4',
   response_model: 'llama-3.3-70b-fp8',
   previous_response_id: 'resp_a52bf61b06981d50',
   conversation_id: 'session-42',
+  reasoning_level: 'low',
   queue_ms: 20,
   attempts: 2,
   truncated: true,
@@ -51,7 +57,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   client_subject: 'CN=batch-jobs,O=Example',
   instance: '3f0c2a9e-8d0b-4a77-9a55-0f6f1f1f3f52',
   seq: 4711,
-  timings: { prompt_ms: 20, predicted_per_second: 91.5 },
+  timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
 };
 
 /** The attributes that the span of a record has on the wire, as the SDK would hold them. */

@@ -3,6 +3,7 @@ import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
 import { SpanEncoder } from '#otel/encode/encode-span.ts';
+import { createRecordLayout, type GenAiNames } from '#otel/encode/layout/record-layout.ts';
 import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
 import { METRICS } from '#otel/metrics/metric-names.ts';
@@ -10,7 +11,7 @@ import { toGatewayMetrics, toProcessMetrics } from '#otel/metrics/process-metric
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
-import { createRequestSpans } from '#otel/span/request-span.ts';
+import { createRequestSpans, type SpanDepth } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
 import {
   renderDashboardFields,
@@ -77,7 +78,7 @@ const encodedMembers = ({ attributes }: EncodedAttributes): Record<string, strin
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.keys(value).join()]));
 
 /** The encoded spans of a request with every field and a failed attempt. */
-function encodeEverything() {
+function encodeEverything(depth: SpanDepth, names: GenAiNames = 'pinned') {
   const ended: ReadableSpan[] = [];
   const spanProcessor = {
     onStart: () => undefined,
@@ -87,20 +88,43 @@ function encodeEverything() {
   };
   const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
   const start = { method: 'POST', route: '/v1/chat/completions' } as const;
-  const span = createRequestSpans({ tracer, ids: new SpanIdSource() }, { attemptSpans: true })(start);
+  const settings = { depth, layout: createRecordLayout(names, depth !== 'server') };
+  const span = createRequestSpans({ tracer, ids: new SpanIdSource() }, settings)(start);
+  span.startOperation();
   const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
   span.startAttempt(attempt).end({ status: 429 });
   span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429', status: 429, durationMs: 2 });
   span.end(FULL_RECORD, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
-  return ended.map((each) => JSON.parse(toSpanJson(new SpanEncoder().encode(each)) ?? ''));
+  const encoder = new SpanEncoder(settings.layout);
+  return ended.map((each) => JSON.parse(toSpanJson(encoder.encode(each)) ?? ''));
 }
 
 describe('the registry has exactly the attributes on the wire, with their types', () => {
-  const [attempt, request] = encodeEverything();
+  const keys = Object.keys(FULL_RECORD.timings);
+  const genAi = membersOf(registry, 'registry.gateway.gen_ai', []);
+  const fields = membersOf(registry, 'span.gateway.request', keys);
+  const [operation, attempt, request] = encodeEverything('attempts');
 
   test('of a request span', () => {
-    const keys = Object.keys(FULL_RECORD.timings);
-    expect(encodedMembers(request)).toEqual(membersOf(registry, 'span.gateway.request', keys));
+    expect(encodedMembers(encodeEverything('server')[0])).toEqual({ ...fields, ...genAi });
+  });
+
+  test('of a request span above one of the operation', () => {
+    expect(encodedMembers(request)).toEqual(fields);
+  });
+
+  test('of the span of an operation', () => {
+    const own = membersOf(registry, 'span.gateway.operation', []);
+    expect(encodedMembers(encodeEverything('operation')[0])).toEqual({ ...genAi, ...own });
+    const { 'peer.service': _, ...withAttempts } = own;
+    expect(encodedMembers(operation)).toEqual({ ...genAi, ...withAttempts });
+  });
+
+  test('with the newest names', () => {
+    const { 'gen_ai.usage.cache_creation.input_tokens': _, ...kept } = genAi;
+    const latest = membersOf(registry, 'registry.gateway.gen_ai_latest', []);
+    const [only] = encodeEverything('server', 'latest');
+    expect(encodedMembers(only)).toEqual({ ...fields, ...kept, ...latest });
   });
 
   test('of an attempt span', () => {
@@ -124,9 +148,11 @@ test('every field of a record is in the registry', () => {
   expect(Object.keys(RECORD_FIELDS)).toHaveLength(names.length);
 });
 
-test('model and usage are only on the request span', () => {
-  const names = attributesOf(registry, 'span.gateway.attempt').map(({ name }) => name);
-  expect(names.filter((name) => /^gen_ai\.|model|token/.test(name))).toEqual([]);
+test('model and usage are on one span of a request', () => {
+  for (const depth of ['server', 'operation', 'attempts'] as const) {
+    const spans = encodeEverything(depth).map((span) => Object.keys(encodedMembers(span)));
+    expect(spans.filter((names) => names.some((name) => /^gen_ai\./.test(name)))).toHaveLength(1);
+  }
 });
 
 test('a metric has exactly the attributes that the registry lists', () => {

@@ -52,8 +52,10 @@ async function start(
   return { ...recorder, ...telemetry };
 }
 
-function startSpan(telemetry: Started, incomingTraceparent?: string) {
-  return telemetry.startRequestSpan({ method: 'POST', route: '/v1/chat/completions', incomingTraceparent });
+function startSpan(telemetry: Started, traceparent?: string) {
+  const incoming =
+    traceparent === undefined ? undefined : { traceparent, tracestate: undefined, isTrusted: false };
+  return telemetry.startRequestSpan({ method: 'POST', route: '/v1/chat/completions', incoming });
 }
 
 describe('a request span', () => {
@@ -178,7 +180,7 @@ describe('a caller’s traceparent', () => {
 
 test('a request without a record gets a traceparent that is not sampled', async () => {
   const telemetry = await start();
-  const traceparents = [telemetry.createUnsampledTraceparent(), telemetry.createUnsampledTraceparent()];
+  const traceparents = [1, 2].map(() => telemetry.createUnrecordedContext(undefined).traceparent);
   expect(new Set(traceparents).size).toBe(2);
   for (const traceparent of traceparents) expect(traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
   expect(telemetry.stats().recorded).toBe(0);
@@ -214,7 +216,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
     const [received] = collector.spans;
     expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
     expect(received?.attributes['gateway.prefix_hashes']).toEqual(FULL_RECORD.prefix_hashes);
-    expect(Object.keys(received?.attributes ?? {})).toHaveLength(59);
+    expect(Object.keys(received?.attributes ?? {})).toHaveLength(72);
     expect(received?.events[0]?.attributes).toMatchObject({ 'gateway.replica': 'vllm-a' });
     expect(received?.links).toHaveLength(1);
     expect(span.traceparent).toBe(`00-${received?.traceId}-${received?.spanId}-01`);

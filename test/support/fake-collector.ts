@@ -39,6 +39,8 @@ export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | undefined;
+  readonly traceState: string | undefined;
+  readonly flags: number;
   readonly kind: number;
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
@@ -215,6 +217,7 @@ function toSpan(span: WireSpan, resource: Readonly<Record<string, PlainValue>>):
     resource,
     // In protobuf, an absent id is an empty one.
     parentSpanId: span.parentSpanId || undefined,
+    traceState: span.traceState || undefined,
     attributes: flatten(span.attributes),
     links: span.links ?? [],
     types: Object.fromEntries(

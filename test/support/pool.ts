@@ -5,6 +5,7 @@ import { Drains } from '../../src/replicas/control/drains.ts';
 import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
 import { type PoolSettings, ReplicaPool } from '../../src/replicas/data/pool.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
+import { allocateStoredResponses, StoredResponses } from '../../src/replicas/shared/stored-responses.ts';
 
 /** Requests that may wait in all pools of a test together. */
 export const QUEUE_CAPACITY = 20;
@@ -77,6 +78,7 @@ export function createPools(
     log: { info: () => undefined, warn: () => undefined },
     clock: new DeadlineClock(500),
     sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(allocateStoredResponses()),
     onDefect: () => undefined,
   };
   const first = new ReplicaPool(settings, { ...collaborators, worker: 0 });

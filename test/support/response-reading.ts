@@ -22,6 +22,8 @@ export function toReading(settings: Partial<ResponseReading> = {}): ResponseRead
     scratch: new EventScratch(),
     maxEventBytes: 1024 * 1024,
     undo: null,
+    onResponseId: null,
+    modelName: null,
     choicesPerPrompt: 1,
     isTotalPerChoice: false,
     ...settings,

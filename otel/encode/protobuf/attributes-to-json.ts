@@ -1,5 +1,5 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { RECORD_ATTRIBUTES } from '../attributes.ts';
+import { GEN_AI_ATTRIBUTES, REQUEST_ATTRIBUTES } from '../attributes.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from './otlp-tags.ts';
 import {
   type KnownTexts,
@@ -57,7 +57,10 @@ export function toList(items: string): string {
 
 /** The names of a record's attributes. To find one here takes a third of decoding it. */
 const KNOWN_KEYS: KnownTexts = Map.groupBy(
-  RECORD_ATTRIBUTES.map(({ name }) => ({ bytes: Buffer.from(name), json: JSON.stringify(name) })),
+  [...REQUEST_ATTRIBUTES, ...GEN_AI_ATTRIBUTES].map(({ name }) => ({
+    bytes: Buffer.from(name),
+    json: JSON.stringify(name),
+  })),
   ({ bytes }) => bytes.length,
 );
 

@@ -18,11 +18,12 @@ export const SCOPE_SPANS = {
 
 export const RESOURCE = { attributes: toTag(1, bytes), droppedAttributesCount: toTag(2, varint) } as const;
 
-export const SCOPE = { name: toTag(1, bytes) } as const;
+export const SCOPE = { name: toTag(1, bytes), version: toTag(2, bytes) } as const;
 
 export const SPAN = {
   traceId: toTag(1, bytes),
   spanId: toTag(2, bytes),
+  traceState: toTag(3, bytes),
   parentSpanId: toTag(4, bytes),
   name: toTag(5, bytes),
   kind: toTag(6, varint),

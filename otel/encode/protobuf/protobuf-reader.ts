@@ -36,6 +36,15 @@ export class ProtobufReader {
     return this.#bytes.length;
   }
 
+  /** Where the reader is. It may be moved to an end that `message` has returned. */
+  get at(): number {
+    return this.#at;
+  }
+
+  set at(place: number) {
+    this.#at = place;
+  }
+
   /** Reads the tag of the next field; false at the end of the message. */
   next(end: number): boolean {
     if (this.#at > end) throw new MalformedProtobufError();

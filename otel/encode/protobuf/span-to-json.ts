@@ -40,6 +40,9 @@ function readSpan(reader: ProtobufReader, end: number): string {
       case SPAN.spanId:
         ids += `"spanId":"${reader.hex()}",`;
         break;
+      case SPAN.traceState:
+        ids += `"traceState":${quote(reader.text())},`;
+        break;
       case SPAN.parentSpanId:
         ids += `"parentSpanId":"${reader.hex()}",`;
         break;

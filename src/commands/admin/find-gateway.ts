@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { parseBaseUrl, printListenAddress } from '../../config/values.ts';
+import { type ListenAddress, parseBaseUrl, printListenAddress } from '../../config/values.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
-import { findConfigPath, readConfigFile } from '../command-line/config-file.ts';
+import { findConfigPath, readConfigFile, requireConfigPath } from '../command-line/config-file.ts';
 
 /** Where the admin API of a gateway is, and how it is reached. */
 export interface GatewayAddress {
@@ -35,18 +35,10 @@ export interface GatewayOptions {
   readonly key?: string;
 }
 
-/** Finds the gateway that a command line names. Throws a UsageError, a ConfigError or a StartError. */
-export async function findGateway(
-  { admin, config, ca, cert, key }: GatewayOptions,
-  env: Invocation['env'],
-): Promise<GatewayAddress> {
-  if ((cert === undefined) !== (key === undefined)) throw new UsageError('--cert and --key belong together');
-  const own = {
-    ...(ca === undefined ? {} : { ca: await readPem(ca) }),
-    ...(cert === undefined || key === undefined
-      ? {}
-      : { cert: await readPem(cert), key: await readPem(key) }),
-  };
+/** Finds the admin API of the gateway that a command line names. Throws a UsageError, a ConfigError or a StartError. */
+export async function findGateway(options: GatewayOptions, env: Invocation['env']): Promise<GatewayAddress> {
+  const { admin, config } = options;
+  const own = await readOwn(options);
   if (admin !== undefined) {
     const baseUrl = parseBaseUrl(admin);
     if (baseUrl === null) throw new UsageError("option '--admin' needs an http:// or https:// URL");
@@ -55,10 +47,39 @@ export async function findGateway(
   const path = findConfigPath(config, env);
   if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
   const { admin_listen, admin_tls } = (await readConfigFile(path, env)).gateway;
-  const host = printListenAddress({ ...admin_listen, host: reachable(admin_listen.host) });
-  if (admin_tls === undefined) return { baseUrl: `http://${host}`, fetch };
-  const pinned = ca === undefined ? trustOnly(await readPem(admin_tls.cert)) : {};
+  return await toAddress(admin_listen, admin_tls, own);
+}
+
+/** Finds the client-facing listener of a configuration file. Throws as `findGateway` does. */
+export async function findClientListener(
+  options: Omit<GatewayOptions, 'admin'>,
+  env: Invocation['env'],
+): Promise<GatewayAddress> {
+  const own = await readOwn(options);
+  const { listen, tls } = (await readConfigFile(requireConfigPath(options.config, env), env)).gateway;
+  return await toAddress(listen, tls, own);
+}
+
+async function toAddress(
+  listen: ListenAddress,
+  tls: { readonly cert: string } | undefined,
+  own: TlsTrust,
+): Promise<GatewayAddress> {
+  const host = printListenAddress({ ...listen, host: reachable(listen.host) });
+  if (tls === undefined) return { baseUrl: `http://${host}`, fetch };
+  const pinned = own.ca === undefined ? trustOnly(await readPem(tls.cert)) : {};
   return { baseUrl: `https://${host}`, fetch: await createFetch({ ...pinned, ...own }) };
+}
+
+/** Reads the certificates that the command line names. */
+async function readOwn({ ca, cert, key }: GatewayOptions): Promise<TlsTrust> {
+  if ((cert === undefined) !== (key === undefined)) throw new UsageError('--cert and --key belong together');
+  return {
+    ...(ca === undefined ? {} : { ca: await readPem(ca) }),
+    ...(cert === undefined || key === undefined
+      ? {}
+      : { cert: await readPem(cert), key: await readPem(key) }),
+  };
 }
 
 /** A listener on all addresses is reached over the loopback address. */

@@ -49,6 +49,7 @@ export const COMMAND_GROUPS = [
   'Look at a running gateway',
   'Change a running gateway',
   'Try, simulate, replay',
+  'Check what was recorded',
   'About this program',
 ] as const;
 

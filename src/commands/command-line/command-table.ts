@@ -4,6 +4,7 @@ import { CONFIG_OPTION, JSON_OPTION } from './shared-options.ts';
 
 const SERVE = 'Serve';
 const TRY = 'Try, simulate, replay';
+const CHECK_RECORDS = 'Check what was recorded';
 const ABOUT = 'About this program';
 
 /** The shells that completions are written for. */
@@ -194,6 +195,38 @@ export const COMMANDS = {
       {
         line: 'gateway export-trace --summary state/records*.jsonl',
         does: 'prints the cached share of the input',
+      },
+    ],
+  },
+  verify: {
+    group: CHECK_RECORDS,
+    summary: 'prove that records are all there, once and unchanged',
+    details: [
+      "FILE is a file of records: of a Collector's file exporter or of export.to: file, rotated or compressed (gzip, zstd), " +
+        'in any order, of several gateways; or a file of the spool. - reads standard input. With export.ledger, the ' +
+        'gateway adds spans that the records are compared with (docs/ledger.md).',
+      'The exit code is 0 if everything is proven, 1 if a record is missing, doubled, changed or not proven, and 2 if ' +
+        'nothing could be verified.',
+    ],
+    argument: { name: 'FILE', help: 'files of records', isRepeatable: true },
+    options: {
+      partial: {
+        type: 'boolean',
+        help: 'accept files that are a part of what was recorded, such as those of one day, or of a running gateway',
+      },
+      sums: {
+        type: 'string',
+        value: 'FILE',
+        help: 'compare the sums of a backend (JSON; - for standard input) with the ledger spans in the files',
+      },
+      json: { type: 'boolean', help: 'print JSON' },
+    },
+    examples: [
+      { line: 'gateway verify records*.jsonl*', does: 'says whether all records are there' },
+      { line: 'gateway verify --partial --json records.jsonl', does: 'checks a running gateway, as JSON' },
+      {
+        line: 'gateway verify --sums - ledger.jsonl',
+        does: 'compares sums of a backend, on standard input, with the ledger',
       },
     ],
   },

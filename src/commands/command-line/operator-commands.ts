@@ -1,6 +1,6 @@
 import type { CommandSpec } from './command-spec.ts';
 import { ROLLOUT_COMMAND } from './rollout-command.ts';
-import { ADMIN_OPTIONS, DRAIN_OPTIONS } from './shared-options.ts';
+import { ADMIN_OPTIONS, CERTIFICATE_OPTIONS, CONFIG_OPTION, DRAIN_OPTIONS } from './shared-options.ts';
 
 const LOOK = 'Look at a running gateway';
 const CHANGE = 'Change a running gateway';
@@ -25,6 +25,16 @@ export const OPERATOR_COMMANDS = {
         does: 'prints the names of the drained replicas',
       },
     ],
+  },
+  health: {
+    group: LOOK,
+    summary: 'ask /healthz of the gateway, for the health check of a container',
+    details: [
+      'It reads the address from the configuration file. The exit code is 0 if the answer is ok within 5 seconds, else 1: ' +
+        'also during a shutdown.',
+    ],
+    options: { ...CONFIG_OPTION, ...CERTIFICATE_OPTIONS },
+    examples: [{ line: 'gateway health -c gateway.yaml', does: 'prints ok, or why not' }],
   },
   top: {
     group: LOOK,

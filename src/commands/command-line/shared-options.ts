@@ -15,6 +15,17 @@ export const JSON_OPTION = {
   json: { type: 'boolean', help: 'print JSON' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
+/** The options of every command that connects to a gateway. */
+export const CERTIFICATE_OPTIONS = {
+  ca: {
+    type: 'string',
+    value: 'FILE',
+    help: 'PEM file: the authorities of an https:// gateway (default: those Node knows)',
+  },
+  cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate for the gateway' },
+  key: { type: 'string', value: 'FILE', help: 'PEM file: the key of --cert' },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
 /** The options of every command that calls the admin API. */
 export const ADMIN_OPTIONS = {
   ...CONFIG_OPTION,
@@ -23,13 +34,7 @@ export const ADMIN_OPTIONS = {
     value: 'URL',
     help: 'address of the admin API (default: gateway.admin_listen of the configuration file)',
   },
-  ca: {
-    type: 'string',
-    value: 'FILE',
-    help: 'PEM file: the authorities of an https:// admin API (default: those Node knows)',
-  },
-  cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate for the admin API' },
-  key: { type: 'string', value: 'FILE', help: 'PEM file: the key of --cert' },
+  ...CERTIFICATE_OPTIONS,
   ...JSON_OPTION,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 

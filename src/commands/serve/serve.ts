@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import { type AdminToken, readAdminTokens } from '../../config/admin-tokens.ts';
+import { isLoopback } from '../../config/check-addresses.ts';
 import { type Config, toConfig } from '../../config/config.ts';
 import { readHashSalt } from '../../config/secrets.ts';
 import { printListenAddress } from '../../config/values.ts';
@@ -49,6 +50,8 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   started.resolve(gateway);
   if (tokens.every(({ role }) => role !== 'admin')) log.warn(toMissingTokenWarning(tokens));
   for (const warning of warnings) log.warn(warning);
+  const isHidden = isInContainer(env) && isLoopback(config.gateway.adminListen.host);
+  if (isHidden && tokens.length > 0) log.info({}, HIDDEN_ADMIN);
   log.info({ version: await readVersion(), ...toStartFields(serving, config) }, 'serving');
 
   if (!stopped.aborted) await once(stopped, 'abort');
@@ -56,6 +59,14 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   const { cutRequests, undeliveredRecords } = await gateway.close();
   log.info({ cutRequests, undeliveredRecords }, 'stopped');
   return cutRequests === 0 && undeliveredRecords === 0 ? 0 : 1;
+}
+
+const HIDDEN_ADMIN =
+  'the admin API is reached only from inside this container: gateway.admin_listen 0.0.0.0:9090 opens it to others';
+
+/** Podman, systemd-nspawn and our image set `container`; Kubernetes sets the address of its API in every pod. */
+function isInContainer({ container, KUBERNETES_SERVICE_HOST }: Invocation['env']): boolean {
+  return Boolean(container || KUBERNETES_SERVICE_HOST);
 }
 
 /** What the admin API refuses without an admin token. The tokens are in the order of their roles, strongest first. */

@@ -33,6 +33,11 @@ export interface Attempts {
   acquire(tried: ReadonlySet<Replica>): Acquired;
   /** Begins an attempt. */
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest;
+  /**
+   * The replica that the request waited for cannot take it. Returns whether it waited for that one only, and may go to
+   * any from now on.
+   */
+  widen(): boolean;
   /** The attempt does not count: its replica was drained before anything was sent. */
   withdraw(): void;
   /** The attempt failed, and another may follow. `statusCode`: what the replica answered, if it did. */
@@ -81,6 +86,7 @@ export async function forward(exchange: Exchange, attempts: Attempts, settings: 
     const lease = isWait(acquired) ? await awaitLease(acquired, exchange) : acquired;
     if (lease === 'gone') return;
     if (typeof lease === 'string') {
+      if (lease !== 'overloaded' && attempts.widen()) continue;
       if (relayAnswer === null) exchange.fail(lease);
       else relayAnswer();
       return;

@@ -1,3 +1,4 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import { Fields } from '../../http/fields.ts';
 import type { RequestHead, ResponseHead } from '../../http/head.ts';
 
@@ -38,7 +39,7 @@ export interface UpstreamIdentity {
   /** This gateway's name in Via. */
   readonly viaName: string;
   readonly requestId: string;
-  readonly traceparent: string;
+  readonly trace: TraceContextFields;
   /** Sent instead of the client's Authorization and x-api-key if the replica has its own key. */
   readonly apiKey: string | undefined;
   /** Fields that are left out, in lower case; null: none. */
@@ -99,11 +100,13 @@ export function toUpstreamHead(
   if (host !== undefined) text += `X-Forwarded-Host: ${host}\r\n`;
   if (bodyBytes === 'chunked') text += 'Transfer-Encoding: chunked\r\n';
   else if (bodyBytes !== null) text += `Content-Length: ${bodyBytes}\r\n`;
+  const { traceparent, tracestate } = identity.trace;
+  if (tracestate !== undefined) text += `tracestate: ${tracestate}\r\n`;
   return (
     `${text}Via: 1.${head.minorVersion} ${identity.viaName}\r\nX-Forwarded-Proto: ${client.scheme}\r\n` +
     // The usage of a compressed stream could not be read, nor its extra chunk withheld.
     `Accept-Encoding: identity\r\nX-Request-Id: ${identity.requestId}\r\n` +
-    `traceparent: ${identity.traceparent}\r\n\r\n`
+    `traceparent: ${traceparent}\r\n\r\n`
   );
 }
 

@@ -8,9 +8,10 @@ import type { Recording } from '../record/recording.ts';
 import { estimateTokens } from '../record/used-tokens.ts';
 import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
-import { isUsageToBeAsked, spliceIncludeUsage } from '../request/include-usage.ts';
+import { isUsageToBeAsked } from '../request/include-usage.ts';
 import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
+import { toUpstreamBody } from '../request/upstream-body.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
@@ -36,6 +37,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   readonly #facts: RequestFacts;
   readonly #model: string;
   readonly #prefixKey: number | null;
+  /** The replica that has the response which this one follows; null: unknown, or it cannot be used. */
+  #home: Replica | null;
   readonly #held: HeldBody;
   readonly #isLarge: boolean;
   readonly #settings: ProxySettings;
@@ -64,16 +67,19 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const describeText = text === null ? inspected.describeText : () => text;
     request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
-    if (request.client !== null && !mayUse(request.client, facts.model)) throw new Failure('model_not_found');
+    if (request.client !== null && !mayUse(request.client, facts.alias?.name ?? facts.model))
+      throw new Failure('model_not_found');
     if (admission !== null) {
       const estimate = estimateTokens(facts, text?.promptChars);
       request.recording.noteEstimate(estimate);
       if (!admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
     }
+    request.recording.span.startOperation();
     this.#request = request;
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
+    this.#home = findHome(facts, request.endpoint, pool);
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -85,6 +91,16 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const { pool } = this.#tools;
     const { recording } = this.#request;
     const prefixKey = this.#prefixKey;
+    const home = this.#home;
+    if (home !== null) {
+      const atHome = pool.acquireOne(home, this.#model, tried);
+      if (atHome === 'busy') {
+        const wait = pool.waitForOne(home, this.#model, this.#settings.queueMs - recording.queuedMs);
+        if (wait !== 'overloaded') recording.noteWait(wait.result);
+        return wait;
+      }
+      if (atHome !== null) return atHome;
+    }
     const lease = pool.acquire(this.#model, tried, prefixKey);
     if (lease !== 'busy') return lease;
     const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
@@ -104,8 +120,8 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange,
-      traceparent: recording.traceparent,
-      body: asksUsage ? spliceIncludeUsage(body, facts) : [body],
+      trace: recording.trace,
+      body: toUpstreamBody(body, facts, asksUsage),
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
       // A replica may refuse usage, llama.cpp may answer that it is loading its model, and any may answer a retried status.
@@ -114,7 +130,9 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
+        modelName: facts.alias?.name ?? null,
         maxEventBytes: this.#settings.maxEventBytes,
+        onResponseId: endpoint.keepsResponses ? (id) => this.#tools.pool.noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -135,6 +153,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    const wasNarrow = this.#home !== null;
+    this.#home = null;
+    return wasNarrow;
   }
 
   withdraw(): void {
@@ -160,6 +184,15 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       this.#held.release();
     });
   }
+}
+
+/** The replica that has the response which a request follows, as far as that is known. */
+function findHome(
+  { previousResponseId }: RequestFacts,
+  { keepsResponses }: RecordedEndpoint,
+  pool: ReplicaPool,
+): Replica | null {
+  return keepsResponses && previousResponseId !== undefined ? pool.homeOf(previousResponseId) : null;
 }
 
 /** The facts, with the only model that is served if the request may leave its model out and does. */

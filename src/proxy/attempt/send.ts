@@ -1,3 +1,4 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ResponseHead } from '../../http/head.ts';
 import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../../http/upstream-connection.ts';
@@ -41,7 +42,7 @@ export type AttemptOutcome =
 export interface AttemptRequest {
   readonly replica: Replica;
   readonly exchange: Exchange;
-  readonly traceparent: string;
+  readonly trace: TraceContextFields;
   /** The pieces of the body, in order; null: a request without one. Set to null when they are written. */
   body: readonly Buffer[] | null;
   /** The body, if it is sent as it comes: then `body` is null, and `onFreshConnection` true, since it is sent once. */
@@ -137,7 +138,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
 
   /** Writes the request. This is the last moment at which a drain counts. */
   #sendOn(connection: UpstreamConnection): void {
-    const { replica, exchange, traceparent, body, upload } = this.#request;
+    const { replica, exchange, trace, body, upload } = this.#request;
     if (this.#isOver || replica.isDrained) {
       this.#connection = null;
       replica.upstream.returnUnused(connection);
@@ -149,7 +150,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const headText = toUpstreamHead(
       head,
       { host: replica.hostField, path: replica.pathPrefix + head.target },
-      { requestId, traceparent, apiKey: replica.config.apiKey, viaName, withheldFields },
+      { requestId, trace, apiKey: replica.config.apiKey, viaName, withheldFields },
       http,
       upload !== null ? upload.announcedBytes : body === null ? null : sizeOf(body),
     );

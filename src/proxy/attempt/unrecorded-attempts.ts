@@ -1,6 +1,8 @@
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
-import type { ProxyCollaborators } from '../proxy-context.ts';
+import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
+import { readIncomingTrace } from '../request/incoming-trace.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
@@ -11,31 +13,51 @@ export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** The attempts of a request that leaves no record. It goes to the next replica in turn, whatever that serves. */
+/** What is sent, and where to. */
+export interface UnrecordedRequest {
+  readonly body: UnrecordedBody;
+  /** The replica that has what the request is about; null: any. */
+  readonly home: Replica | null;
+}
+
+/**
+ * The attempts of a request that leaves no record. It goes to its home, if it has one that can be used, else to the next
+ * replica in turn, whatever that serves.
+ */
 export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #exchange: Exchange;
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
-  readonly #traceparent: string;
+  readonly #home: Replica | null;
+  readonly #trace: TraceContextFields;
   readonly #collaborators: ProxyCollaborators;
 
-  constructor(exchange: Exchange, body: UnrecordedBody, collaborators: ProxyCollaborators) {
+  constructor(
+    exchange: Exchange,
+    { body, home }: UnrecordedRequest,
+    { continuesTraces }: Pick<ProxySettings, 'continuesTraces'>,
+    collaborators: ProxyCollaborators,
+  ) {
+    this.#home = home;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
-    this.#traceparent = collaborators.telemetry.createUnsampledTraceparent();
+    const incoming = continuesTraces ? readIncomingTrace(exchange.head.fields, true) : undefined;
+    this.#trace = collaborators.telemetry.createUnrecordedContext(incoming);
     this.#collaborators = collaborators;
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.#collaborators.pool.acquireAny(tried);
+    const { pool } = this.#collaborators;
+    const atHome = this.#home === null ? null : pool.acquireOne(this.#home, null, tried);
+    return atHome === null || atHome === 'busy' ? pool.acquireAny(tried) : atHome;
   }
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     return {
       replica,
       exchange: this.#exchange,
-      traceparent: this.#traceparent,
+      trace: this.#trace,
       body: this.#body,
       upload: this.#upload,
       onFreshConnection: onFreshConnection || this.#upload !== null,
@@ -51,10 +73,14 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
 
   onResponse(): void {}
 
+  widen(): boolean {
+    return false;
+  }
+
   withdraw(): void {}
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const traceId = this.#traceparent.slice(3, 35);
+    const traceId = this.#trace.traceparent.slice(3, 35);
     logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
   }
 

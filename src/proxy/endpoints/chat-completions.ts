@@ -13,6 +13,7 @@ export const CHAT_COMPLETIONS: RecordedEndpoint = {
   path: '/v1/chat/completions',
   needsModel: true,
   isForm: false,
+  keepsResponses: false,
   textMembers: ['messages'],
   readText: (reader, [messages]) => readMessages(reader, messages),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

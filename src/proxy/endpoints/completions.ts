@@ -10,6 +10,7 @@ export const COMPLETIONS: RecordedEndpoint = {
   path: '/v1/completions',
   needsModel: true,
   isForm: false,
+  keepsResponses: false,
   textMembers: ['prompt'],
   readText: (reader, [prompt]) => reader.addStrings(prompt),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

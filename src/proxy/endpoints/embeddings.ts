@@ -7,6 +7,7 @@ export const EMBEDDINGS: RecordedEndpoint = {
   path: '/v1/embeddings',
   needsModel: true,
   isForm: false,
+  keepsResponses: false,
   textMembers: ['input'],
   readText: (reader, [input]) => reader.addStrings(input),
   maxTokensMembers: ['max_completion_tokens', 'max_tokens'],

@@ -23,6 +23,8 @@ export interface RecordedEndpoint {
   readonly needsModel: boolean;
   /** Whether the body is a form (`multipart/form-data`), which is sent on as it comes, instead of JSON. */
   readonly isForm: boolean;
+  /** Whether the engine keeps what it answers, so that later requests can name it by its id. */
+  readonly keepsResponses: boolean;
 
   /** The top-level members of a request that hold its text, in the order in which they are hashed. */
   readonly textMembers: readonly string[];

@@ -15,6 +15,7 @@ export const RESPONSES: RecordedEndpoint = {
   path: '/v1/responses',
   needsModel: true,
   isForm: false,
+  keepsResponses: true,
   textMembers: ['instructions', 'input'],
   readText: readInput,
   maxTokensMembers: ['max_output_tokens'],
@@ -27,6 +28,20 @@ export const RESPONSES: RecordedEndpoint = {
   toErrorBody: toFailureJson,
   toErrorEvent: toResponseErrorEvent,
 };
+
+/** The requests about a response that an engine keeps, by its id (OpenAI API reference, "Responses"; vLLM has all but DELETE and `input_items`). */
+const STORED_RESPONSE = /^\/v1\/responses\/([A-Za-z0-9_-]{1,256})(\/cancel|\/input_items)?$/;
+const METHODS: Readonly<Record<string, readonly string[]>> = {
+  '': ['GET', 'DELETE'],
+  '/cancel': ['POST'],
+  '/input_items': ['GET'],
+};
+
+/** The id in a request about a response that an engine keeps; null: the method and path, without query, are another's. */
+export function storedResponseIdIn(method: string, path: string): string | null {
+  const [, id, rest = ''] = STORED_RESPONSE.exec(path) ?? [];
+  return id !== undefined && METHODS[rest]?.includes(method) === true ? id : null;
+}
 
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['type', 'role', 'content', 'output']);
 

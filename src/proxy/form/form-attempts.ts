@@ -34,6 +34,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
       recording.noteEstimate(estimate);
       if (!exchange.admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
     }
+    recording.span.startOperation();
     this.#request = request;
     this.#form = form;
     this.#model = model;
@@ -62,7 +63,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
     return {
       replica,
       exchange,
-      traceparent: recording.traceparent,
+      trace: recording.trace,
       body,
       upload: body === null ? this.#upload : null,
       onFreshConnection: onFreshConnection || body === null,
@@ -71,8 +72,11 @@ export class FormAttempts implements Attempts, AttemptObserver {
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
+        // A form goes on as it comes: aliases are not replaced in it.
+        modelName: null,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
+        onResponseId: null,
         choicesPerPrompt: 1,
         isTotalPerChoice: false,
       },
@@ -87,6 +91,10 @@ export class FormAttempts implements Attempts, AttemptObserver {
   onResponse({ replica }: AttemptRequest, response: RelayedResponse): void {
     this.#form.release();
     this.#request.recording.noteResponse(replica.name, response);
+  }
+
+  widen(): boolean {
+    return false;
   }
 
   withdraw(): void {

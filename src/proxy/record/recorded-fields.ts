@@ -20,7 +20,8 @@ export interface RecordedFieldsSettings {
 
 /** The header fields of a request that its record uses, as they came, and the subject of the client's certificate. */
 export interface RecordedFields {
-  readonly client: ApiClient | null;
+  /** Set when it is known. */
+  client: ApiClient | null;
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
   readonly conversation: string | undefined;
@@ -30,14 +31,10 @@ export interface RecordedFields {
 }
 
 /** Takes the fields out of a request, which can be dropped afterwards. */
-export function takeRecordedFields(
-  http: HttpExchange,
-  client: ApiClient | null,
-  settings: RecordedFieldsSettings,
-): RecordedFields {
+export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsSettings): RecordedFields {
   const { fields } = http.head;
   return {
-    client,
+    client: null,
     tenant: settings.trustsTenant ? fields.get(settings.tenant) : undefined,
     feature: fields.get(settings.feature),
     conversation: fields.get(settings.conversation),
@@ -63,7 +60,7 @@ export function fillFromFields(
 
 /** What the configuration says of a client is text already. It replaces what the client says, but for a trusted tenant. */
 function fillFromClient(record: RequestRecord, { name, tenant, feature }: ApiClient): void {
-  record.client = name;
+  if (name !== null) record.client = toShownName(name);
   record.tenant ??= toShownName(tenant);
   if (feature !== null) record.feature = toShownName(feature);
 }

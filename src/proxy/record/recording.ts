@@ -1,8 +1,10 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
+import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
 import type { Ending, Exchange } from '../exchange.ts';
+import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import type { RequestTextDescription } from '../request/request-text.ts';
@@ -76,9 +78,14 @@ export class Recording {
     this.#fields = fields;
   }
 
-  /** The `traceparent` that the current attempt sends upstream. */
-  get traceparent(): string {
-    return this.#attempt?.traceparent ?? this.span.traceparent;
+  /** The trace context that the current attempt sends upstream. */
+  get trace(): TraceContextFields {
+    return this.#attempt ?? this.span;
+  }
+
+  /** Takes the client that the request comes from. */
+  noteClient(client: ApiClient): void {
+    this.#fields.client = client;
   }
 
   /** Takes the facts of the request body, and the function that describes its text when the record is made. */
@@ -241,7 +248,9 @@ export class Recording {
   #fillBody(record: RequestRecord): void {
     if (this.#facts === null || this.#describeText === null) return;
     if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
+    if (this.#facts.alias !== null) record.model_requested = toShownName(this.#facts.alias.name);
     setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
+    setIfName(record, 'reasoning_level', this.#facts.reasoningLevel);
     if (record.conversation_id === undefined) {
       setIfName(record, 'conversation_id', this.#facts.conversation);
     }
@@ -267,7 +276,7 @@ function fillFromForm(record: RequestRecord, { sizeBytes, model, promptChars }: 
 /** Records a name from the body. One that has nothing to show is not recorded. */
 function setIfName(
   record: RequestRecord,
-  field: 'previous_response_id' | 'conversation_id',
+  field: 'previous_response_id' | 'conversation_id' | 'reasoning_level',
   name: string | undefined,
 ): void {
   const shown = name === undefined ? '' : toShownName(name).trim();

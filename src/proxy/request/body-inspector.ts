@@ -5,6 +5,7 @@ import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import type { InspectionJob, InspectionReply } from './body-worker.ts';
+import type { ModelAliases } from './model-aliases.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 
@@ -24,7 +25,11 @@ export interface BodyInspector {
    *
    * Throws, or rejects with, the Failures of `readRequestFacts`. Any other error is a defect of ours.
    */
-  inspect(chunks: readonly Buffer[], endpoint: RecordedEndpoint): InspectedBody | Promise<InspectedBody>;
+  inspect(
+    chunks: readonly Buffer[],
+    endpoint: RecordedEndpoint,
+    aliases?: ModelAliases,
+  ): InspectedBody | Promise<InspectedBody>;
   /** Ends the thread if there is one. */
   close(): Promise<void>;
 }
@@ -42,15 +47,15 @@ export function createBodyInspector(settings: PrefixHashSettings): BodyInspector
   const hasher = createPrefixHasher(settings);
   let thread: InspectionThread | null = null;
   return {
-    inspect(chunks, endpoint) {
+    inspect(chunks, endpoint, aliases = null) {
       const sizeBytes = sizeOf(chunks);
       const body = sizeBytes <= INLINE_BYTES ? inOnePiece(chunks, sizeBytes) : null;
-      const facts = body && readIfFew(body, endpoint);
+      const facts = body && readIfFew(body, endpoint, aliases);
       if (body !== null && facts !== null) {
         return { bytes: body, facts, describeText: () => describeRequestText(body, facts, endpoint, hasher) };
       }
       if (thread === null || thread.hasEnded) thread = new InspectionThread(settings);
-      return thread.inspect(body === null ? chunks : [body], sizeBytes, endpoint);
+      return thread.inspect(body === null ? chunks : [body], sizeBytes, endpoint, aliases);
     },
     async close() {
       await thread?.close();
@@ -59,9 +64,9 @@ export function createBodyInspector(settings: PrefixHashSettings): BodyInspector
 }
 
 /** Returns null if the body has too many members to be read on this thread. */
-function readIfFew(body: Buffer, endpoint: RecordedEndpoint): RequestFacts | null {
+function readIfFew(body: Buffer, endpoint: RecordedEndpoint, aliases: ModelAliases): RequestFacts | null {
   try {
-    return readRequestFacts(body, endpoint, FEW_MEMBERS);
+    return readRequestFacts(body, endpoint, aliases, FEW_MEMBERS);
   } catch (error) {
     if (error instanceof MemberLimitError) return null;
     throw error;
@@ -96,10 +101,15 @@ class InspectionThread {
     this.#worker.on('exit', () => this.#end());
   }
 
-  inspect(chunks: readonly Buffer[], sizeBytes: number, endpoint: RecordedEndpoint): Promise<InspectedBody> {
+  inspect(
+    chunks: readonly Buffer[],
+    sizeBytes: number,
+    endpoint: RecordedEndpoint,
+    aliases: ModelAliases,
+  ): Promise<InspectedBody> {
     const id = ++this.#lastId;
     const parts = chunks.map(toOwnBytes);
-    const job: InspectionJob = { id, path: endpoint.path, sizeBytes, parts };
+    const job: InspectionJob = { id, path: endpoint.path, aliases, sizeBytes, parts };
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
       this.#worker.postMessage(job, [...new Set(parts.map(({ buffer }) => buffer))]);

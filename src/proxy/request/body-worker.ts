@@ -3,6 +3,7 @@ import { findRecordedEndpoint } from '../endpoints/table.ts';
 import { Failure, type FailureCode } from '../failure.ts';
 import { createPrefixHasher, type PrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
 import { InspectionQueue } from './inspection-queue.ts';
+import type { ModelAliases } from './model-aliases.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 
@@ -11,6 +12,7 @@ export interface InspectionJob {
   readonly id: number;
   /** The path of its endpoint. */
   readonly path: string;
+  readonly aliases: ModelAliases;
   readonly sizeBytes: number;
   readonly parts: readonly Uint8Array<ArrayBuffer>[];
 }
@@ -49,14 +51,14 @@ function inspectJobsOf(port: MessagePort, settings: PrefixHashSettings): void {
 }
 
 function toReply(job: InspectionJob, giveWay: () => void, hasher: PrefixHasher): InspectionReply {
-  const { id, path } = job;
+  const { id, path, aliases } = job;
   const allowance = { count: MEMBERS_PER_TURN, onSpent: giveWay };
   try {
     const endpoint = findRecordedEndpoint(path);
     if (endpoint === undefined) return { id, kind: 'defect' };
     const bytes = join(job);
     giveWay();
-    const facts = readRequestFacts(bytes, endpoint, allowance);
+    const facts = readRequestFacts(bytes, endpoint, aliases, allowance);
     giveWay();
     const text = describeRequestText(bytes, facts, endpoint, hasher, allowance);
     return { id, kind: 'inspected', buffer: bytes.buffer, facts, text };

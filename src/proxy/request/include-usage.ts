@@ -1,6 +1,7 @@
 import type { Engine } from '../../config/config.ts';
-import { JsonCursor, type Span } from '../../json/cursor.ts';
+import { JsonCursor } from '../../json/cursor.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+import type { Edit } from './body-edits.ts';
 import { isPydantic, readFlag } from './engine-flags.ts';
 import type { RequestFacts, StreamOptions } from './request-facts.ts';
 
@@ -67,23 +68,12 @@ function isBefore(version: string | null, first: readonly number[]): boolean {
 }
 
 /**
- * The body with `stream_options.include_usage` set to true. All other bytes are the client's. An absent
- * `stream_options` is inserted before the closing brace. A present one is changed in place: every top-level one, since
- * engines differ in which of several they read. One that is neither an object nor null is left alone, so that the
- * replica says what is wrong with it.
- *
- * @returns the pieces to send, in order; the client's pieces are views of `body` and good as long as it is
+ * What sets `stream_options.include_usage` to true, in the order of the body. An absent `stream_options` is inserted
+ * before the closing brace. A present one is changed in place: every top-level one, since engines differ in which of
+ * several they read. One that is neither an object nor null is left alone, so that the replica says what is wrong with
+ * it.
  */
-export function spliceIncludeUsage(body: Buffer, facts: RequestFacts): readonly Buffer[] {
-  return applyEdits(body, editsOf(body, facts));
-}
-
-/** Replaces a span, which may be empty, with this text. */
-interface Edit extends Span {
-  readonly text: string;
-}
-
-function editsOf(body: Buffer, { streamOptions, closingBrace }: RequestFacts): Edit[] {
+export function editsOfIncludeUsage(body: Buffer, { streamOptions, closingBrace }: RequestFacts): Edit[] {
   if (streamOptions.spans.length === 0) {
     // The model precedes the closing brace, so a comma is always needed.
     return [{ start: closingBrace, end: closingBrace, text: `,"stream_options":{${MEMBER}}` }];
@@ -109,15 +99,4 @@ function editsOfObject(body: Buffer, start: number, end: number): Edit[] {
   if (edits.length > 0) return edits;
   const brace = end - 1;
   return [{ start: brace, end: brace, text: hasMembers ? `,${MEMBER}` : MEMBER }];
-}
-
-function applyEdits(body: Buffer, edits: readonly Edit[]): Buffer[] {
-  const pieces: Buffer[] = [];
-  let at = 0;
-  for (const { start, end, text } of edits) {
-    pieces.push(body.subarray(at, start), Buffer.from(text));
-    at = end;
-  }
-  pieces.push(body.subarray(at));
-  return pieces;
 }

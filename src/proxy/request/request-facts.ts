@@ -4,6 +4,8 @@ import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
+import { type ModelAliases, resolveModel, type UsedAlias } from './model-aliases.ts';
+import { readReasoningLevel } from './reasoning-level.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
 interface StreamOptionsSpan extends Span {
@@ -24,8 +26,10 @@ export interface StreamOptions {
 
 /** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
 export interface RequestFacts {
-  /** The whole model name. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
+  /** The whole name of the model, which an alias may stand for. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
   readonly model: string | null;
+  /** The name that the client wrote instead of `model`; null: it wrote that. */
+  readonly alias: UsedAlias | null;
   /** `stream` as it was sent: engines differ in what they read as true (`readFlag`). */
   readonly stream: Flag;
   /** The first of the endpoint's `maxTokensMembers` that is a non-negative integer; undefined if none is. */
@@ -41,6 +45,8 @@ export interface RequestFacts {
   readonly tools: Span | undefined;
   /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
   readonly previousResponseId: string | undefined;
+  /** How much the model shall reason; undefined if the body does not say it, or in more than 64 bytes. */
+  readonly reasoningLevel: string | undefined;
   /** What the body calls its conversation; undefined if it does not name one. */
   readonly conversation: string | undefined;
 }
@@ -49,14 +55,16 @@ export interface RequestFacts {
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
  * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`
+ * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
 export function readRequestFacts(
   body: Buffer,
   endpoint: RecordedEndpoint,
+  aliases: ModelAliases = null,
   allowance?: MemberAllowance,
 ): RequestFacts {
-  return new FactsReader(body, endpoint, allowance).read();
+  return new FactsReader(body, endpoint, allowance).read(aliases);
 }
 
 /**
@@ -83,6 +91,8 @@ class FactsReader {
   readonly #cursor: JsonCursor;
   readonly #endpoint: RecordedEndpoint;
   #model: string | undefined;
+  /** The value of `model`, with its quotes if it is a string. */
+  #modelSpan: Span = { start: 0, end: 0 };
   #stream: Flag;
   /** The counts of the endpoint's `maxTokensMembers`, by their index. */
   readonly #maxTokens: (number | undefined)[] = [];
@@ -93,6 +103,7 @@ class FactsReader {
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
   #previousResponseId: string | undefined;
+  #reasoningLevel: string | undefined;
   readonly #conversation = new ConversationReader();
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
@@ -100,10 +111,13 @@ class FactsReader {
     this.#endpoint = endpoint;
   }
 
-  read(): RequestFacts {
+  read(aliases: ModelAliases): RequestFacts {
     const closingBrace = this.#readBody();
+    const name = this.#model;
+    const model = name === undefined ? null : resolveModel(name, aliases);
     return {
-      model: this.#model ?? null,
+      model,
+      alias: name === undefined || name === model ? null : { name, span: this.#modelSpan },
       stream: this.#stream,
       maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
@@ -112,6 +126,7 @@ class FactsReader {
       texts: this.#texts,
       tools: this.#tools,
       previousResponseId: this.#previousResponseId,
+      reasoningLevel: this.#reasoningLevel,
       conversation: this.#conversation.name,
     };
   }
@@ -135,7 +150,10 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
+        cursor.peek();
+        this.#modelSpan = { start: cursor.position, end: 0 };
         this.#model = readText(cursor, MAX_MODEL_BYTES);
+        this.#modelSpan = { ...this.#modelSpan, end: cursor.position };
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);
@@ -152,6 +170,11 @@ class FactsReader {
         return;
       case 'previous_response_id':
         this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        return;
+      case 'reasoning_effort':
+      case 'reasoning':
+      case 'output_config':
+        this.#reasoningLevel = readReasoningLevel(cursor, key) ?? this.#reasoningLevel;
         return;
       case 'conversation':
       case 'metadata':

@@ -1,16 +1,21 @@
 import type { Fields } from '../../http/fields.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/http-exchange.ts';
+import { sizeOf } from '../../http/write-message.ts';
 import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './event-relay.ts';
+import { ModelRewriter } from './model-rewriter.ts';
 import { JsonTap, type ResponseReading, StreamTap } from './response-tap.ts';
 import { UsageTally } from './usage-tally.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
+
+/** How much of an answer with a length is held until its new length is known. */
+const HELD_BYTES = 64 * 1024;
 
 /** Where a response comes from: it can be paused. */
 export interface ResponseSource {
@@ -49,6 +54,11 @@ export class Relay implements RelayedResponse, Sendable {
   readonly #events: EventRelay | null = null;
   readonly #streamTap: StreamTap | null = null;
   readonly #jsonTap: JsonTap | null = null;
+  /** Null once the id is told, or if nobody wants it. */
+  #onResponseId: ((id: string) => void) | null;
+  readonly #rewriter: ModelRewriter | null = null;
+  /** The head of an answer whose length will change. It waits for the answer's end, or for its first 64 KiB. */
+  #unsent: OutgoingHead | null = null;
   /** When the current read came; 0 until its time is known. */
   #readMs: number;
   #holdTimer: NodeJS.Timeout | null = null;
@@ -70,6 +80,7 @@ export class Relay implements RelayedResponse, Sendable {
     this.isEventStream = head.isEventStream;
     this.#connectionOptions = head.connectionOptions;
     this.#reading = reading;
+    this.#onResponseId = head.status < 300 ? (reading?.onResponseId ?? null) : null;
     // A compressed response cannot be read.
     const isRead = reading !== null && !head.isEncoded;
     if (isRead && this.isEventStream) {
@@ -84,7 +95,16 @@ export class Relay implements RelayedResponse, Sendable {
       admission === null
         ? head.fieldLines + ownLines
         : withoutRateLimits(head.fieldLines) + ownLines + admission.fieldLines();
-    http.begin({ status: head.status, reason: head.reason, fieldLines, contentLength: head.contentLength });
+    const { status, reason, contentLength } = head;
+    const outgoing = { status, reason, fieldLines, contentLength };
+    if (isRead && reading.modelName !== null && (this.isEventStream || head.isJson)) {
+      this.#rewriter = new ModelRewriter(reading.modelName, this.isEventStream);
+      if (contentLength !== null && !isBodiless(status)) {
+        this.#unsent = outgoing;
+        return;
+      }
+    }
+    http.begin(outgoing);
   }
 
   /** What the response has said so far. */
@@ -98,6 +118,7 @@ export class Relay implements RelayedResponse, Sendable {
       const { heldCount } = this.#events;
       if (this.#readMs === 0) this.#readMs = performance.now();
       this.#out.push(...this.#events.push(chunk, this.#readMs));
+      if (this.#onResponseId !== null) this.#tellId(this.#streamTap?.responseId);
       this.#watchHolding(this.#events, heldCount);
       return;
     }
@@ -109,6 +130,8 @@ export class Relay implements RelayedResponse, Sendable {
   flush(): void {
     this.#readMs = 0;
     const { http } = this.#exchange;
+    if (this.#unsent !== null && sizeOf(this.#out) < HELD_BYTES) return;
+    this.#begin(null);
     const pieces = this.#takeOut();
     // A head that came without any body bytes goes out at once.
     if (pieces.length === 0) http.flushHead();
@@ -119,6 +142,7 @@ export class Relay implements RelayedResponse, Sendable {
   end(trailers: Fields | null): void {
     this.#stopHolding();
     if (this.#events !== null) this.#out.push(...this.#events.end());
+    if (this.#onResponseId !== null) this.#tellId(this.facts?.responseId);
     this.#noteEnd();
     this.#last = { trailers: trailers && toClientTrailers(trailers, this.#connectionOptions) };
     this.#exchange.outbox.add(this);
@@ -126,7 +150,10 @@ export class Relay implements RelayedResponse, Sendable {
 
   /** Sends the rest of a complete response. */
   sendOut(): void {
-    if (this.#last !== null) this.#exchange.http.end(this.#takeOut(), this.#last.trailers);
+    if (this.#last === null) return;
+    const pieces = this.#takeOut();
+    this.#begin(sizeOf(pieces));
+    this.#exchange.http.end(pieces, this.#last.trailers);
   }
 
   /**
@@ -143,6 +170,7 @@ export class Relay implements RelayedResponse, Sendable {
     this.#exchange.note(this.#streamTap?.hasError ? 'upstream_error' : code, true);
     if (this.#events === null || this.#reading === null) {
       // The bytes that have come go out before the connection breaks.
+      this.#begin(null);
       this.flush();
       http.destroy();
       return;
@@ -159,6 +187,12 @@ export class Relay implements RelayedResponse, Sendable {
     this.#stopHolding();
   }
 
+  #tellId(id: string | null | undefined): void {
+    if (id === null || id === undefined) return;
+    this.#onResponseId?.(id);
+    this.#onResponseId = null;
+  }
+
   /** Notes an error that the stream reported, else an end without end mark and finish reason. */
   #noteEnd(): void {
     const tap = this.#streamTap;
@@ -172,10 +206,17 @@ export class Relay implements RelayedResponse, Sendable {
     http.onDrain = () => this.#source?.resume();
   }
 
+  /** Begins the response if its head waits. */
+  #begin(contentLength: number | null): void {
+    if (this.#unsent === null) return;
+    this.#exchange.http.begin({ ...this.#unsent, contentLength });
+    this.#unsent = null;
+  }
+
   #takeOut(): readonly Buffer[] {
     const out = this.#out;
     this.#out = [];
-    return out;
+    return this.#rewriter === null ? out : this.#rewriter.rewrite(out);
   }
 
   #watchHolding(events: EventRelay, heldCountBefore: number): void {

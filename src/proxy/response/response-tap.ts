@@ -17,10 +17,14 @@ import {
 export interface ResponseReading extends UsageTallySettings {
   readonly endpoint: RecordedEndpoint;
   readonly scratch: EventScratch;
+  /** What the client called the model; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
   /** Larger events are relayed unread. */
   readonly maxEventBytes: number;
   /** What has to be undone in a stream; null if the client's own request went upstream. */
   readonly undo: UndoRules | null;
+  /** Told the id of the response, once; null: nobody wants it. */
+  readonly onResponseId: ((id: string) => void) | null;
 }
 
 /** The members of a record that come from the response. */
@@ -30,6 +34,10 @@ type ResponseFields = Pick<
   | 'completion_tokens'
   | 'cached_tokens'
   | 'reasoning_tokens'
+  | 'prompt_audio_tokens'
+  | 'prompt_image_tokens'
+  | 'completion_audio_tokens'
+  | 'tokens_per_second'
   | 'ttft_ms'
   | 'gap_p50_ms'
   | 'gap_p95_ms'
@@ -70,6 +78,7 @@ export class StreamTap {
   readonly #gaps = new GapRecorder();
   readonly #finishReasons = new FinishReasons();
   #firstOutputMs: number | null = null;
+  #lastOutputMs = 0;
   #timings: Readonly<Record<string, number>> | null = null;
   #identity: ResponseIdentity = { id: null, model: null };
   #isDone = false;
@@ -111,6 +120,11 @@ export class StreamTap {
     return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
   }
 
+  /** What the engine calls the response; null if it has not said, or nothing that could be an id. */
+  get responseId(): string | null {
+    return toResponseId(this.#identity.id);
+  }
+
   /** What the engine has reported so far. */
   get usage(): UsageFigures {
     return this.#usage.total();
@@ -144,13 +158,17 @@ export class StreamTap {
   observeOutput(arrivedMs: number): void {
     this.#isLastUnread = false;
     this.#firstOutputMs ??= arrivedMs;
+    this.#lastOutputMs = arrivedMs;
     this.#gaps.add(arrivedMs);
   }
 
   /** Writes the facts into a record. */
   fill(fields: ResponseFields): void {
-    fillUsage(fields, this.#usage.total());
+    const usage = this.#usage.total();
+    fillUsage(fields, usage);
     if (this.#firstOutputMs !== null) fields.ttft_ms = this.#firstOutputMs - this.#requestArrivedMs;
+    const rate = tokensPerSecond(usage.completionTokens, this.#lastOutputMs - (this.#firstOutputMs ?? 0));
+    if (rate !== null) fields.tokens_per_second = rate;
     const gaps = this.#gaps.percentiles();
     if (gaps !== null) {
       fields.gap_p50_ms = gaps.p50;
@@ -182,6 +200,12 @@ export class JsonTap {
     return endpoint.readAnswer(this.#scanner, scratch.cursor).usage ?? {};
   }
 
+  /** What the engine calls the response. Nothing before the end of the response, or if it could be no id. */
+  get responseId(): string | null {
+    const { endpoint, scratch } = this.#reading;
+    return toResponseId(endpoint.readAnswer(this.#scanner, scratch.cursor).identity?.id ?? null);
+  }
+
   /** Takes the next part of the response. Keeps no reference to it. */
   push(chunk: Buffer): void {
     this.#scanner.push(chunk);
@@ -200,11 +224,26 @@ export class JsonTap {
   }
 }
 
+/**
+ * The completion tokens after the first one, by the time after the first event with output until the last one. Null if
+ * there is no such token, or all came at the same time.
+ */
+function tokensPerSecond(completionTokens: number | undefined, durationMs: number): number | null {
+  if (completionTokens === undefined || completionTokens < 2 || !(durationMs > 0)) return null;
+  return ((completionTokens - 1) / durationMs) * 1000;
+}
+
 /** An id with other characters is ignored: it could be text. */
 const RESPONSE_ID = /^[!-~]{1,256}$/;
 
-function fillIdentity(fields: ResponseFields, { id, model }: ResponseIdentity): void {
-  if (id !== null && RESPONSE_ID.test(id)) fields.response_id = id;
+function toResponseId(id: string | null): string | null {
+  return id !== null && RESPONSE_ID.test(id) ? id : null;
+}
+
+function fillIdentity(fields: ResponseFields, identity: ResponseIdentity): void {
+  const { model } = identity;
+  const id = toResponseId(identity.id);
+  if (id !== null) fields.response_id = id;
   if (model) fields.response_model = toShownName(model);
 }
 
@@ -215,5 +254,9 @@ function fillUsage(fields: ResponseFields, told: UsageFigures): void {
   if (figures.cachedTokens !== undefined) fields.cached_tokens = figures.cachedTokens;
   if (figures.reasoningTokens !== undefined) fields.reasoning_tokens = figures.reasoningTokens;
   if (figures.audioSeconds !== undefined) fields.audio_seconds = figures.audioSeconds;
+  if (figures.promptAudioTokens !== undefined) fields.prompt_audio_tokens = figures.promptAudioTokens;
+  if (figures.promptImageTokens !== undefined) fields.prompt_image_tokens = figures.promptImageTokens;
+  if (figures.completionAudioTokens !== undefined)
+    fields.completion_audio_tokens = figures.completionAudioTokens;
   if (figures.cacheCreationTokens !== undefined) fields.cache_creation_tokens = figures.cacheCreationTokens;
 }

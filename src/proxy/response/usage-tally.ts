@@ -8,6 +8,11 @@ export interface UsageFigures {
   /** Prompt tokens that were written to it. */
   cacheCreationTokens?: number;
   reasoningTokens?: number;
+  /** Prompt tokens that stand for audio, and for images. */
+  promptAudioTokens?: number;
+  promptImageTokens?: number;
+  /** Completion tokens that are audio. */
+  completionAudioTokens?: number;
   /** Seconds of audio, where the API counts these. */
   audioSeconds?: number;
   /** Prompt tokens that were neither read from the cache nor written to it, where the API counts these alone. */
@@ -93,6 +98,7 @@ function sumOverChoices(
   for (const [index, figures] of choices) {
     addTo(sum, 'completionTokens', figures);
     addTo(sum, 'reasoningTokens', figures);
+    addTo(sum, 'completionAudioTokens', figures);
     const prompt = Math.floor(index / choicesPerPrompt);
     if (countedPrompts.has(prompt)) continue;
     countedPrompts.add(prompt);
@@ -100,6 +106,8 @@ function sumOverChoices(
     addTo(sum, 'cachedTokens', figures);
     addTo(sum, 'cacheCreationTokens', figures);
     addTo(sum, 'uncachedTokens', figures);
+    addTo(sum, 'promptAudioTokens', figures);
+    addTo(sum, 'promptImageTokens', figures);
     addTo(sum, 'audioSeconds', figures);
   }
   return sum;

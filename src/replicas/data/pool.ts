@@ -6,6 +6,7 @@ import { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { decideWhyNone } from '../routing/why-none.ts';
 import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
+import type { StoredResponses } from '../shared/stored-responses.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -21,13 +22,19 @@ export interface PoolSettings {
   readonly timeouts: ConnectionTimeouts;
 }
 
+export interface PoolCollaborators extends ReplicaCollaborators {
+  readonly storedResponses: StoredResponses;
+}
+
 /** The replicas as one thread serves them. Empty until the first snapshot is applied. */
 export class ReplicaPool {
   #settings: PoolSettings;
   readonly #collaborators: ReplicaCollaborators;
+  readonly #storedResponses: StoredResponses;
   readonly #waitQueue: WaitQueue;
   #snapshot: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
+  #bySeed: ReadonlyMap<number, Replica | null> = new Map();
   /** One rotation for each known model. Unknown names share `#rotationOfUnknown`, so that they cost no memory. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
@@ -36,7 +43,8 @@ export class ReplicaPool {
   #models: readonly string[] = [];
   #onlyModel: string | null = null;
 
-  constructor(settings: PoolSettings, collaborators: ReplicaCollaborators) {
+  constructor(settings: PoolSettings, { storedResponses, ...collaborators }: PoolCollaborators) {
+    this.#storedResponses = storedResponses;
     const { shared, worker } = collaborators;
     this.#settings = settings;
     this.#collaborators = collaborators;
@@ -63,6 +71,7 @@ export class ReplicaPool {
       return known ?? new Replica(replicaSnapshot, this.#settings.timeouts, this.#collaborators);
     });
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
+    this.#bySeed = bySeed(replicas);
     for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
 
     this.#isAnyListKnown = replicas.some(({ models }) => models !== null);
@@ -112,6 +121,33 @@ export class ReplicaPool {
     prefixKey: number | null = null,
   ): Lease | NoLease | 'busy' {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
+  }
+
+  /** Notes that a replica has made the response with this id. Engines that keep responses keep them for themselves. */
+  noteResponse(id: string, { seed }: Replica): void {
+    this.#storedResponses.note(id, seed);
+  }
+
+  /** The replica that has the response with this id; null if that is not known, or the replica is gone. */
+  homeOf(responseId: string): Replica | null {
+    const seed = this.#storedResponses.seedOf(responseId);
+    return seed === null ? null : (this.#bySeed.get(seed) ?? null);
+  }
+
+  /**
+   * A lease on this replica, if it serves `model` (null: whatever it serves), is not drained and was not tried; else
+   * null. `busy`: it is at its `max_inflight`, so `waitForOne`.
+   */
+  acquireOne(replica: Replica, model: string | null, tried: ReadonlySet<Replica>): Lease | 'busy' | null {
+    const rotation = model === null ? this.#rotationOfAll : this.#rotationOf(model);
+    const picked = rotation.pickOne(replica, { tried, prefixKey: null, ticket: null });
+    return picked instanceof Replica ? new Lease(picked) : picked;
+  }
+
+  /** Waits for a lease on this replica, at most `timeoutMs`. `overloaded`: the wait queue is full. */
+  waitForOne(replica: Replica, model: string, timeoutMs: number): Wait | 'overloaded' {
+    const others = this.#rotationOf(model).candidates.filter((candidate) => candidate !== replica);
+    return this.waitFor(model, { tried: new Set(others), prefixKey: null }, timeoutMs);
   }
 
   /** Waits for a lease, at most `timeoutMs`. `overloaded`: the wait queue is full. */
@@ -178,4 +214,11 @@ export class ReplicaPool {
     const settings = { cursor: CURSORS.all, popularity: new PrefixPopularity(), policy, isLimited: false };
     return new Rotation(replicas, settings, this.#collaborators.shared);
   }
+}
+
+/** Two replicas with the same seed cannot be told apart by it. */
+function bySeed(replicas: readonly Replica[]): ReadonlyMap<number, Replica | null> {
+  const found = new Map<number, Replica | null>();
+  for (const replica of replicas) found.set(replica.seed, found.has(replica.seed) ? null : replica);
+  return found;
 }

@@ -80,6 +80,16 @@ export class Rotation {
     return ramped;
   }
 
+  /**
+   * Counts a request in flight on this candidate, wherever the cursor is, and leaves the cursor there. `busy`: it is at
+   * its `max_inflight`. Null: it is no candidate, was tried or is drained.
+   */
+  pickOne(replica: Replica, context: PickContext): Replica | 'busy' | null {
+    if (!this.candidates.includes(replica) || context.tried.has(replica) || replica.isDrained) return null;
+    const hasRoom = !this.#settings.isLimited || replica.hasRoomFor(context.ticket);
+    return hasRoom && this.#begin(replica) ? replica : 'busy';
+  }
+
   /** A failing candidate that this request must try, without moving the cursor: see `HealthTable.claimRetry`. */
   #claimRetry(failing: CandidateSet, candidates: OpenCandidates): Replica | null {
     const isOpen = (index: number) =>

@@ -1,6 +1,7 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { TlsMaterial } from '../../http/tls-acceptor.ts';
+import type { JwtKeys } from '../../jwt/jwks.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import type { ListenOptions, ServingLog, ServingSettings } from '../serving.ts';
 
@@ -31,11 +32,14 @@ export type WorkerCall =
       readonly logLevels: readonly LogLevel[];
     }
   | { readonly kind: 'useClients'; readonly clients: ServingSettings['clients'] }
+  | { readonly kind: 'useJwtKeys'; readonly keys: JwtKeys }
   | { readonly kind: 'useTls'; readonly material: TlsMaterial }
   | { readonly kind: 'confirm' }
   | { readonly kind: 'settleRecords' }
   | { readonly kind: 'startClosing' }
   | { readonly kind: 'finish'; readonly graceMs: number }
+  /** The answer to a question with this number. */
+  | { readonly kind: 'answer'; readonly question: number; readonly result: number | null }
   | { readonly kind: 'close' };
 
 /** A call, with the number that its answer repeats. */
@@ -44,12 +48,18 @@ export interface NumberedCall {
   readonly call: WorkerCall;
 }
 
+/** What a worker asks the main thread. */
+export type WorkerQuestion =
+  /** See `JwtAuthority`. */
+  { readonly kind: 'refreshKeys' } | { readonly kind: 'limitRowOf'; readonly tenant: string };
+
 /** What a worker sends to the main thread. */
 export type WorkerMessage =
   /** The call succeeded. `result`: the port, or the number of cut requests; 0 for calls without a result. */
   | { readonly kind: 'done'; readonly id: number; readonly result: number }
   /** The call failed. An error loses its `code` between threads, so the code is sent separately. */
   | { readonly kind: 'failed'; readonly id: number; readonly message: string; readonly code: string | null }
+  | { readonly kind: 'question'; readonly id: number; readonly question: WorkerQuestion }
   | { readonly kind: 'records'; readonly records: PackedRecords }
   | {
       readonly kind: 'log';

@@ -4,6 +4,7 @@ import { SharedQueueState } from '#otel/queue/shared-queue-state.ts';
 import { WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
 import { CUT_NOTICE_MS, createServing, type Serving, type ServingLog } from '../serving.ts';
 import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
+import { Questions } from './questions.ts';
 import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 
 /*
@@ -30,7 +31,8 @@ const recordSender = new WorkerRecordSender({
 
 const { log, setLevels } = createLog(logLevels);
 
-const serving = createServing(settings, { consumer: recordSender, log });
+const questions = new Questions((id, question) => post({ kind: 'question', id, question }));
+const serving = createServing(settings, { consumer: recordSender, authority: questions, log });
 process.once('uncaughtException', (error) => void endThread(error));
 void begin(port);
 
@@ -94,6 +96,12 @@ async function carryOut(to: Serving, call: WorkerCall): Promise<number> {
       return 0;
     case 'useClients':
       await to.useClients(call.clients);
+      return 0;
+    case 'useJwtKeys':
+      await to.useJwtKeys(call.keys);
+      return 0;
+    case 'answer':
+      questions.receive(call.question, call.result);
       return 0;
     case 'useTls':
       await to.useTls(call.material);

@@ -6,8 +6,10 @@ import type { Telemetry } from '#otel/start-telemetry.ts';
 import { ClientLimitTable } from '../../client-limits/client-limit-table.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
 import type { TlsMaterial } from '../../http/tls-acceptor.ts';
+import type { JwtKeys } from '../../jwt/jwks.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
+import type { JwtAuthority } from '../client-access.ts';
 import {
   CUT_NOTICE_MS,
   type ListenOptions,
@@ -16,7 +18,7 @@ import {
   type ServingSettings,
   type WorkerLoopTime,
 } from '../serving.ts';
-import type { LogLevel, WorkerCall } from './messages.ts';
+import type { LogLevel, WorkerCall, WorkerQuestion } from './messages.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
 import { WorkerThread } from './worker-thread.ts';
 
@@ -37,6 +39,7 @@ export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly w
 
 /** What the group works with. A pino logger fits as `log`. */
 export interface WorkerGroupCollaborators {
+  readonly authority: JwtAuthority;
   readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerStarted' | 'workerEnded'>;
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
   /** Called when a worker has ended unexpectedly. */
@@ -114,6 +117,11 @@ export class WorkerGroup implements Serving {
   async useClients(clients: ServingSettings['clients']): Promise<void> {
     this.#settings = { ...this.#settings, clients };
     await this.#callAll({ kind: 'useClients', clients });
+  }
+
+  async useJwtKeys(jwtKeys: JwtKeys): Promise<void> {
+    this.#settings = { ...this.#settings, jwtKeys };
+    await this.#callAll({ kind: 'useJwtKeys', keys: jwtKeys });
   }
 
   async useTls(material: TlsMaterial): Promise<void> {
@@ -233,6 +241,7 @@ export class WorkerGroup implements Serving {
       },
       {
         onRecords: (records) => telemetry.receive(worker, records),
+        onQuestion: (question) => this.#answer(question),
         onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
         onEnd: (error) => this.#ended(slot, error),
       },
@@ -242,6 +251,13 @@ export class WorkerGroup implements Serving {
     slot.isHung = false;
     slot.startedAtMs = performance.now();
     return thread;
+  }
+
+  async #answer(question: WorkerQuestion): Promise<number | null> {
+    const { authority } = this.#collaborators;
+    if (question.kind === 'limitRowOf') return await authority.limitRowOf(question.tenant);
+    await authority.refreshKeys();
+    return null;
   }
 
   async #listenIn({ thread }: WorkerSlot): Promise<void> {

@@ -2,11 +2,20 @@ import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import { startThread } from '../../embedded.ts';
-import type { LogLevel, NumberedCall, WorkerCall, WorkerMessage, WorkerStart } from './messages.ts';
+import type {
+  LogLevel,
+  NumberedCall,
+  WorkerCall,
+  WorkerMessage,
+  WorkerQuestion,
+  WorkerStart,
+} from './messages.ts';
 
 /** Callbacks for what a worker sends on its own. */
 export interface WorkerThreadHandlers {
   readonly onRecords: (records: PackedRecords) => void;
+  /** Answers a question. Never rejects. */
+  readonly onQuestion: (question: WorkerQuestion) => Promise<number | null>;
   readonly onLog: (level: LogLevel, fields: object, message: string) => void;
   /** Called once, after the last message of the thread. `error`: what ended the thread, if it threw. */
   readonly onEnd: (error: unknown) => void;
@@ -78,10 +87,19 @@ export class WorkerThread {
       case 'records':
         this.#handlers.onRecords(message.records);
         break;
+      case 'question':
+        void this.#answer(message.id, message.question);
+        break;
       case 'log':
         this.#handlers.onLog(message.level, message.fields, message.message);
         break;
     }
+  }
+
+  async #answer(question: number, asked: WorkerQuestion): Promise<void> {
+    const result = await this.#handlers.onQuestion(asked);
+    // A thread that has ended in the meantime needs no answer.
+    await this.call({ kind: 'answer', question, result }).catch(() => undefined);
   }
 
   #take(id: number): PendingCall | undefined {

@@ -38,8 +38,8 @@ Options:
   -c, --config FILE   configuration file (default: SVC_CONFIG); -config is understood too
   --admin URL         address of the admin API (default: gateway.admin_listen of the configuration
                       file)
-  --ca FILE           PEM file: the authorities of an https:// admin API (default: those Node knows)
-  --cert FILE         PEM file: a client certificate for the admin API
+  --ca FILE           PEM file: the authorities of an https:// gateway (default: those Node knows)
+  --cert FILE         PEM file: a client certificate for the gateway
   --key FILE          PEM file: the key of --cert
   --json              print JSON
   --reason TEXT       why; kept with the replica, in the log and in a span

@@ -55,7 +55,11 @@ export interface TestFleet extends AsyncDisposable {
   readonly redis: RedisServer;
   readonly replicas: { readonly x: FakeReplica; readonly y: FakeReplica };
   /** Starts a gateway. Its state_dir depends on the name and survives restarts. */
-  start(name: string, gatewayKeys?: { readonly workers?: number }): Promise<FleetGateway>;
+  start(
+    name: string,
+    gatewayKeys?: { readonly workers?: number },
+    sections?: Readonly<Record<string, readonly string[]>>,
+  ): Promise<FleetGateway>;
 }
 
 const LOOK_EVERY_MS = 50;
@@ -73,12 +77,12 @@ export async function startFleet<const Names extends readonly string[]>(
   const redis = parts.use(await startRedisServer());
   const x = parts.use(await startFakeReplica({ name: 'x' }));
   const y = parts.use(await startFakeReplica({ name: 'y' }));
-  const start: TestFleet['start'] = async (name, gatewayKeys = {}) => {
+  const start: TestFleet['start'] = async (name, gatewayKeys = {}, sections = {}) => {
     const link = await redis.openLink();
     const gateway = await startGateway({
       replicas: [x, y],
       stateDir: join(folder, name),
-      config: { gateway: { name, ...gatewayKeys }, state: { redis: link.url } },
+      config: { gateway: { name, ...gatewayKeys }, state: { redis: link.url }, ...sections },
     });
     parts.use(gateway);
     return toFleetGateway(name, link, gateway);

@@ -11,6 +11,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/encode/attribute-names.ts';
 import { SpanEncoder } from '#otel/encode/encode-span.ts';
+import { createRecordLayout } from '#otel/encode/layout/record-layout.ts';
 import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import { toRecordAttributes } from '#otel/encode/record-attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
@@ -286,17 +287,27 @@ describe('a stock processor next to ours, with the stock exporter', () => {
     };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const ids = new SpanIdSource();
+    const layout = createRecordLayout('pinned', true);
     const stock = new OTLPTraceExporter({ url: `http://127.0.0.1:${port}/v1/traces` });
     const provider = new TracerProvider({
       idGenerator: ids,
       resource: RESOURCE,
-      spanProcessors: [new RecordProcessor(consumer, log), new SimpleSpanProcessor({ exporter: stock })],
+      spanProcessors: [
+        new RecordProcessor(consumer, log, layout),
+        new SimpleSpanProcessor({ exporter: stock }),
+      ],
     });
     const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
-    const startSpan = createRequestSpans({ tracer, ids }, { attemptSpans: true });
+    const startSpan = createRequestSpans({ tracer, ids }, { depth: 'attempts', layout });
     for (const record of [FULL_RECORD, LEAST_RECORD]) {
-      const incomingTraceparent = `00-${LINKED.traceId}-${LINKED.spanId}-01`;
-      const span = startSpan({ method: 'POST', route: '/v1/embeddings', incomingTraceparent });
+      const incoming = {
+        traceparent: `00-${LINKED.traceId}-${LINKED.spanId}-01`,
+        tracestate: 'vendor=1',
+        // One of the two is continued, the other linked.
+        isTrusted: record === FULL_RECORD,
+      };
+      const span = startSpan({ method: 'POST', route: '/v1/embeddings', incoming });
+      span.startOperation();
       const attempt = {
         method: 'POST',
         ordinal: 1,
@@ -318,7 +329,7 @@ describe('a stock processor next to ours, with the stock exporter', () => {
 
     const ours = toSpans(joinBatch(RESOURCE_SPANS, encoded));
     const theirs = posted.flatMap((body) => toSpans(body));
-    expect(theirs).toHaveLength(4);
+    expect(theirs).toHaveLength(6);
     expect(withOurNumbers(theirs.toSorted(bySpanId))).toEqual(ours.toSorted(bySpanId));
   });
 });

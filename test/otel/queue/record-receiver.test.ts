@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { NO_LEDGER } from '#otel/ledger/ledger.ts';
 import { DropLog } from '#otel/queue/drop-log.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
@@ -41,6 +42,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     },
     onQueued: () => undefined,
     instance: 'run',
+    ledger: NO_LEDGER,
   });
   const startWorker = (worker: number): TestWorker => {
     const posted = new EventLog<PackedRecords>();

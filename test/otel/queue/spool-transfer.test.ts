@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Spool } from '#otel/disk/spool.ts';
 import type { ExportOutcome } from '#otel/export/record-exporter.ts';
+import { NO_LEDGER } from '#otel/ledger/ledger.ts';
+import { LedgerOutbox } from '#otel/ledger/ledger-outbox.ts';
 import { DropLog } from '#otel/queue/drop-log.ts';
 import { ExportLoop } from '#otel/queue/export-loop.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
@@ -33,6 +35,8 @@ function startRun(
     {
       queue,
       spoolTransfer,
+      ledger: NO_LEDGER,
+      ledgerOutbox: new LedgerOutbox(createMemoryDisk().openSpool()),
       counters,
       clock,
       log: createQuietLog(),

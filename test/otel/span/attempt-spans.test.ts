@@ -2,6 +2,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
+import { createRecordLayout } from '#otel/encode/layout/record-layout.ts';
 import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { RecordProcessor } from '#otel/span/record-processor.ts';
@@ -37,33 +38,37 @@ afterEach(() => collector.close());
 const start = (
   replicas: readonly ConfiguredReplica[],
   config: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {},
-) => startGateway({ replicas, collector, config: { trace: { attempt_spans: true }, ...config } });
+) => startGateway({ replicas, collector, config: { trace: { spans: 'attempts' }, ...config } });
 
-/** The spans of the collector's record number `count`, which is the last: the request's, and its attempts'. */
-async function untilRecord(
-  count = 1,
-): Promise<{ request: CollectedSpan; attempts: readonly CollectedSpan[] }> {
+/** The spans of the collector's record number `count`, which is the last: the request's, its operation's and its attempts'. */
+async function untilRecord(count = 1): Promise<{
+  request: CollectedSpan;
+  operation: CollectedSpan | undefined;
+  attempts: readonly CollectedSpan[];
+}> {
   const requestsOf = (spans: readonly CollectedSpan[]) => spans.filter(({ kind }) => kind === SERVER);
   await collector.waitFor(({ spans }) => requestsOf(spans).length === count);
   const request = requestsOf(collector.spans)[count - 1];
   if (request === undefined) throw new Error('no record');
-  const attempts = collector.spans.filter((span) => span.traceId === request.traceId && span !== request);
-  return { request, attempts };
+  const below = collector.spans.filter((span) => span.traceId === request.traceId && span !== request);
+  const operation = below.find(({ parentSpanId }) => parentSpanId === request.spanId);
+  return { request, operation, attempts: below.filter((span) => span !== operation) };
 }
 
 const traceparentOf = ({ traceId, spanId }: CollectedSpan) => `00-${traceId}-${spanId}-01`;
 
-describe('with trace.attempt_spans', () => {
-  test('an attempt is a child of the request, and the traceparent upstream is the attempt’s', async () => {
+describe('with trace.spans: attempts', () => {
+  test('an attempt is a child of the operation, which is a child of the request, and the traceparent upstream is the attempt’s', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await start([replica]);
 
     await (await gateway.chat()).arrayBuffer();
 
-    const { request, attempts } = await untilRecord();
+    const { request, operation, attempts } = await untilRecord();
     expect(attempts).toHaveLength(1);
     const [attempt] = attempts;
-    expect(attempt).toMatchObject({ name: 'POST', kind: CLIENT, parentSpanId: request.spanId });
+    expect(operation).toMatchObject({ name: 'chat m', kind: CLIENT, parentSpanId: request.spanId });
+    expect(attempt).toMatchObject({ name: 'POST', kind: CLIENT, parentSpanId: operation?.spanId });
     expect(request.parentSpanId).toBeUndefined();
     const [received] = await replica.untilRequests(1);
     expect(received?.header('traceparent')).toEqual(attempts.map(traceparentOf));
@@ -76,7 +81,7 @@ describe('with trace.attempt_spans', () => {
 
     await gateway.post('/v1/chat/completions?api_key=secret', { model: 'm', messages: [] });
 
-    const { request, attempts } = await untilRecord();
+    const { operation, attempts } = await untilRecord();
     const { hostname, port } = new URL(replica.url);
     expect(attempts[0]?.attributes).toEqual({
       'http.request.method': 'POST',
@@ -86,7 +91,7 @@ describe('with trace.attempt_spans', () => {
       'server.port': Number(port),
       'peer.service': 'a',
     });
-    expect(request.attributes).toMatchObject({
+    expect(operation?.attributes).toMatchObject({
       'gen_ai.request.model': 'm',
       'gen_ai.usage.input_tokens': 11,
     });
@@ -241,7 +246,7 @@ describe('with trace.attempt_spans', () => {
     // The turn is left after the one that served, so that each request begins with the one that refuses.
     expect(collector.calls).toHaveLength(1);
     expect(collector.spans.map(({ kind }) => kind)).toEqual(
-      Array.from({ length: 4 }, () => [SERVER, CLIENT, CLIENT]).flat(),
+      Array.from({ length: 4 }, () => [SERVER, CLIENT, CLIENT, CLIENT]).flat(),
     );
     expect(await gateway.stats()).toMatchObject({ recorded: 4 });
   });
@@ -249,7 +254,7 @@ describe('with trace.attempt_spans', () => {
   test.each([
     { rejectedSpans: 1, rejected: 1 },
     { rejectedSpans: 2, rejected: 2 },
-    { rejectedSpans: 6, rejected: 2 },
+    { rejectedSpans: 8, rejected: 2 },
     { rejectedSpans: 1000, rejected: 2 },
   ])(
     'of 2 records whose collector rejects $rejectedSpans spans, $rejected count as rejected',
@@ -288,9 +293,11 @@ function startSpan() {
   const ids = new SpanIdSource();
   const provider = new TracerProvider({ spanProcessors: [processor], idGenerator: ids });
   const makers = { tracer: provider.getTracer(SCOPE_NAME), ids };
-  const start = createRequestSpans(makers, { attemptSpans: true });
+  const start = createRequestSpans(makers, { depth: 'attempts', layout: createRecordLayout('pinned', true) });
+  const request = start({ method: 'POST', route: '/v1/completions' });
+  request.startOperation();
   return {
-    request: start({ method: 'POST', route: '/v1/completions' }),
+    request,
     spans: () => JSON.parse(`[${encodedSpans.map((each) => toSpanJson(each)).join()}]`),
   };
 }
@@ -309,9 +316,13 @@ test('spans have the times at which things happened, though they are made when a
   vi.advanceTimersByTime(500);
   request.end({ ...LEAST_RECORD, e2e_ms: 42.5 }, { scheme: 'http' });
 
-  const [made, madeAttempt] = spans();
+  const [made, madeOperation, madeAttempt] = spans();
   expect(made).toMatchObject({ startTimeUnixNano: '1000000000000', endTimeUnixNano: '1000042500000' });
   expect(made.events).toMatchObject([{ timeUnixNano: '1000030000000' }]);
+  expect(madeOperation).toMatchObject({
+    startTimeUnixNano: '1000000000000',
+    endTimeUnixNano: '1000042500000',
+  });
   expect(madeAttempt).toMatchObject({ startTimeUnixNano: '1000010000000', endTimeUnixNano: '1000030000000' });
   expect([made, madeAttempt].map(traceparentOf)).toEqual([request.traceparent, failed.traceparent]);
 });
@@ -325,12 +336,12 @@ test('an attempt that is never ended leaves no span: its replica was drained bef
   request.end(LEAST_RECORD, { scheme: 'http' });
 
   const spans = spansOf();
-  expect(spans.map(({ kind }: CollectedSpan) => kind)).toEqual([SERVER, CLIENT]);
-  expect(spans[1].status.code).toBe(SpanStatusCode.UNSET);
-  expect(served.traceparent).toBe(traceparentOf(spans[1]));
+  expect(spans.map(({ kind }: CollectedSpan) => kind)).toEqual([SERVER, CLIENT, CLIENT]);
+  expect(spans[2].status.code).toBe(SpanStatusCode.UNSET);
+  expect(served.traceparent).toBe(traceparentOf(spans[2]));
 });
 
-test('without it no attempt is a span, and the traceparent upstream is the request’s', async () => {
+test('by default no attempt is a span, and the traceparent upstream is the request’s', async () => {
   await using replica = await startFakeReplica({ name: 'b' });
   await using gateway = await start([{ name: 'a', url: refusedUrlBeside(replica) }, replica], { trace: {} });
 

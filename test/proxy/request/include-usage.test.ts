@@ -1,18 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  isUsageToBeAsked,
-  readUsageWish,
-  spliceIncludeUsage,
-} from '../../../src/proxy/request/include-usage.ts';
+import { isUsageToBeAsked, readUsageWish } from '../../../src/proxy/request/include-usage.ts';
 import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
+import { toUpstreamBody } from '../../../src/proxy/request/upstream-body.ts';
 import { endpointAt } from '../../support/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 
 function splice(text: string): string {
   const body = Buffer.from(text);
-  return Buffer.concat(spliceIncludeUsage(body, readRequestFacts(body, CHAT))).toString();
+  return Buffer.concat(toUpstreamBody(body, readRequestFacts(body, CHAT), true)).toString();
 }
 
 /** What the client wrote, and what the replica must get for it. */
@@ -141,7 +138,7 @@ describe('the include_usage splice', () => {
 
   it('copies nothing of a large body', () => {
     const large = Buffer.from(`{"model":"m","messages":"${'x'.repeat(1 << 20)}"}`);
-    const pieces = spliceIncludeUsage(large, readRequestFacts(large, CHAT));
+    const pieces = toUpstreamBody(large, readRequestFacts(large, CHAT), true);
     expect(pieces[0]?.buffer).toBe(large.buffer);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).toBe(
       large.length + ',"stream_options":{"include_usage":true}'.length,

@@ -136,7 +136,60 @@ describe('the gaps', () => {
   });
 });
 
+describe('the tokens per second', () => {
+  const stream = (usage: object | null, ...arrivalsMs: readonly number[]) =>
+    tapped([
+      [1010, delta({ role: 'assistant' })],
+      ...arrivalsMs.map((ms): [number, string] => [ms, delta({ content: 'x' })]),
+      [9000, `${usage === null ? '' : usageOf(usage)}data: [DONE]\n\n`],
+    ]);
+
+  test('are those after the first token, from the first event with output to the last', () => {
+    expect(stream({ completion_tokens: 5 }, 1100, 1300).tokens_per_second).toBe(20);
+    expect(stream({ completion_tokens: 2 }, 1100, 1150, 1200).tokens_per_second).toBe(10);
+  });
+
+  test.for<[string, object | null, ...number[]]>([
+    ['without usage', null, 1100, 1300],
+    ['with one token', { completion_tokens: 1 }, 1100, 1300],
+    ['with none', { completion_tokens: 0, prompt_tokens: 3 }, 1100, 1300],
+    ['with a count that is no count', { completion_tokens: -5, prompt_tokens: 3 }, 1100, 1300],
+    ['with a count as text', { completion_tokens: '5' }, 1100, 1300],
+    ['with one event', { completion_tokens: 5 }, 1100],
+    ['with all events at the same time', { completion_tokens: 5 }, 1100, 1100],
+    ['without output', { completion_tokens: 5 }],
+  ])('are not known %s', ([, usage, ...arrivalsMs]) => {
+    expect(stream(usage, ...arrivalsMs)).not.toHaveProperty('tokens_per_second');
+  });
+
+  test('are finite, whatever the engine counts', () => {
+    const { tokens_per_second } = stream({ completion_tokens: Number.MAX_SAFE_INTEGER }, 1100, 1100.000001);
+    expect(Number.isFinite(tokens_per_second)).toBe(true);
+  });
+});
+
 const SPELLINGS: readonly (readonly [string, object, object])[] = [
+  [
+    'audio and images of OpenAI and SGLang',
+    {
+      prompt_tokens_details: { audio_tokens: 5, image_tokens: 7, video_tokens: 9 },
+      completion_tokens_details: { audio_tokens: 3 },
+    },
+    { prompt_audio_tokens: 5, prompt_image_tokens: 7, completion_audio_tokens: 3 },
+  ],
+  [
+    'details that are no counts',
+    {
+      prompt_tokens_details: { audio_tokens: -1, image_tokens: '7', multimodal_tokens: { image: 1e300 } },
+      completion_tokens_details: { audio_tokens: 0.5, image_tokens: 3 },
+    },
+    { prompt_audio_tokens: undefined, prompt_image_tokens: undefined, completion_audio_tokens: undefined },
+  ],
+  [
+    'audio and images of vLLM',
+    { prompt_tokens_details: { cached_tokens: 1, multimodal_tokens: { image: 1196, audio: 0, video: 4 } } },
+    { cached_tokens: 1, prompt_audio_tokens: 0, prompt_image_tokens: 1196 },
+  ],
   ['OpenAI, vLLM, llama.cpp', { prompt_tokens_details: { cached_tokens: 5 } }, { cached_tokens: 5 }],
   ['an explicit zero', { prompt_tokens_details: { cached_tokens: 0 } }, { cached_tokens: 0 }],
   ['DeepSeek', { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 4 }, { cached_tokens: 5 }],

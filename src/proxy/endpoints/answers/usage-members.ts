@@ -9,13 +9,30 @@ export interface UsageNames {
   readonly details: ReadonlySet<string>;
 }
 
-/** The figures in the details; the last two are vLLM's. */
-const DETAILS: ReadonlyMap<string, keyof UsageFigures> = new Map([
+type FigureNames = ReadonlyMap<string, keyof UsageFigures>;
+
+/** The figures in the details of a prompt; those of the cache's tokens that were written are vLLM's, images SGLang's. */
+const PROMPT_DETAILS: FigureNames = new Map([
   ['cached_tokens', 'cachedTokens'],
-  ['reasoning_tokens', 'reasoningTokens'],
   ['created_cache_tokens', 'cacheCreationTokens'],
   ['cache_write_tokens', 'cacheCreationTokens'],
+  ['audio_tokens', 'promptAudioTokens'],
+  ['image_tokens', 'promptImageTokens'],
 ]);
+
+/** vLLM's `multimodal_tokens` in the details of a prompt (vllm/entrypoints/serve/engine/protocol.py). */
+const MODALITIES: FigureNames = new Map([
+  ['audio', 'promptAudioTokens'],
+  ['image', 'promptImageTokens'],
+]);
+
+/** The figures in the details of a completion. */
+const COMPLETION_DETAILS: FigureNames = new Map([
+  ['reasoning_tokens', 'reasoningTokens'],
+  ['audio_tokens', 'completionAudioTokens'],
+]);
+
+const IS_OF_PROMPT = /^(?:prompt|input)_/;
 
 /** Reads a usage object. Figures are non-negative integers, or seconds; anything else says nothing. */
 export function readUsage(json: JsonCursor, { counts, details }: UsageNames): UsageFigures {
@@ -25,18 +42,22 @@ export function readUsage(json: JsonCursor, { counts, details }: UsageNames): Us
     const key = json.key();
     const name = counts.get(key);
     if (name !== undefined) setCount(figures, name, json);
-    else if (details.has(key) && json.peek() === 'object') readDetails(json, figures);
-    else json.skip();
+    else if (details.has(key) && json.peek() === 'object') {
+      readDetails(json, IS_OF_PROMPT.test(key) ? PROMPT_DETAILS : COMPLETION_DETAILS, figures);
+    } else json.skip();
   }
   return figures;
 }
 
-function readDetails(json: JsonCursor, figures: UsageFigures): void {
+function readDetails(json: JsonCursor, names: FigureNames, figures: UsageFigures): void {
   json.beginObject();
   while (json.nextKey()) {
-    const name = DETAILS.get(json.key());
-    if (name === undefined) json.skip();
-    else setCount(figures, name, json);
+    const key = json.key();
+    const name = names.get(key);
+    if (name !== undefined) setCount(figures, name, json);
+    else if (names === PROMPT_DETAILS && key === 'multimodal_tokens' && json.peek() === 'object') {
+      readDetails(json, MODALITIES, figures);
+    } else json.skip();
   }
 }
 

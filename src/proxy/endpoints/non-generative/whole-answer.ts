@@ -37,6 +37,7 @@ const PROMPT_TOKENS: readonly (readonly [member: string, ...path: string[]])[] =
 export const WHOLE_ANSWER_ENDPOINT = {
   needsModel: false,
   isForm: false,
+  keepsResponses: false,
   maxTokensMembers: [],
   undoRules: null,
   readEvent: readChoicesEvent,

@@ -23,7 +23,7 @@ export function readStream(path: string, reads: readonly (Buffer | string)[]): S
   if (events.end().length > 0) throw new Error('bytes were added');
   const record: Partial<RequestRecord> = {};
   tap.fill(record);
-  const { ttft_ms, gap_p50_ms, gap_p95_ms, ...facts } = record;
+  const { ttft_ms, gap_p50_ms, gap_p95_ms, tokens_per_second, ...facts } = record;
   const { isDone, isWhole, hasError } = tap;
   return { record: facts, isDone, isWhole, hasError, firstOutputMs: ttft_ms };
 }

@@ -1,0 +1,10 @@
+import type { IncomingContext } from '#otel/span/incoming-context.ts';
+import type { Fields } from '../../http/fields.ts';
+
+/** The trace context of a request; undefined if it has none. `isContinued`: whether its trace may go on here. */
+export function readIncomingTrace(fields: Fields, isContinued: boolean): IncomingContext | undefined {
+  const traceparent = fields.get('traceparent');
+  if (traceparent === undefined) return undefined;
+  const tracestate = isContinued ? fields.get('tracestate') : undefined;
+  return { traceparent, tracestate, isTrusted: isContinued };
+}

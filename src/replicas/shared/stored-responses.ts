@@ -1,0 +1,203 @@
+import { hash } from 'node:crypto';
+import { createSharedClock } from './shared-clock.ts';
+import { openTables, type SharedTable, sizeOfTables } from './shared-table.ts';
+
+/** A response that an engine keeps, and the replica it is on. */
+export interface StoredResponse {
+  /** The first 128 bits of the SHA-256 of its id, as four words. */
+  readonly digest: readonly [number, number, number, number];
+  /** `Replica.seed` of its replica: the same in every thread and gateway. */
+  readonly seed: number;
+}
+
+/** How many responses are known at one time. */
+export const MAX_STORED_RESPONSES = 65_536;
+/** Beyond this time since it was made or last asked for, a response counts as unknown. */
+const MAX_AGE_SECONDS = 24 * 60 * 60;
+/** A digest decides in which rows a response may be. When they are full, the one that was used longest ago goes. */
+const ROWS_PER_SET = 8;
+const SET_COUNT = MAX_STORED_RESPONSES / ROWS_PER_SET;
+/** How many new responses the main thread may be behind. */
+const MAX_NEWS = 4096;
+
+const RESPONSE_COLUMNS = {
+  /** Even: the row can be read; odd: it is being written; 0: it was never used. */
+  version: 'int32',
+  digest0: 'int32',
+  digest1: 'int32',
+  digest2: 'int32',
+  digest3: 'int32',
+  seed: 'int32',
+  /** Seconds of the clock. */
+  usedAt: 'int32',
+} as const;
+
+const SHAPES = {
+  responses: { rowCount: MAX_STORED_RESPONSES, columns: RESPONSE_COLUMNS },
+  /** A ring. The version of an entry is its number, from 1. */
+  news: { rowCount: MAX_NEWS, columns: RESPONSE_COLUMNS },
+  /** One row: how many entries were ever begun. */
+  newsCount: { rowCount: 1, columns: { count: 'int32' } },
+} as const;
+
+type Rows = SharedTable<typeof RESPONSE_COLUMNS>;
+
+/** Reserves the memory, filled with zeros. The system provides only what is used of it. */
+export function allocateStoredResponses(): SharedArrayBuffer {
+  return new SharedArrayBuffer(sizeOfTables(SHAPES));
+}
+
+/**
+ * Which replica has which response: what all threads of a gateway know. It is bounded, by count and by age. No thread
+ * ever blocks: a row that another thread writes at this moment counts as one that is not there.
+ */
+export class StoredResponses {
+  readonly #rows: Rows;
+  readonly #news: Rows;
+  readonly #newsCount: Int32Array;
+  readonly #nowMs: () => number;
+  /** How many entries of the news this thread has taken. */
+  #takenCount = 0;
+
+  /** @param nowMs a clock that all threads share */
+  constructor(buffer: SharedArrayBuffer, nowMs: () => number = createSharedClock()) {
+    const tables = openTables(buffer, SHAPES);
+    this.#rows = tables.responses;
+    this.#news = tables.news;
+    this.#newsCount = tables.newsCount.count;
+    this.#nowMs = nowMs;
+  }
+
+  /** Notes that a replica made the response with this id, and tells the main thread. */
+  note(id: string, seed: number): void {
+    const response = { digest: digestOf(id), seed };
+    this.learn(response);
+    this.#tell(response);
+  }
+
+  /** Notes a response that another gateway has told. */
+  learn({ digest, seed }: StoredResponse): void {
+    const row = this.#find(digest) ?? this.#findVictim(digest);
+    const rows = this.#rows;
+    const version = Atomics.load(rows.version, row);
+    const isMine =
+      version % 2 === 0 && Atomics.compareExchange(rows.version, row, version, version + 1) === version;
+    if (!isMine) return;
+    writeRow(rows, row, { digest, seed });
+    Atomics.store(rows.usedAt, row, this.#nowSeconds);
+    Atomics.store(rows.version, row, nextVersion(version));
+  }
+
+  /** The seed of the replica that has the response with this id; null if that is not known. */
+  seedOf(id: string): number | null {
+    const digest = digestOf(id);
+    const row = this.#find(digest);
+    if (row === null) return null;
+    const { version, seed, usedAt } = this.#rows;
+    const before = Atomics.load(version, row);
+    const found = Atomics.load(seed, row);
+    const now = this.#nowSeconds;
+    const isCurrent = now - Atomics.load(usedAt, row) <= MAX_AGE_SECONDS;
+    if (!isCurrent || !this.#holds(row, digest) || Atomics.load(version, row) !== before) return null;
+    Atomics.store(usedAt, row, now);
+    return found;
+  }
+
+  /** The responses that were noted since the last call, without those that `MAX_NEWS` others came after. */
+  takeNews(): readonly StoredResponse[] {
+    const news: StoredResponse[] = [];
+    const count = Atomics.load(this.#newsCount, 0);
+    this.#takenCount = Math.max(this.#takenCount, count - MAX_NEWS);
+    while (this.#takenCount < count) {
+      const entry = this.#takenCount % MAX_NEWS;
+      const number = this.#takenCount + 1;
+      const written = Atomics.load(this.#news.version, entry);
+      // Not written yet: whoever writes it wakes this thread again.
+      if (written < number) break;
+      const response = readRow(this.#news, entry);
+      if (written === number && Atomics.load(this.#news.version, entry) === number) news.push(response);
+      this.#takenCount++;
+    }
+    return news;
+  }
+
+  /** Resolves when a response was noted that `takeNews` has not returned. */
+  async untilNews(): Promise<void> {
+    const count = Atomics.load(this.#newsCount, 0);
+    if (count === this.#takenCount) await Atomics.waitAsync(this.#newsCount, 0, count).value;
+  }
+
+  get #nowSeconds(): number {
+    return Math.floor(this.#nowMs() / 1000);
+  }
+
+  #tell(response: StoredResponse): void {
+    const index = Atomics.add(this.#newsCount, 0, 1);
+    const entry = index % MAX_NEWS;
+    Atomics.store(this.#news.version, entry, 0);
+    writeRow(this.#news, entry, response);
+    Atomics.store(this.#news.version, entry, index + 1);
+    Atomics.notify(this.#newsCount, 0);
+  }
+
+  #find(digest: StoredResponse['digest']): number | null {
+    const first = firstRowOf(digest);
+    for (let row = first; row < first + ROWS_PER_SET; row++) if (this.#holds(row, digest)) return row;
+    return null;
+  }
+
+  #findVictim(digest: StoredResponse['digest']): number {
+    const first = firstRowOf(digest);
+    let victim = first;
+    for (let row = first; row < first + ROWS_PER_SET; row++) {
+      if (Atomics.load(this.#rows.version, row) === 0) return row;
+      if (Atomics.load(this.#rows.usedAt, row) < Atomics.load(this.#rows.usedAt, victim)) victim = row;
+    }
+    return victim;
+  }
+
+  /** Whether a row can be read and has this digest. */
+  #holds(row: number, [first, second, third, fourth]: StoredResponse['digest']): boolean {
+    const { version, digest0, digest1, digest2, digest3 } = this.#rows;
+    const before = Atomics.load(version, row);
+    if (before === 0 || before % 2 !== 0) return false;
+    const isEqual =
+      Atomics.load(digest0, row) === first &&
+      Atomics.load(digest1, row) === second &&
+      Atomics.load(digest2, row) === third &&
+      Atomics.load(digest3, row) === fourth;
+    return isEqual && Atomics.load(version, row) === before;
+  }
+}
+
+function digestOf(id: string): StoredResponse['digest'] {
+  const bytes = hash('sha256', id, 'buffer');
+  return [bytes.readInt32BE(0), bytes.readInt32BE(4), bytes.readInt32BE(8), bytes.readInt32BE(12)];
+}
+
+function firstRowOf([first]: StoredResponse['digest']): number {
+  return ((first >>> 0) % SET_COUNT) * ROWS_PER_SET;
+}
+
+/** The next even version, which is never 0. */
+function nextVersion(version: number): number {
+  return version >= 2 ** 30 ? 2 : version + 2;
+}
+
+function writeRow(rows: Rows, row: number, { digest, seed }: StoredResponse): void {
+  Atomics.store(rows.digest0, row, digest[0]);
+  Atomics.store(rows.digest1, row, digest[1]);
+  Atomics.store(rows.digest2, row, digest[2]);
+  Atomics.store(rows.digest3, row, digest[3]);
+  Atomics.store(rows.seed, row, seed);
+}
+
+function readRow(rows: Rows, row: number): StoredResponse {
+  const digest = [
+    Atomics.load(rows.digest0, row),
+    Atomics.load(rows.digest1, row),
+    Atomics.load(rows.digest2, row),
+    Atomics.load(rows.digest3, row),
+  ] as const;
+  return { digest, seed: Atomics.load(rows.seed, row) };
+}

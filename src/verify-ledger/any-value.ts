@@ -1,0 +1,73 @@
+import { ANY_VALUE, KEY_VALUE, SPAN } from '#otel/encode/protobuf/otlp-tags.ts';
+import { MAX_VARINT_BYTES, type ProtobufWriter } from '#otel/encode/protobuf/protobuf-writer.ts';
+
+/** Lists in lists are read to this depth. The gateway writes none. */
+const MAX_DEPTH = 8;
+
+/** An object of parsed JSON. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether a value of parsed JSON is an object. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Writes a KeyValue of OTLP JSON as the protobuf field `attributes` of a span. False for a value that the gateway never
+ * sends: its record is another one than the gateway's, and the writer must not be used for it.
+ */
+export function writeJsonAttribute(writer: ProtobufWriter, key: string, value: unknown): boolean {
+  const attribute = writer.begin(SPAN.attributes);
+  writer.textField(KEY_VALUE.key, key);
+  const anyValue = writer.begin(KEY_VALUE.value);
+  const isKnown = writeJsonValue(writer, value, 0);
+  writer.end(anyValue);
+  writer.end(attribute);
+  return isKnown;
+}
+
+function writeJsonValue(writer: ProtobufWriter, value: unknown, depth: number): boolean {
+  if (!isJsonObject(value) || depth > MAX_DEPTH) return false;
+  writer.reserve(1 + MAX_VARINT_BYTES);
+  if (typeof value.stringValue === 'string') {
+    writer.textField(ANY_VALUE.string, value.stringValue);
+    return true;
+  }
+  if (typeof value.boolValue === 'boolean') {
+    writer.byte(ANY_VALUE.bool);
+    writer.byte(value.boolValue ? 1 : 0);
+    return true;
+  }
+  if (typeof value.doubleValue === 'number') {
+    writer.byte(ANY_VALUE.double);
+    writer.double(value.doubleValue);
+    return true;
+  }
+  const int = readJsonInt(value);
+  if (int !== undefined) {
+    writer.byte(ANY_VALUE.int);
+    writer.varint(int);
+    return true;
+  }
+  return isJsonObject(value.arrayValue) && writeJsonArray(writer, value.arrayValue, depth);
+}
+
+/** An empty list may have no member `values`. */
+function writeJsonArray(writer: ProtobufWriter, { values = [] }: JsonObject, depth: number): boolean {
+  if (!Array.isArray(values)) return false;
+  const array = writer.begin(ANY_VALUE.array);
+  let isKnown = true;
+  for (const item of values) {
+    const begun = writer.begin(ANY_VALUE.arrayItem);
+    isKnown = writeJsonValue(writer, item, depth + 1) && isKnown;
+    writer.end(begun);
+  }
+  writer.end(array);
+  return isKnown;
+}
+
+/** The int of an AnyValue in JSON, where an int64 is a text or a number. */
+export function readJsonInt({ intValue }: JsonObject): number | undefined {
+  const number = typeof intValue === 'string' && intValue !== '' ? Number(intValue) : intValue;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+}

@@ -1,0 +1,80 @@
+import { pipeline } from 'node:stream';
+import { createGunzip, createZstdDecompress, zstdDecompressSync } from 'node:zlib';
+import { MAX_LINE_BYTES, readLines } from '../file-lines.ts';
+
+const GZIP = Buffer.from([0x1f, 0x8b]);
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+/** The Collector's file exporter writes the length of each compressed message before it. */
+const LENGTH_BYTES = 4;
+
+/**
+ * The lines of a file of records, without their line feeds; null for one that is too long. What the file is, its first
+ * bytes say, not its name: lines, compressed as a whole with gzip or zstd, or message by message as the Collector's file
+ * exporter does with `compression: zstd`. Rejects with the system's or zlib's error.
+ */
+export async function* readRecordFile(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer | null> {
+  const source = chunks[Symbol.asyncIterator]();
+  const head = await readHead(source);
+  const rest = concat(head, source);
+  if (startsWith(head, GZIP)) yield* readLines(decompress(rest, createGunzip()));
+  else if (startsWith(head, ZSTD)) yield* readLines(decompress(rest, createZstdDecompress()));
+  else if (startsWith(head.subarray(LENGTH_BYTES), ZSTD)) yield* readMessages(rest);
+  else yield* readLines(rest);
+}
+
+async function readHead(source: AsyncIterator<Uint8Array>): Promise<Buffer> {
+  let head = Buffer.alloc(0);
+  while (head.length < LENGTH_BYTES + ZSTD.length) {
+    const { done, value } = await source.next();
+    if (done === true) break;
+    head = Buffer.concat([head, value]);
+  }
+  return head;
+}
+
+async function* concat(head: Buffer, source: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield head;
+  for (let next = await source.next(); next.done !== true; next = await source.next()) yield next.value;
+}
+
+function startsWith(bytes: Buffer, start: Buffer): boolean {
+  return bytes.subarray(0, start.length).equals(start);
+}
+
+function decompress(
+  chunks: AsyncIterable<Uint8Array>,
+  stream: ReturnType<typeof createGunzip | typeof createZstdDecompress>,
+): AsyncIterable<Uint8Array> {
+  // The error reaches the reader of the stream.
+  pipeline(chunks, stream, () => undefined);
+  return stream;
+}
+
+async function* readMessages(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer | null> {
+  let waiting = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    waiting = Buffer.concat([waiting, chunk]);
+    let start = 0;
+    for (;;) {
+      if (waiting.length - start < LENGTH_BYTES) break;
+      const end = start + LENGTH_BYTES + waiting.readUInt32BE(start);
+      if (end - start > MAX_LINE_BYTES) {
+        yield null;
+        return;
+      }
+      if (end > waiting.length) break;
+      yield toMessage(waiting.subarray(start + LENGTH_BYTES, end));
+      start = end;
+    }
+    waiting = waiting.subarray(start);
+  }
+  if (waiting.length > 0) yield null;
+}
+
+function toMessage(compressed: Buffer): Buffer | null {
+  try {
+    return zstdDecompressSync(compressed, { maxOutputLength: MAX_LINE_BYTES });
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,131 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { parseConfig } from '../../../src/config/load.ts';
+import { exampleOf, findMistakes, hasTools, lint, parseManifests, render } from './rendered.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const read = (path: string) => readFile(join(ROOT, path), 'utf8');
+const EXAMPLES = ['minimal', 'production', 'fleet'];
+
+const namesOf = (text: string) =>
+  parseManifests(text)
+    .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    .toSorted();
+
+describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () => {
+  test.each(EXAMPLES)(
+    'is linted and rendered with the example %s, as the schemas of Kubernetes allow',
+    async (name) => {
+      expect(await lint(name)).toContain('1 chart(s) linted, 0 chart(s) failed');
+      expect(await findMistakes(await render('--values', exampleOf(name)))).toEqual([]);
+    },
+  );
+
+  test.each(EXAMPLES)(
+    'makes a gateway configuration that the gateway takes, from the example %s',
+    async (name) => {
+      const { data } = parseManifests(await render('--values', exampleOf(name))).find(
+        (each) => each.kind === 'ConfigMap' && each.metadata.name === 'spangate',
+      ) as unknown as { data: Record<string, string> };
+      const origin = { path: '/etc/spangate/gateway.yaml', env: { VLLM_KEY: 'a-key' } };
+      const { gateway, stateDir } = parseConfig(data['gateway.yaml'] ?? '', origin);
+      expect([gateway.listen.port, gateway.adminListen.port]).toEqual([8080, 9090]);
+      expect(stateDir).toBe('/var/lib/spangate/state');
+    },
+  );
+
+  test('is checked by schemas that find mistakes', async () => {
+    const text = await render('--values', exampleOf('production'));
+    const [monitor, pod] = [
+      text.replace('interval: 15s', 'interval: soon'),
+      text.replace('runAsNonRoot:', 'nonRoot:'),
+    ];
+    for (const wrong of [monitor, pod]) {
+      expect(wrong).not.toBe(text);
+      expect(await findMistakes(wrong)).toHaveLength(1);
+    }
+  });
+
+  test('has every example of its folder in these tests', async () => {
+    const files = await readdir(join(ROOT, 'deploy/helm/examples'));
+    expect(files.toSorted()).toEqual(EXAMPLES.map((name) => `${name}.yaml`).toSorted());
+  });
+
+  test('makes the base of deploy/kubernetes from its own values (scripts/render-kubernetes.sh)', async () => {
+    const [, ...lines] = (await read('deploy/kubernetes/gateway.yaml')).split('\n');
+    expect(lines.join('\n')).toBe(await render());
+    expect(parse(await read('deploy/kubernetes/kustomization.yaml')).resources).toEqual(['gateway.yaml']);
+    expect(namesOf(await render())).toEqual([
+      'ConfigMap spangate',
+      'NetworkPolicy spangate',
+      'PodDisruptionBudget spangate',
+      'Service spangate',
+      'Service spangate-admin',
+      'ServiceAccount spangate',
+      'StatefulSet spangate',
+    ]);
+  });
+
+  test('makes everything that the example for production asks for', async () => {
+    const text = await render('--values', exampleOf('production'));
+    const further = [
+      'ConfigMap spangate-dashboards',
+      'Ingress spangate',
+      'PrometheusRule spangate',
+      'Role spangate',
+    ];
+    expect(namesOf(text)).toEqual(
+      expect.arrayContaining([...further, 'RoleBinding spangate', 'ServiceMonitor spangate']),
+    );
+    const find = (kind: string, name = 'spangate') =>
+      parseManifests(text).find((each) => each.kind === kind && each.metadata.name === name) as unknown;
+    expect(find('PrometheusRule')).toMatchObject({ spec: parse(await read('deploy/alerts.yaml')) });
+    const { data } = find('ConfigMap', 'spangate-dashboards') as { data: Record<string, string> };
+    expect(JSON.parse(data['spangate.json'] ?? '')).toEqual(
+      JSON.parse(await read('deploy/grafana/dashboards/spangate.json')),
+    );
+    expect(find('Role')).toMatchObject({
+      rules: [
+        { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
+      ],
+    });
+    expect(find('ServiceMonitor')).toMatchObject({
+      spec: {
+        endpoints: [
+          {
+            port: 'admin',
+            path: '/metrics',
+            scheme: 'https',
+            authorization: { credentials: { key: 'read-token' } },
+          },
+        ],
+      },
+    });
+    const { annotations } = (find('Ingress') as { metadata: { annotations: Record<string, string> } })
+      .metadata;
+    const seconds = Number(annotations['nginx.ingress.kubernetes.io/proxy-read-timeout']);
+    expect(seconds).toBeGreaterThan(15 * 60); // timeouts.first_byte
+  });
+
+  test('refuses values that it does not know, and several gateways that share nothing', async () => {
+    await expect(render('--set', 'colour=red')).rejects.toThrow(/additional properties 'colour' not allowed/);
+    await expect(render('--set', 'ingress.enabled=true')).rejects.toThrow(/ingress\/host/);
+    await expect(render('--set', 'replicas=2')).rejects.toThrow(/several gateways need config\.state\.redis/);
+  });
+
+  test('has the version of the package', async () => {
+    const { version } = JSON.parse(await read('package.json'));
+    expect(parse(await read('deploy/helm/spangate/Chart.yaml'))).toMatchObject({
+      version,
+      appVersion: version,
+    });
+  });
+
+  test('carries the alerts and the dashboard of deploy/ (npm run generate)', async () => {
+    const files = 'deploy/helm/spangate/files';
+    expect(await read(`${files}/alerts.yaml`)).toBe(await read('deploy/alerts.yaml'));
+    expect(await read(`${files}/dashboard.json`)).toBe(await read('deploy/grafana/dashboards/spangate.json'));
+  });
+});

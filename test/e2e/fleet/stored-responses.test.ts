@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { answerJson, type FakeReplica } from '../../support/fake-replica.ts';
+import { type FleetGateway, startFleet } from './start-fleet.ts';
+
+const ON = { endpoints: ['responses'] };
+
+/** Answers every request with a response whose id names the replica. */
+function keepResponses(replica: FakeReplica): void {
+  let count = 0;
+  replica.answer(async (exchange) => {
+    await answerJson({ id: `resp_${replica.name}_${++count}`, model: 'm', output: [] })(exchange);
+  });
+}
+
+async function respond({ gateway }: FleetGateway, previous?: string): Promise<string> {
+  const members = previous === undefined ? {} : { previous_response_id: previous };
+  const response = await gateway.post('/v1/responses', { model: 'm', input: 'x', ...members });
+  return ((await response.json()) as { id: string }).id;
+}
+
+const replicaOf = (id: string) => id.split('_')[1];
+
+/** Which replicas answer this many requests that follow a response. */
+async function followers(at: FleetGateway, id: string, count = 6): Promise<ReadonlySet<string | undefined>> {
+  const served = [];
+  for (let i = 0; i < count; i++) served.push(replicaOf(await respond(at, id)));
+  return new Set(served);
+}
+
+test('a response that one gateway relayed is known to the others, and not needed when Redis is gone', async () => {
+  await using fleet = await startFleet();
+  keepResponses(fleet.replicas.x);
+  keepResponses(fleet.replicas.y);
+  const one = await fleet.start('one', {}, ON);
+  const other = await fleet.start('other', { workers: 2 }, ON);
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    // The connections of a channel open in their own time.
+    await expect
+      .poll(
+        async () => {
+          const id = await respond(from);
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return [...(await followers(to, id))].join() === replicaOf(id);
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+  }
+  const known = await respond(one);
+  await expect.poll(async () => (await followers(other, known)).size).toBe(1);
+
+  await fleet.redis.kill();
+  const startedMs = performance.now();
+  const alone = await respond(one);
+  expect((await followers(other, alone)).size).toBe(2);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect([...(await followers(one, alone))]).toEqual([replicaOf(alone)]);
+  expect([...(await followers(other, known))]).toEqual([replicaOf(known)]);
+
+  await fleet.redis.start();
+  await expect
+    .poll(
+      async () => {
+        const id = await respond(one);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return [...(await followers(other, id))].join() === replicaOf(id);
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+});
+
+test('messages of nobody in the fleet do no harm', async () => {
+  await using fleet = await startFleet();
+  keepResponses(fleet.replicas.x);
+  keepResponses(fleet.replicas.y);
+  const one = await fleet.start('one', {}, ON);
+  await expect
+    .poll(async () => (await fleet.redis.command('publish', '{spangate}:responses', 'nonsense')).trim())
+    .toBe('1');
+  await fleet.redis.command('publish', '{spangate}:responses', '0'.repeat(40));
+  const id = await respond(one);
+  expect([...(await followers(one, id))]).toEqual([replicaOf(id)]);
+});
+
+test('a gateway without the endpoint takes no part', async () => {
+  await using fleet = await startFleet('one');
+  expect((await fleet.redis.command('publish', '{spangate}:responses', 'x')).trim()).toBe('0');
+});

@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Channel, ChannelListener } from '../../../src/fleet/responses/redis-channel.ts';
+import {
+  parseMessage,
+  printMessage,
+  ResponseExchange,
+} from '../../../src/fleet/responses/response-exchange.ts';
+import { allocateStoredResponses, StoredResponses } from '../../../src/replicas/shared/stored-responses.ts';
+
+const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+const response = fc.record({ digest: fc.tuple(word, word, word, word), seed: word });
+
+test('a message says what was put into it', () => {
+  fc.assert(
+    fc.property(fc.array(response, { minLength: 1, maxLength: 256 }), (responses) => {
+      expect(parseMessage(printMessage(responses))).toEqual(responses);
+    }),
+  );
+});
+
+test.each([
+  '',
+  'x',
+  '0'.repeat(39),
+  '0'.repeat(41),
+  'g'.repeat(40),
+  `${'0'.repeat(40)}\n`,
+  '0'.repeat(40 * 257),
+])('a message that no gateway wrote says nothing: %#', (message) => {
+  expect(parseMessage(message)).toEqual([]);
+});
+
+/** Two gateways and the channel between them, which passes messages on at once. */
+function connect() {
+  const listeners = new Set<ChannelListener>();
+  const messages: string[] = [];
+  const open = () => {
+    const table = new StoredResponses(allocateStoredResponses());
+    const warnings: string[] = [];
+    const openChannel = (listener: ChannelListener): Channel => {
+      listeners.add(listener);
+      return {
+        publish(message) {
+          messages.push(message);
+          for (const each of listeners) each.onMessage(message);
+        },
+        close: () => void listeners.delete(listener),
+      };
+    };
+    const log = { warn: (_: object, message: string) => void warnings.push(message) };
+    return { table, warnings, exchange: new ResponseExchange({ storedResponses: table, openChannel, log }) };
+  };
+  return { listeners, messages, one: open(), other: open() };
+}
+
+test('what one gateway knows the other learns, while both exchange', async () => {
+  const { listeners, messages, one, other } = connect();
+  one.exchange.configure(true);
+  other.exchange.configure(true);
+  one.table.note('resp_1', 7);
+  await expect.poll(() => other.table.seedOf('resp_1')).toBe(7);
+  for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, i);
+  await expect.poll(() => one.table.seedOf('resp_299')).toBe(299);
+  expect(messages.map(({ length }) => length / 40)).toEqual([1, 256, 44]);
+  other.exchange.configure(false);
+  expect(listeners.size).toBe(1);
+  one.table.note('resp_late', 1);
+  await expect.poll(() => messages.length).toBe(4);
+  expect(other.table.seedOf('resp_late')).toBeNull();
+  other.exchange.configure(true);
+  other.exchange.configure(true);
+  expect(listeners.size).toBe(2);
+});
+
+test('a server that does not permit the channel is logged', () => {
+  const { listeners, one } = connect();
+  one.exchange.configure(true);
+  for (const { onRefused } of listeners) onRefused('NOPERM');
+  expect(one.warnings).toEqual([expect.stringContaining('does not permit')]);
+});

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { JwksSource } from '../../src/jwt/jwks-source.ts';
+import { makeKey, startIssuer } from '../support/fake-issuer.ts';
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+test('unknown keys cause one reading in 30 s, whatever its outcome, and those at the same time share it', async () => {
+  await using issuer = await startIssuer(await makeKey('k1'));
+  let nowMs = 0;
+  const source = new JwksSource({ use: async () => undefined, log: silent, nowMs: () => nowMs });
+  await source.open(issuer.jwksUrl);
+  expect(issuer.requestCount).toBe(1);
+  await Promise.all([source.refresh(), source.refresh(), source.refresh()]);
+  expect(issuer.requestCount).toBe(2);
+  nowMs = 29_999;
+  await source.refresh();
+  expect(issuer.requestCount).toBe(2);
+  nowMs = 30_000;
+  issuer.answerWith((response) => response.destroy());
+  await source.refresh();
+  await source.refresh();
+  expect(issuer.requestCount).toBe(3);
+  expect(source.current?.keys).toHaveLength(1);
+});
+
+test('keys that a reload has replaced while they were read are not used', async () => {
+  await using slow = await startIssuer(await makeKey('k1'));
+  await using other = await startIssuer(await makeKey('k2'));
+  const used: string[] = [];
+  const source = new JwksSource({ use: async (keys) => void used.push(keys.source), log: silent });
+  await source.open(slow.jwksUrl);
+  source.start();
+  const next = await makeKey('k3');
+  const asked = Promise.withResolvers<void>();
+  slow.answerWith((response) => {
+    void asked.promise.then(() => response.end(JSON.stringify({ keys: [next.jwk] })));
+  });
+  const refreshing = source.refresh();
+  await slow.untilRequests(2);
+  await source.adopt(await source.prepare(other.jwksUrl));
+  asked.resolve();
+  await refreshing;
+  source.stop();
+  expect(used).toEqual([other.jwksUrl]);
+  expect(source.current).toMatchObject({ source: other.jwksUrl, keys: [{ kid: 'k2' }] });
+});

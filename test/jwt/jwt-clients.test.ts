@@ -1,0 +1,111 @@
+import { hash } from 'node:crypto';
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { PublicJwk } from '../../src/jwt/jwks.ts';
+import { JwtClients } from '../../src/jwt/jwt-clients.ts';
+import type { JwtFacts } from '../../src/jwt/verify-jwt.ts';
+import { AUDIENCE, type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/fake-issuer.ts';
+
+let key: IssuerKey;
+let issuer: FakeIssuer;
+
+beforeAll(async () => {
+  key = await makeKey('k1');
+  issuer = await startIssuer(key);
+  return () => issuer[Symbol.asyncDispose]();
+});
+
+const keysOf = (...keys: readonly IssuerKey[]) => ({
+  source: issuer.jwksUrl,
+  keys: keys.map(({ jwk }) => jwk as PublicJwk),
+});
+
+function createClients({ refreshKeys = async () => undefined }: { refreshKeys?: () => Promise<void> } = {}) {
+  const refused: string[] = [];
+  const made: JwtFacts[] = [];
+  const clients = new JwtClients<JwtFacts>(
+    {
+      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
+      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
+    },
+    {
+      toClient(facts) {
+        made.push(facts);
+        return facts;
+      },
+      refreshKeys,
+      onRefused: (reason) => refused.push(reason),
+    },
+  );
+  clients.useKeys(keysOf(key));
+  const identify = (token: string) => clients.identify(token, hash('sha256', token));
+  return { clients, identify, refused, made };
+}
+
+test('a token is verified once, also if it comes many times at once, and then known without waiting', async () => {
+  const { identify, made } = createClients();
+  const token = await issuer.issue(key);
+  await Promise.all([identify(token), identify(token), identify(token)]);
+  expect(made).toHaveLength(1);
+  expect(identify(token)).toMatchObject({ tenant: 'acme' });
+});
+
+test('a known token ends when its time is over, with the tolerance', async () => {
+  const { identify, refused } = createClients();
+  const nowMs = Date.now();
+  const token = await issuer.issue(key, { exp: Math.floor(nowMs / 1000) + 10 });
+  await identify(token);
+  vi.useFakeTimers({ toFake: ['Date'], now: nowMs + 35_000 });
+  try {
+    expect(identify(token)).toMatchObject({ tenant: 'acme' });
+    vi.setSystemTime(nowMs + 41_000);
+    expect(await identify(token)).toBe('invalid');
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(refused).toEqual(['expired']);
+});
+
+test('other keys end what the former ones verified, also what is being verified', async () => {
+  const { clients, identify } = createClients();
+  const [known, under] = [await issuer.issue(key), await issuer.issue(key, { jti: '2' })];
+  await identify(known);
+  const verifying = identify(under);
+  clients.useKeys(keysOf(await makeKey('k2')));
+  await verifying;
+  expect(await identify(known)).toBe('invalid');
+  expect(await identify(under)).toBe('invalid');
+});
+
+test('tokens with unknown keys wait for one reading together, and ask for no other one for a while', async () => {
+  const asked = vi.fn<() => void>();
+  const answered = Promise.withResolvers<void>();
+  const { identify, refused } = createClients({
+    refreshKeys: async () => {
+      asked();
+      await answered.promise;
+    },
+  });
+  const unknown = await makeKey('k9');
+  const tokens = await Promise.all(['1', '2', '3'].map((jti) => issuer.issue(unknown, { jti })));
+  const answers = tokens.map((token) => identify(token));
+  await vi.waitFor(() => expect(asked).toHaveBeenCalled());
+  answered.resolve();
+  expect(await Promise.all(answers)).toEqual(['invalid', 'invalid', 'invalid']);
+  expect(await identify(tokens[0] ?? '')).toBe('invalid');
+  expect(asked).toHaveBeenCalledTimes(1);
+  expect(refused).toEqual(Array(4).fill('unknown_key'));
+});
+
+test('the memory of tokens is bounded: the oldest is verified again', async () => {
+  const { identify, made } = createClients();
+  const first = await issuer.issue(key, { jti: 'first' });
+  await identify(first);
+  for (let round = 0; round < 100; round++) {
+    const tokens = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => issuer.issue(key, { jti: `${round}-${index}` })),
+    );
+    await Promise.all(tokens.map((token) => identify(token)));
+  }
+  expect(made).toHaveLength(10_001);
+  expect(identify(first)).toBeInstanceOf(Promise);
+}, 60_000);
