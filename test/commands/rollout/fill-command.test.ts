@@ -41,6 +41,6 @@ test('what programs take for an option, or holds control characters, is refused'
 
 test('a placeholder that does not exist is refused, and braces of the shell are left alone', () => {
   expect(() => fill('ssh {hots}')).toThrow('{hots}: there are {name}, {host}, {port}, {url}');
-  const ofShell = ['name=x; printf %s "$', '{name}" | awk \'{print $1}\''].join('');
+  const ofShell = ['name=x; printf %s "$', "{name}\" | awk '{print $1}'"].join('');
   expect(run(fill(ofShell))).toBe('x\n');
 });
