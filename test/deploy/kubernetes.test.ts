@@ -59,7 +59,11 @@ interface Container {
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
   readonly env: readonly {
-    readonly valueFrom: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: {
+      readonly secretKeyRef?: { readonly name: string; readonly key: string };
+    };
   }[];
   readonly readinessProbe: {
     readonly httpGet: object;
@@ -185,11 +189,15 @@ describe('deploy/kubernetes', () => {
       name: deployment.metadata.name,
     });
     const [container] = podOf(deployment).containers;
-    for (const { valueFrom } of container.env) {
-      expect(Object.keys(find('Secret', valueFrom.secretKeyRef.name).stringData)).toContain(
-        valueFrom.secretKeyRef.key,
-      );
+    for (const { secretKeyRef } of container.env.flatMap(({ valueFrom }) => valueFrom ?? [])) {
+      if (secretKeyRef === undefined) continue;
+      expect(Object.keys(find('Secret', secretKeyRef.name).stringData)).toContain(secretKeyRef.key);
     }
+    const names = container.env.map(({ name }) => name);
+    const used = container.env.flatMap(({ value = '' }) => [...value.matchAll(/\$\((\w+)\)/g)]);
+    // Kubernetes replaces only what is defined before.
+    for (const [, name] of used)
+      expect(names.slice(0, names.indexOf('OTEL_RESOURCE_ATTRIBUTES'))).toContain(name);
     const portNames = container.ports.map(({ name }) => name);
     const ingress = find('NetworkPolicy').spec.ingress.flatMap(({ ports }) => ports);
     for (const { port } of ingress) expect(portNames).toContain(port);
