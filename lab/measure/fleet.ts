@@ -101,7 +101,14 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
       new Map(
         Array.from({ length: busyCount }, (_, index) => [toName(index), 1 + Math.floor(60 * Math.random())]),
       ),
-    clientLimits: { takeChanged: () => new Map(), charge: () => undefined },
+    clientLimits: {
+      takeChanged: () => new Map(),
+      charge: () => undefined,
+      takeInflight: () => new Map(),
+      maxInflightOf: () => null,
+      setShare: () => undefined,
+      divideBy: () => undefined,
+    },
     log: new FleetLog({ info: quiet, warn: quiet, error: console.error }),
   });
 }

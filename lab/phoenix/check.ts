@@ -103,7 +103,7 @@ async function startCollector(): Promise<void> {
   const collector = {
     file: COLLECTOR,
     args: ['--config', join(ROOT, 'collector-config.yaml'), '--config', overlay],
-    env: { PHOENIX_ENDPOINT: API },
+    env: { PHOENIX_ENDPOINT: API, RECORDS_FILE: join(folder, 'records.jsonl') },
   };
   const health = { url: 'http://127.0.0.1:13133', path: '/' };
   cleanUp.use(await startServer(collector, health, toLog('collector')));

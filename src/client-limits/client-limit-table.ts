@@ -1,6 +1,7 @@
 import { createSharedClock } from '../replicas/shared/shared-clock.ts';
 import { openTables, type SharedTable, sizeOfTables, tryIncrement } from '../replicas/shared/shared-table.ts';
 import { MAX_OVERDRAWN_NS, WINDOW_NS } from './budget.ts';
+import { idleShareOf } from './split-inflight.ts';
 
 /** How many clients can have limits at one time. */
 export const MAX_LIMITED_CLIENTS = 131_072;
@@ -23,7 +24,13 @@ const LIMIT_COLUMNS = {
   changed: 'int32',
   /** Requests in flight of all workers: the sum of `inflightByWorker`. */
   inflight: 'int32',
+  /** How many of `max_inflight` may be in flight on this gateway; 0: the idle share. */
+  share: 'int32',
+  /** Requests that were refused because of it, since `takeRefused`. */
+  refused: 'int32',
 } as const;
+
+const DIVISION_COLUMNS = { gatewayCount: 'int32', rank: 'int32' } as const;
 
 const USED_COLUMNS = { requests: 'usedRequests', tokens: 'usedTokens' } as const;
 
@@ -48,6 +55,8 @@ export class ClientLimitTable {
   readonly #rows: SharedTable<typeof LIMIT_COLUMNS>;
   readonly #inflightByWorker: Int32Array;
   readonly #usedRows: Int32Array;
+  /** How many gateways divide the limits of clients (0 is 1), and the rank of this one. */
+  readonly #division: SharedTable<typeof DIVISION_COLUMNS>;
   readonly #nowNs: () => number;
 
   constructor({ buffer, workerCount }: ClientLimitMemory, nowNs: () => number = createClockNs()) {
@@ -56,6 +65,7 @@ export class ClientLimitTable {
     this.#rows = tables.limits;
     this.#inflightByWorker = tables.inflightByWorker.inflight;
     this.#usedRows = tables.usedRows.count;
+    this.#division = tables.division;
     this.#nowNs = nowNs;
   }
 
@@ -105,13 +115,16 @@ export class ClientLimitTable {
   }
 
   /**
-   * Counts a request in flight and returns true, or returns false if `limit` requests are in flight already. The order
+   * Counts a request in flight and returns true, or returns false if this gateway's share of `limit` is in flight. The order
    * is that of `SharedState`: if the worker dies in between, the sum is one too high.
    */
   beginInflight(worker: number, row: number, limit: number | null): boolean {
     const { inflight } = this.#rows;
     if (limit === null) Atomics.add(inflight, row, 1);
-    else if (!tryIncrement(inflight, row, limit)) return false;
+    else if (!tryIncrement(inflight, row, this.#shareOf(row, limit))) {
+      Atomics.add(this.#rows.refused, row, 1);
+      return false;
+    }
     Atomics.add(this.#inflightByWorker, worker * MAX_LIMIT_ROWS + row, 1);
     return true;
   }
@@ -123,6 +136,31 @@ export class ClientLimitTable {
 
   inflightOf(row: number): number {
     return Atomics.load(this.#rows.inflight, row);
+  }
+
+  /** How many requests were refused because of `max_inflight` since the last call. */
+  takeRefused(row: number): number {
+    const { refused } = this.#rows;
+    return Atomics.load(refused, row) === 0 ? 0 : Atomics.exchange(refused, row, 0);
+  }
+
+  /** Sets how many requests may be in flight on this gateway; null: the idle share. */
+  setShare(row: number, share: number | null): void {
+    Atomics.store(this.#rows.share, row, share ?? 0);
+  }
+
+  /** Sets how many gateways divide the limits, and the rank of this one. */
+  divideBy(gatewayCount: number, rank: number): void {
+    Atomics.store(this.#division.rank, 0, rank);
+    Atomics.store(this.#division.gatewayCount, 0, gatewayCount);
+  }
+
+  #shareOf(row: number, limit: number): number {
+    const share = Atomics.load(this.#rows.share, row);
+    if (share !== 0) return Math.min(share, limit);
+    const gatewayCount = Atomics.load(this.#division.gatewayCount, 0);
+    if (gatewayCount <= 1) return limit;
+    return Math.max(1, idleShareOf(limit, gatewayCount, Atomics.load(this.#division.rank, 0)));
   }
 
   /** Removes the requests in flight of a worker that ended. */
@@ -142,6 +180,8 @@ export class ClientLimitTable {
     Atomics.store(this.#rows.usedTokens, row, 0n);
     Atomics.store(this.#rows.changed, row, 0);
     Atomics.store(this.#rows.inflight, row, 0);
+    Atomics.store(this.#rows.share, row, 0);
+    Atomics.store(this.#rows.refused, row, 0);
     for (let worker = 0; worker < this.#workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, worker * MAX_LIMIT_ROWS + row, 0);
     }
@@ -159,6 +199,8 @@ function toShapes(workerCount: number) {
     limits: { rowCount: MAX_LIMIT_ROWS, columns: LIMIT_COLUMNS },
     /** One row. */
     usedRows: { rowCount: 1, columns: { count: 'int32' } },
+    /** One row. */
+    division: { rowCount: 1, columns: DIVISION_COLUMNS },
     /** One row for each row of `limits`, of each worker. */
     inflightByWorker: { rowCount: workerCount * MAX_LIMIT_ROWS, columns: { inflight: 'int32' } },
   } as const;

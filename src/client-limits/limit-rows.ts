@@ -96,12 +96,45 @@ export class LimitRows {
     return used;
   }
 
+  /** The clients with `max_inflight` that have requests in flight, or had some refused since the last call, by name. */
+  takeInflight(): ReadonlyMap<string, { readonly inflight: number; readonly refused: number }> {
+    const running = new Map<string, { readonly inflight: number; readonly refused: number }>();
+    for (const counted of [this.#inEffect, this.#tenants]) {
+      for (const [name, { row, maxInflight }] of counted) {
+        if (maxInflight === null) continue;
+        const [inflight, refused] = [this.#table.inflightOf(row), this.#table.takeRefused(row)];
+        if (inflight > 0 || refused > 0) running.set(name, { inflight, refused });
+      }
+    }
+    return running;
+  }
+
+  /** `max_inflight` of a client in effect; null: it has none, or there is no such client. */
+  maxInflightOf(name: string): number | null {
+    return this.#limitsOf(name)?.maxInflight ?? null;
+  }
+
+  /** Sets how many requests of a client may be in flight on this gateway; null: the idle share. */
+  setShare(name: string, share: number | null): void {
+    const limits = this.#limitsOf(name);
+    if (limits !== undefined) this.#table.setShare(limits.row, share);
+  }
+
+  /** Sets how many gateways divide the limits, and the rank of this one. */
+  divideBy(gatewayCount: number, rank: number): void {
+    this.#table.divideBy(gatewayCount, rank);
+  }
+
+  #limitsOf(name: string): CountedLimits | undefined {
+    return this.#inEffect.get(name) ?? this.#tenants.get(name);
+  }
+
   /**
    * Charges a client in effect for what it has used elsewhere: at most one minute's worth at a time. What is negative is
    * given back.
    */
   charge(name: string, use: Used): void {
-    const limits = this.#inEffect.get(name) ?? this.#tenants.get(name);
+    const limits = this.#limitsOf(name);
     if (limits === undefined) return;
     this.#chargeOne('requests', limits.row, use.requests, limits.requestsPerMinute);
     this.#chargeOne('tokens', limits.row, use.tokens, limits.tokensPerMinute);

@@ -14,6 +14,7 @@ import {
   type RequestedDrain,
 } from './drain-status.ts';
 import { toSnapshot } from './fleet-state.ts';
+import { type InflightPort, InflightShares } from './inflight-shares.ts';
 import {
   type ForgetError,
   findVanished,
@@ -33,7 +34,7 @@ export interface FleetCollaborators extends MembershipCollaborators {
   readonly store: FleetStore;
   /** This gateway's requests in flight by replica name, without zeros. */
   readonly inflight: () => ReadonlyMap<string, number>;
-  readonly clientLimits: ClientLimitsPort;
+  readonly clientLimits: ClientLimitsPort & InflightPort;
 }
 
 /** What a drain or an undrain changed, and how it propagates. */
@@ -75,6 +76,7 @@ export class Fleet {
   readonly #collaborators: FleetCollaborators;
   readonly #membership: Membership;
   readonly #clientUse: ClientUseExchange;
+  readonly #inflightShares: InflightShares;
   readonly #startedAtMs = performance.now();
   #syncLoop: SyncLoop | null = null;
   /** When the sync started that last wrote the snapshot. */
@@ -86,6 +88,7 @@ export class Fleet {
     this.#membership = membership;
     this.#collaborators = collaborators;
     this.#clientUse = new ClientUseExchange(collaborators.clientLimits);
+    this.#inflightShares = new InflightShares(collaborators.clientLimits);
   }
 
   /**
@@ -197,6 +200,7 @@ export class Fleet {
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
       foreign.push(...ignored);
       this.#clientUse.take(read.heartbeats, membership.state.id);
+      this.#inflightShares.take(read.heartbeats, membership.state.id);
       membership.handle({
         kind: 'read',
         syncStartedAtMs,
@@ -206,11 +210,13 @@ export class Fleet {
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();
       const used = this.#clientUse.nextReport();
+      const running = this.#inflightShares.nextReport();
       const ramps = toRampReports(membership.state, (replica) => drains.rampOf(replica));
       const heartbeat = {
         ...membership.nextHeartbeat(inflight()),
         ...(used.size === 0 ? {} : { used }),
         ...(ramps.size === 0 ? {} : { ramps }),
+        ...(running.size === 0 ? {} : { running }),
       };
       const { state } = membership;
       const { revision, publishedRevision } = state;
@@ -227,6 +233,10 @@ export class Fleet {
       this.#failure = { atMs: syncStartedAtMs, reason: toReason(error) };
       log.unreachable(this.#failure.reason);
       membership.handle({ kind: 'tick' });
+      // By then the others do not count this gateway any more.
+      const { readAtMs } = membership.state;
+      if (readAtMs !== null && syncStartedAtMs - readAtMs > HEARTBEAT_VALID_MS)
+        this.#inflightShares.standAlone();
     }
   }
 

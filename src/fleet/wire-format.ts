@@ -1,6 +1,7 @@
 import { type DrainState, isRamp } from '../replicas/control/drains.ts';
 import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
 import type { ClientUse } from './client-use.ts';
+import type { InflightReport } from './inflight-shares.ts';
 
 /*
  * The two messages that each gateway of a fleet writes for the others: a snapshot and a heartbeat. Their format is a
@@ -42,6 +43,8 @@ export interface Heartbeat {
   readonly inflight: ReadonlyMap<string, number>;
   /** What clients with limits have used of this gateway, by name. Absent: nothing of late, or an earlier version. */
   readonly used?: ReadonlyMap<string, ClientUse>;
+  /** The clients with `max_inflight` that are of interest, by name. Absent: none, or an earlier version. */
+  readonly running?: ReadonlyMap<string, InflightReport>;
   /** The replicas on a ramp, by name. Absent: none, or an earlier version. */
   readonly ramps?: ReadonlyMap<string, RampReport>;
 }
@@ -88,6 +91,7 @@ export function printHeartbeat(heartbeat: Heartbeat): string {
     drained: Object.fromEntries(heartbeat.drained),
     inflight: Object.fromEntries(heartbeat.inflight),
     ...(heartbeat.used === undefined ? {} : { used: toUsedMembers(heartbeat.used) }),
+    ...(heartbeat.running === undefined ? {} : { running: toRunningMembers(heartbeat.running) }),
     ...(heartbeat.ramps === undefined ? {} : { ramps: toRampMembers(heartbeat.ramps) }),
   });
 }
@@ -103,10 +107,12 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   if (!isLogicalTimestamp(id) || !isCount(number) || !isCount(revision)) return null;
   if (heard === null || drained === null || inflight === null) return null;
   const used = value.used === undefined ? null : toMap(value.used, toClientUse);
+  const running = value.running === undefined ? null : toMap(value.running, toInflightReport);
   const ramps = value.ramps === undefined ? null : toMap(value.ramps, toRampReport);
   return {
     ...{ id, number, revision, heard, drained, inflight },
     ...(used === null ? {} : { used }),
+    ...(running === null ? {} : { running }),
     ...(ramps === null ? {} : { ramps }),
   };
 }
@@ -134,6 +140,16 @@ function toClientUse(value: unknown): ClientUse | null {
   const [requests, tokens] = value;
   const isUse = Number.isSafeInteger(requests) && Number.isSafeInteger(tokens);
   return isUse ? { requests: Number(requests), tokens: Number(tokens) } : null;
+}
+
+function toRunningMembers(running: ReadonlyMap<string, InflightReport>): object {
+  return Object.fromEntries([...running].map(([name, { held, wanted }]) => [name, [held, wanted]]));
+}
+
+function toInflightReport(value: unknown): InflightReport | null {
+  if (!Array.isArray(value)) return null;
+  const [held, wanted] = value;
+  return isCount(held) && isCount(wanted) ? { held, wanted } : null;
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {

@@ -9,10 +9,12 @@ const CHAT = '/v1/chat/completions';
 /** Endpoints whose requests are never changed. */
 const UNTOUCHED = [
   ...['/v1/embeddings', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'],
-  ...['/v1/rerank', '/score', '/classify', '/pooling', '/tokenize'],
+  ...['/v1/rerank', '/score', '/classify', '/pooling', '/tokenize', '/detokenize'],
 ];
 const ENDPOINTS = [CHAT, '/v1/completions', ...UNTOUCHED] as const;
-const ALL_ON = { endpoints: ['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize'] };
+const ALL_ON = {
+  endpoints: ['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize', 'detokenize'],
+};
 const RUNS = { numRuns: 150 };
 const INSERTED = ',"stream_options":{"include_usage":true}';
 

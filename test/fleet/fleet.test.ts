@@ -61,7 +61,14 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       close: () => undefined,
       ...store,
     },
-    clientLimits: { takeChanged: () => new Map(), charge: () => undefined },
+    clientLimits: {
+      takeChanged: () => new Map(),
+      charge: () => undefined,
+      takeInflight: () => new Map(),
+      maxInflightOf: () => null,
+      setShare: () => undefined,
+      divideBy: () => undefined,
+    },
     ...{ file, drains, inflight: () => new Map(), log: new FleetLog({ info: say, warn: say, error: say }) },
   });
   const cut = () => {

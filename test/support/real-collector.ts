@@ -50,6 +50,10 @@ export async function requireCollector(
 export interface RealCollector extends AsyncDisposable {
   /** The base address, for `export.endpoint`; it stays the same over restarts. */
   readonly url: string;
+  /** Where the shipped configuration writes all records. */
+  readonly recordsFile: string;
+  /** The spans that Jaeger would get: redacted, and sampled as with SAMPLE_PERCENT=10. */
+  sampled(): Promise<readonly CollectedSpan[]>;
   /** The spans that it has written to its file until now. */
   spans(): Promise<readonly CollectedSpan[]>;
   /** The spans as soon as at least so many differ; asked again each time the file has changed. */
@@ -66,14 +70,19 @@ export interface RealCollector extends AsyncDisposable {
 export async function startRealCollector(binary: string): Promise<RealCollector> {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-collector-'));
   const overlay = join(folder, 'overlay.yaml');
-  const file = join(folder, 'records.jsonl');
+  const file = join(folder, 'all.jsonl');
+  const recordsFile = join(folder, 'records.jsonl');
+  const sampledFile = join(folder, 'sampled.jsonl');
   const metricsPort = await findFreePort();
   let otlpPort = 0;
   let stopRunning: (() => Promise<void>) | undefined;
   const lines = new EventLog<string>();
 
   const start = async () => {
-    await writeFile(overlay, JSON.stringify(toOverlay({ otlpPort, metricsPort, file })));
+    await writeFile(
+      overlay,
+      JSON.stringify(toOverlay({ otlpPort, metricsPort, file, recordsFile, sampledFile })),
+    );
     const started = await startProcess(binary, overlay, lines);
     stopRunning = started.stop;
     otlpPort = started.otlpPort;
@@ -96,6 +105,15 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
   await start();
   return {
     url: `http://127.0.0.1:${otlpPort}`,
+    recordsFile,
+    async sampled() {
+      const text = await readFile(sampledFile, 'utf8').catch(() => '');
+      return text
+        .slice(0, text.lastIndexOf('\n') + 1)
+        .split('\n')
+        .filter(Boolean)
+        .flatMap(readSpans);
+    },
     spans,
     async untilSpans(count) {
       const watching = new AbortController();
@@ -130,21 +148,34 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
   };
 }
 
-/** Laid over the shipped configuration: addresses of this test, a file instead of Jaeger, metrics in no time. */
-function toOverlay(place: { otlpPort: number; metricsPort: number; file: string }): object {
+/** The places of one test. */
+interface Places {
+  readonly otlpPort: number;
+  readonly metricsPort: number;
+  /** All spans. */
+  readonly file: string;
+  readonly recordsFile: string;
+  readonly sampledFile: string;
+}
+
+/** Laid over the shipped configuration: places of this test, a file instead of Jaeger, decisions and metrics in no time. */
+function toOverlay(place: Places): object {
   return {
     receivers: { otlp: { protocols: { http: { endpoint: `127.0.0.1:${place.otlpPort}` } } } },
-    processors: { batch: { timeout: '50ms' } },
+    processors: { batch: { timeout: '50ms' }, tail_sampling: { decision_wait: '200ms' } },
     connectors: { span_metrics: { metrics_flush_interval: '100ms' } },
     exporters: {
       prometheus: { endpoint: `127.0.0.1:${place.metricsPort}` },
-      file: { path: place.file },
+      file: { path: place.recordsFile },
+      'file/all': { path: place.file },
+      'file/sampled': { path: place.sampledFile },
     },
     extensions: { health_check: { endpoint: '127.0.0.1:0' } },
     service: {
       telemetry: { metrics: { level: 'none' } },
       pipelines: {
-        traces: { exporters: ['file', 'span_metrics'] },
+        traces: { exporters: ['file/sampled'] },
+        'traces/all': { receivers: ['otlp'], processors: ['batch'], exporters: ['file/all'] },
         // The debug exporter writes one line whenever metrics have come: the event to wait for.
         'metrics/from-records': { exporters: ['prometheus', 'debug'] },
         metrics: { exporters: ['prometheus', 'debug'] },
@@ -187,7 +218,8 @@ async function spawnCollector(
   lines: EventLog<string>,
 ): Promise<{ readonly said: readonly string[]; readonly stop: () => Promise<void> }> {
   const args = configs.flatMap((path) => ['--config', path]);
-  const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const env = { ...process.env, SAMPLE_PERCENT: '10' };
+  const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'pipe'], env });
   const exited = once(child, 'exit');
   const first = lines.items.length;
   let hasExited = false;

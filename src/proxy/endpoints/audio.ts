@@ -7,7 +7,7 @@ import {
 import { toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 
-/** The text of audio: a form with `file` and, in any order, `model` and more. vLLM and SGLang have it. */
+/** The text of audio: a form with `file` and, in any order, `model` and more. vLLM, SGLang and llama.cpp have it. */
 export const TRANSCRIPTIONS: RecordedEndpoint = {
   path: '/v1/audio/transcriptions',
   needsModel: false,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
+import { answerJson, hang, startFakeReplica } from '../../support/fake-replica.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
@@ -44,3 +44,45 @@ test('what a client uses of one gateway is charged at the other, and a Redis tha
   expect(await send(second, 10)).toBe(400);
   expect(await send(first, 10)).toBe(400);
 });
+
+test('max_inflight is divided between gateways, and returns from one that was killed', async () => {
+  await using redis = await startRedisServer();
+  await using replica = await startFakeReplica();
+  const digest = createHash('sha256').update('key').digest('hex');
+  const clients = [{ name: 'a', key_sha256: digest, max_inflight: 8 }];
+  const start = async (name: string) => {
+    const link = await redis.openLink();
+    const config = { gateway: { name }, state: { redis: link.url }, clients, shutdown: { grace: '0s' } };
+    return { link, gateway: await startGateway({ replicas: [replica], config }) };
+  };
+  const [first, second] = await Promise.all([start('first'), start('second')]);
+  await using _first = first.gateway;
+  await using _second = second.gateway;
+  replica.answer(hang);
+  const leave = new AbortController();
+  /** Sends requests that run on. Resolves with how many were refused, when the others have reached the replica. */
+  const refusedOf = async ({ gateway }: typeof first, count: number) => {
+    const seen = replica.requests.length;
+    let refused = 0;
+    for (let sent = 0; sent < count; sent++) {
+      const answer = gateway.chat({}, { headers: { 'x-api-key': 'key' }, signal: leave.signal }).then(
+        ({ status }) => status,
+        () => null,
+      );
+      const arrived = replica.untilRequests(seen + sent + 1 - refused).then(() => 'arrived');
+      if ((await Promise.race([answer, arrived])) === 429) refused += 1;
+    }
+    return refused;
+  };
+  const knownTo = async ({ gateway }: typeof first) =>
+    ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: object[] }).gateways.length;
+  await expect.poll(() => knownTo(first)).toBe(2);
+  await expect.poll(() => knownTo(second)).toBe(2);
+  expect(await refusedOf(first, 12)).toBeGreaterThanOrEqual(4);
+  expect(await refusedOf(second, 12)).toBeGreaterThanOrEqual(8);
+  expect(replica.requests.length).toBeLessThanOrEqual(8);
+  // The first one is cut off for good: its share returns when its heartbeat is over.
+  first.link.become('cut');
+  await expect.poll(() => refusedOf(second, 1), { timeout: 20_000, interval: 200 }).toBe(0);
+  leave.abort();
+}, 60_000);

@@ -27,6 +27,7 @@ const ANSWERS = [
   '{"text":"\\"model\\":\\"m\\"","a\\\\":"model","model":§}',
   '{"response":{"id":"r","output":[{"model":"m"}],"model":§},"message":{"model":§,"x":{"model":"m"}}}',
   '{"response":[{"model":"m"}],"message":"model","other":{"model":"m"},"model":§}',
+  '{"response":{"message":{"model":"m"},"model":§}}',
   '{"model":null,"a":1}',
   '{"model":{"model":"m"}}',
   '{"model":["m"],"b":"m"}',

@@ -28,7 +28,7 @@ export interface EngineCase {
   readonly name: string;
   /** The source of the engine's bytes; `unverified` if nobody has captured them. */
   readonly source: string;
-  readonly endpoint: '/v1/chat/completions' | '/v1/completions';
+  readonly endpoint: string;
   /** Members of the request beside `model`, `stream` and `stream_options`. */
   readonly request: Readonly<Record<string, unknown>>;
   readonly toEvents: (asked: UsageAsked) => readonly string[];
@@ -36,6 +36,8 @@ export interface EngineCase {
   readonly record: Readonly<Record<string, unknown>>;
   /** Absent: for every `stream_options`. docs/engines.md names the limits that exclude some. */
   readonly isComparable?: (options: ClientStreamOptions | null | undefined) => boolean;
+  /** The answer to any request, at an endpoint that takes no `stream_options`. */
+  readonly told?: { readonly contentType: string; readonly body: Buffer };
   /** The answer to any request with `stream_options`. */
   readonly refusal?: { readonly status: number; readonly body: string };
 }
@@ -80,7 +82,8 @@ export function readIncludeUsage(options: ClientStreamOptions | null | undefined
 /** The answer of an engine to this request body. */
 export function answerOf(engine: ScriptedEngine, exchange: EngineCase, body: string): EngineAnswer {
   const { stream_options } = JSON.parse(body) as { stream_options?: ClientStreamOptions | null };
-  const { refusal } = exchange;
+  const { refusal, told } = exchange;
+  if (told !== undefined) return { status: 200, ...told };
   if (refusal !== undefined && stream_options !== undefined) {
     return { status: refusal.status, contentType: 'application/json', body: Buffer.from(refusal.body) };
   }

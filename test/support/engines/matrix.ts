@@ -5,6 +5,9 @@ import { type FakeReplica, type Script, startFakeReplica } from '../fake-replica
 import { postBytes, RawConnection, type RawResponse } from '../raw-http.ts';
 import { type StartedGateway, startGateway } from '../start-gateway.ts';
 import { answerOf, type ClientStreamOptions, type EngineCase, type ScriptedEngine } from './engine.ts';
+import { LLAMACPP_TOLD, SGLANG_TOLD, TGI_TOLD } from './further/other-engines.ts';
+import { type Told, toCases } from './further/told.ts';
+import { VLLM_TOLD } from './further/vllm.ts';
 import { llamacpp } from './llamacpp.ts';
 import { lmstudio } from './lmstudio.ts';
 import { ollama } from './ollama.ts';
@@ -13,12 +16,27 @@ import { sglang } from './sglang.ts';
 import { tgi } from './tgi.ts';
 import { vllm, vllmBefore0180 } from './vllm.ts';
 
+/** What engines answer at the endpoints that are off by default, by their names. */
+const TOLD: Readonly<Record<string, readonly Told[]>> = {
+  vllm: VLLM_TOLD,
+  sglang: SGLANG_TOLD,
+  'llama.cpp': LLAMACPP_TOLD,
+  tgi: TGI_TOLD,
+};
+
 /** The columns of the matrix. */
 export const ENGINES: readonly ScriptedEngine[] = [
   vllm,
   vllmBefore0180,
   ...[sglang, llamacpp, tgi, ollama, lmstudio, openai],
-].map((engine) => ({ ...engine, cases: [...engine.cases, ...refusalsOf(engine)] }));
+].map((engine) => ({
+  ...engine,
+  cases: [...engine.cases, ...refusalsOf(engine), ...toCases(TOLD[engine.name] ?? [])],
+}));
+
+const FURTHER_ENDPOINTS = [
+  ...['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize', 'detokenize'],
+];
 
 /** Values of `stream_options` that clients send; undefined: no such member. */
 const ASKS: readonly (ClientStreamOptions | null | undefined)[] = [
@@ -91,6 +109,7 @@ export class Cell implements AsyncDisposable {
       replicas: [{ name: 'a', url: replica.url, engine: engine.engine }],
       // The gateway knows what a connection has shown as long as the connection is open.
       config: {
+        endpoints: [...FURTHER_ENDPOINTS],
         timeouts: { upstream_keep_alive: '60s' },
         ...(tls && { gateway: { tls: { cert: tls.server.certPath, key: tls.server.keyPath } } }),
       },
@@ -195,6 +214,7 @@ function refusalsOf({ cases: [ordinary] }: ScriptedEngine): EngineCase[] {
 }
 
 function toBody(exchange: EngineCase, ask: ClientStreamOptions | null | undefined): string {
+  if (exchange.told !== undefined) return JSON.stringify({ model: 'm', ...exchange.request });
   const text =
     exchange.endpoint === '/v1/completions'
       ? { prompt: 'The sea' }

@@ -20,12 +20,19 @@ export const RESPONSE_ANSWER: WantedMembers = {
   itemMembers: [],
 };
 
+/** SGLang uses the names of chats where it does not stream (openai/protocol.py, ResponsesResponse). */
 const USAGE_NAMES: UsageNames = {
   counts: new Map([
     ['input_tokens', 'promptTokens'],
     ['output_tokens', 'completionTokens'],
+    ['prompt_tokens', 'promptTokens'],
+    ['completion_tokens', 'completionTokens'],
+    ['reasoning_tokens', 'reasoningTokens'],
   ]),
-  details: new Set(['input_tokens_details', 'output_tokens_details']),
+  details: new Set([
+    ...['input_tokens_details', 'output_tokens_details'],
+    ...['prompt_tokens_details', 'completion_tokens_details'],
+  ]),
 };
 
 /** The events that end a stream. */
