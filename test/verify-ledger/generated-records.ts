@@ -62,6 +62,11 @@ export function generateInstance(
   return { instance, records, ledgers };
 }
 
+/** The encoded span of a record. */
+export function encodeRecord(record: RequestRecord): Uint8Array {
+  return new SpanEncoder().encode(toSpan(record));
+}
+
 /** One line of a file, as `export.to: file` writes it. */
 export function toLine(spans: readonly string[]): string {
   const { before, after } = encodeResourceSpans(resourceFromAttributes({ 'service.name': 'spangate' })).json;
