@@ -41,9 +41,14 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
+      'src/verdict/',
       'src/verify-ledger/',
       'otel/encode/',
+      // The state of a rollout is a file of ours.
+      'otel/disk/regular-file.ts',
+      'otel/disk/write-durably.ts',
       'pino',
+      'zod',
       'undici',
       NODE,
     ],
@@ -213,6 +218,7 @@ export const ROOMS: readonly Room[] = [
     path: 'src/admin/',
     may: [
       'src/replicas/',
+      'src/verdict/',
       'src/config/config.ts',
       'src/config/admin-tokens.ts',
       'src/config/values.ts',
@@ -364,6 +370,11 @@ export const ROOMS: readonly Room[] = [
     // How turns are counted, which all threads do in one table.
     may: ['src/replicas/*', 'src/replicas/routing/ramp.ts', NODE],
     why: 'Both planes use the tables in shared memory, so the tables import neither.',
+  },
+  {
+    path: 'src/verdict/',
+    may: [],
+    why: 'A verdict is computed from numbers alone: it imports no clock, no random numbers, no record.',
   },
   {
     path: 'src/replicas/routing/',

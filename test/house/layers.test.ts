@@ -92,6 +92,10 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/replicas/shared/to-control.ts', specifier: '../control/registry.ts' },
       { file: 'src/replicas/shared/to-data.ts', specifier: '../data/pool.ts' },
     ],
+    'src/verdict/': [
+      { file: 'src/verdict/to-clock.ts', specifier: 'node:timers' },
+      { file: 'src/verdict/to-admin.ts', specifier: '../admin/route.ts' },
+    ],
     'src/replicas/routing/': [
       { file: 'src/replicas/routing/to-crypto.ts', specifier: 'node:crypto' },
       { file: 'src/replicas/routing/to-data.ts', specifier: '../data/replica.ts' },
