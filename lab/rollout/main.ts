@@ -17,7 +17,7 @@ const USAGE = `npm run rollout
 
 startProgram(USAGE, {});
 const replicas = await rollReplicas(2);
-printFigures('Four replicas, rolled by deploy/rollout.sh at 200 requests/s', [
+printFigures('Four replicas, rolled at 200 requests/s', [
   ['replicas restarted', replicas.restarted.length],
   ['requests', replicas.requests],
   ['requests per second', replicas.perSecond],
@@ -78,7 +78,7 @@ function isUpdated({ exitCodes, failures, missing }: UpdateReport): boolean {
 
 function printCase(title: string, report: CaseReport): void {
   printFigures(title, [
-    ['exit code of the script', report.exitCode],
+    ['exit code of the rollout', report.exitCode],
     ['replicas restarted', report.restarted.length],
     ['requests', report.requests],
     ['requests failed', report.failures.length],

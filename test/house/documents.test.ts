@@ -68,6 +68,8 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
     'fleet.json',
     'owner.json',
     'openapi.json',
+    'rollout.json',
+    'spangate/rollout.json',
     'schemas/semconv.schema.json',
     'otel/file.ts',
     'proxy/common_request_processing.py',

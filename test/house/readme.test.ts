@@ -13,17 +13,20 @@ function cellOf(text: string, row: string, column: number): string {
 }
 
 describe('the figures of the README are those of the page that it links to:', () => {
-  test('rollouts', () => {
-    const [, requests, failed] =
-      /rolled by deploy\/rollout\.sh.*?requests {2,}(\d+)\n.*?requests failed {2,}(\d+)\n/s.exec(
-        read('docs/rollouts.md'),
+  test('fleet', () => {
+    const [, restarted, requests, failed] =
+      /replicas restarted +(\d+)\n +requests +(\d+)\n +requests failed +(\d+)\n/.exec(
+        read('docs/fleet.md'),
       ) ?? [];
+    expect(restarted).toBe('4');
     expect(README).toContain(`of ${Number(requests).toLocaleString('en')} requests ${failed} fail `);
   });
 
   test('reliability', () => {
     const [, table = ''] = /<!-- measured -->(.*)<!-- end/s.exec(read('docs/reliability.md')) ?? [];
-    const rows = table.split('\n').filter((line) => /^\| .*\| \d+ \|/.test(line) && !line.startsWith('| none |'));
+    const rows = table
+      .split('\n')
+      .filter((line) => /^\| .*\| \d+ \|/.test(line) && !line.startsWith('| none |'));
     const sumOf = (column: number) => rows.reduce((sum, row) => sum + Number(row.split('|')[column]), 0);
     expect(README).toContain(
       `${rows.length} faults, ${sumOf(2).toLocaleString('en')} requests: ${sumOf(3)} fails, on a replica that is killed`,
@@ -46,7 +49,11 @@ test("the README's pictures are there, and have words for those who do not see t
 });
 
 test('every page is in the list of all pages, once', () => {
-  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
-  const listed = [...read('docs/README.md').matchAll(/^\d+\. \[[^\]]+\]\((\w[\w-]*\.md)\)/gm)].map(([, name]) => name);
+  const pages = readdirSync(join(ROOT, 'docs')).filter(
+    (name) => name.endsWith('.md') && name !== 'README.md',
+  );
+  const listed = [...read('docs/README.md').matchAll(/^\d+\. \[[^\]]+\]\((\w[\w-]*\.md)\)/gm)].map(
+    ([, name]) => name,
+  );
   expect(listed.toSorted()).toEqual([...pages.filter((name) => name !== 'glossary.md')].toSorted());
 });
