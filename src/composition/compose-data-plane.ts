@@ -81,6 +81,7 @@ export async function composeDataPlane(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), {
       log,
+      version,
       onRecord(ended) {
         recentRecords.add(ended);
         observeRecord(ended.record);
