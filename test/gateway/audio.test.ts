@@ -207,7 +207,12 @@ describe('the record of a transcription has', () => {
         event({ type: 'transcript.text.done', text: 'canary', usage }),
       ]),
     );
-    expect(record).toMatchObject({ prompt_tokens: 14, completion_tokens: 5, ttft_ms: expect.any(Number) });
+    expect(record).toMatchObject({
+      prompt_tokens: 14,
+      prompt_audio_tokens: 14,
+      completion_tokens: 5,
+      ttft_ms: expect.any(Number),
+    });
     expect(record).not.toHaveProperty('truncated');
   });
 
