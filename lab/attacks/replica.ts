@@ -46,7 +46,7 @@ const repeated = (source: string, name: string, replica: Attack['replica']): Att
 
 /** Reads this many bytes of the answer, then leaves. */
 const takes =
-  (byteCount: number): Attack['act'] =>
+  (byteCount: number): NonNullable<Attack['act']> =>
   async (client) => {
     let taken = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
