@@ -342,6 +342,7 @@ export const ROOMS: readonly Room[] = [
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/kubernetes-source.ts',
       'src/http/',
       'otel/disk/',
       'otel/clock.ts',

@@ -1,4 +1,4 @@
-import type { KubernetesSource } from '../config/config.ts';
+import type { KubernetesSource } from '../config/kubernetes-source.ts';
 import { toReadyEndpoints } from '../replicas/control/discovery/kubernetes/ready-endpoints.ts';
 import {
   createSliceApi,

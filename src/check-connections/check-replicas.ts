@@ -46,7 +46,9 @@ async function checkService(
   if (listed !== null) {
     const { target, result, advice } = listed;
     const durationMs = performance.now() - startedMs;
-    return [{ kind: 'replica', name: service.name, target, isOk: false, found: null, result, advice, durationMs }];
+    return [
+      { kind: 'replica', name: service.name, target, isOk: false, found: null, result, advice, durationMs },
+    ];
   }
   const records = hasSrvRecords(service) ? 'SRV records' : 'addresses';
   return [

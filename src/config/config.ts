@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { ApiClientSection } from './clients-schema.ts';
+import { type KubernetesSection, type KubernetesSource, toKubernetesSource } from './kubernetes-source.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -38,9 +39,6 @@ export interface ReplicaTls {
  * its own. With `kubernetes`, the servers give `url` their address and port.
  */
 export type ServiceConfig = Config['services'][number] & Pick<ReplicaConfig, 'tls' | 'tlsName'>;
-
-/** Where a Service of Kubernetes is read, and what of its pods is used. The paths of the files are absolute. */
-export type KubernetesSource = NonNullable<ServiceConfig['kubernetes']>;
 
 /** An inference engine whose API the gateway knows. */
 export type Engine = Exclude<ReplicaConfig['engine'], 'auto'>;
@@ -199,29 +197,14 @@ interface ServiceSettings extends CommonSettings {
   name: string;
   url: string;
   host: string | null;
-  kubernetes?: ReturnType<typeof toKubernetesSource>;
+  kubernetes?: KubernetesSource;
 }
-
-type KubernetesSection = NonNullable<ConfigFile['replicas'][number]['kubernetes']>;
 
 /** The host of the URL is the name in the certificate of the pods, if they have one. */
 function toPodsConfig(section: KubernetesSection, entry: ReplicaEntry): ServiceSettings {
   const { service, namespace, scheme } = section;
   const host = namespace === undefined ? service : `${service}.${namespace}.svc`;
   return { ...toServiceConfig(`${scheme}://${host}`, entry), kubernetes: toKubernetesSource(section) };
-}
-
-function toKubernetesSource(section: KubernetesSection) {
-  return {
-    service: section.service,
-    namespace: section.namespace ?? null,
-    port: section.port ?? null,
-    portName: section.port_name ?? null,
-    addressType: section.address_type,
-    apiServer: section.api_server,
-    tokenFile: section.token_file,
-    caFile: section.ca_file,
-  };
 }
 
 function toCommonSettings(entry: ReplicaEntry): CommonSettings {

@@ -95,7 +95,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'a url that YAML reads as a key',
       'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
       [
-        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, host, gpu_model, gpu_count, models, engine, api_key, tls, max_inflight',
+        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, kubernetes, host, gpu_model, gpu_count, models, engine, api_key, tls, max_inflight',
         '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
       ],
     ],

@@ -194,16 +194,16 @@ export class ReplicaDiscovery {
 
   #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
     const { registry, log } = this.#collaborators;
-    const found = services.map((service) => {
-      const endpoints = this.#endpoints.endpointsOf(service);
-      return endpoints === null ? null : expandService(service, endpoints);
-    });
-    const { replicas, leftOut } = mergeReplicas([...configured, ...found.flatMap((each) => each ?? [])]);
+    const found = services.flatMap((service) =>
+      expandService(service, this.#endpoints.endpointsOf(service) ?? []),
+    );
+    const { replicas, leftOut } = mergeReplicas([...configured, ...found]);
     for (const { name, url } of leftOut) {
       if (!this.#leftOut.has(url)) log.warn({ replica: name, url }, 'replica left out: its name is taken');
     }
     this.#leftOut = new Set(leftOut.map(({ url }) => url));
-    return registry.configure(replicas, new Date().toISOString(), { isComplete: !found.includes(null) });
+    const isComplete = this.#endpoints.areAllKnown(services);
+    return registry.configure(replicas, new Date().toISOString(), { isComplete });
   }
 
   async #publishNews(): Promise<void> {

@@ -28,6 +28,14 @@ export class ServiceEndpoints {
       : this.#kubernetes.endpointsOf(kubernetes);
   }
 
+  /** Whether all were found. A Service without a ready pod was not: its models may come back. */
+  areAllKnown(services: readonly ServiceConfig[]): boolean {
+    return services.every((service) => {
+      const endpoints = this.endpointsOf(service);
+      return endpoints !== null && (service.kubernetes === undefined || endpoints.length > 0);
+    });
+  }
+
   /** Resolves names again, and begins to watch what is not watched yet. Waits for that at most `timeoutMs`. */
   async find(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
     const names = services.filter(({ kubernetes }) => kubernetes === undefined);

@@ -56,7 +56,8 @@ export function parseWatchEvent(line: string): WatchEvent | null {
   return orNull(() => {
     const { type, object: given } = toObject(JSON.parse(line));
     const object = toObject(given);
-    if (type === 'ERROR') return { type: 'error', code: Number.isSafeInteger(object.code) ? Number(object.code) : 0 };
+    if (type === 'ERROR')
+      return { type: 'error', code: Number.isSafeInteger(object.code) ? Number(object.code) : 0 };
     const resourceVersion = toResourceVersion(object.metadata);
     if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion };
     if (type === 'DELETED') return { type: 'deleted', name: toNameOf(object), resourceVersion };
@@ -122,7 +123,8 @@ function toNameOf(object: Readonly<Record<string, unknown>>): string {
 /** It has no meaning for clients, and they send it back in a URL. */
 function toResourceVersion(metadata: unknown): string {
   const { resourceVersion } = toObject(metadata);
-  if (typeof resourceVersion !== 'string' || !/^[\w.~-]{1,256}$/.test(resourceVersion)) throw new MalformedError();
+  if (typeof resourceVersion !== 'string' || !/^[\w.~-]{1,256}$/.test(resourceVersion))
+    throw new MalformedError();
   return resourceVersion;
 }
 

@@ -1,5 +1,6 @@
 import { waitAtMost } from '#otel/clock.ts';
-import type { KubernetesSource, ServiceConfig } from '../../../../config/config.ts';
+import type { ServiceConfig } from '../../../../config/config.ts';
+import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import type { Endpoint } from '../resolver.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
 import { toReadyEndpoints } from './ready-endpoints.ts';
@@ -116,7 +117,10 @@ export class KubernetesDiscovery {
           if (watched.failure === code) return;
           watched.failure = code;
           const kept = watched.endpoints?.length ?? 0;
-          log.warn({ ...fields, error_code: code, ...(status === null ? {} : { status }), kept }, 'service not watched');
+          log.warn(
+            { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
+            'service not watched',
+          );
         },
         onSuccess() {
           if (watched.failure !== null) log.info(fields, 'service watched again');

@@ -1,4 +1,4 @@
-import type { KubernetesSource } from '../../../../config/config.ts';
+import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import type { Endpoint } from '../resolver.ts';
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
 
@@ -38,7 +38,10 @@ export function toReadyEndpoints(slices: Iterable<EndpointSlice>, choice: PortCh
   );
   const chosen = ready.map((entries) => chooseEntry(entries, choice.addressType));
   const endpoints = chosen.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)));
-  return { endpoints: withoutRepeated(endpoints), isPortMissing: chosen.some((entry) => entry?.port === null) };
+  return {
+    endpoints: withoutRepeated(endpoints),
+    isPortMissing: chosen.some((entry) => entry?.port === null),
+  };
 }
 
 function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): number | null {
@@ -48,10 +51,7 @@ function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): n
 }
 
 /** The entry with the wanted address; of several the first by address, so that the order of slices does not matter. */
-function chooseEntry(
-  entries: readonly Candidate[],
-  wanted: PortChoice['addressType'],
-): Candidate | null {
+function chooseEntry(entries: readonly Candidate[], wanted: PortChoice['addressType']): Candidate | null {
   const fitting = entries.filter(({ family }) => wanted === 'auto' || family === wanted);
   const sorted = fitting.toSorted(
     (a, b) => a.family.localeCompare(b.family) || a.endpoint.address.localeCompare(b.endpoint.address),

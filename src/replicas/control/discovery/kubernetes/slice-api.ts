@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
-import type { KubernetesSource } from '../../../../config/config.ts';
+import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import { parseSliceList, parseWatchEvent, type SliceList, type WatchEvent } from './endpoint-slice.ts';
 import { LongLineError, readLines } from './json-lines.ts';
 
@@ -25,7 +25,10 @@ export class SliceError extends Error {
   readonly code: SliceFailureCode;
   readonly status: number | null;
 
-  constructor(code: SliceFailureCode, { status = null, cause }: { status?: number | null; cause?: unknown } = {}) {
+  constructor(
+    code: SliceFailureCode,
+    { status = null, cause }: { status?: number | null; cause?: unknown } = {},
+  ) {
     super(code, { cause });
     this.name = 'SliceError';
     this.code = code;
@@ -100,7 +103,10 @@ async function open(
 ): Promise<OpenCall> {
   const { origin, pathname, protocol } = new URL(source.apiServer);
   const { namespace, token, ca } = await readAccount(source, protocol === 'https:');
-  const search = new URLSearchParams({ labelSelector: `kubernetes.io/service-name=${source.service}`, ...query });
+  const search = new URLSearchParams({
+    labelSelector: `kubernetes.io/service-name=${source.service}`,
+    ...query,
+  });
   const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices?${search}`;
   let client: Client;
   try {
@@ -185,5 +191,7 @@ async function* withCodes(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
 /** The failure of a call, whatever was thrown. */
 export function toSliceError(error: unknown): SliceError {
   if (error instanceof SliceError) return error;
-  return new SliceError(error instanceof LongLineError ? 'answer_too_large' : 'unreachable', { cause: error });
+  return new SliceError(error instanceof LongLineError ? 'answer_too_large' : 'unreachable', {
+    cause: error,
+  });
 }
