@@ -118,7 +118,9 @@ function splitReplicas(line: string, place: string, index: number): SplitLine {
   const [, scope = '', token = ''] = /^([A-Za-z0-9._~,*-]{1,1024}):[ \t]+(.*)$/.exec(line.trim()) ?? [];
   const replicas = scope.split(',');
   if (!replicas.every((name) => /^[A-Za-z0-9._~-]{1,128}\*?$/.test(name))) {
-    throw new SecretError(`${place} must name its replicas before the token: vllm-0: TOKEN, or vllm-*: TOKEN`);
+    throw new SecretError(
+      `${place} must name its replicas before the token: vllm-0: TOKEN, or vllm-*: TOKEN`,
+    );
   }
   const suffix = index === 0 ? '' : `-${index + 1}`;
   return { name: `drainer${suffix} of ${scope.slice(0, 64)}`, token, replicas };

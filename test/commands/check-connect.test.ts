@@ -114,11 +114,15 @@ describe('gateway check --connect', () => {
     const entry = `name: vllm, kubernetes: { service: vllm, namespace: llm, api_server: "${api.url}" }`;
     const target = `${api.url}, Service vllm`;
     const none = { name: 'vllm', ok: false, target, result: 'no_pods' };
-    expect(await checksOf([entry])).toMatchObject([{ ...none, advice: expect.stringContaining('no EndpointSlices') }]);
+    expect(await checksOf([entry])).toMatchObject([
+      { ...none, advice: expect.stringContaining('no EndpointSlices') },
+    ]);
     const ports = [{ port: Number(new URL(replica.url).port) }];
     const pod = { name: 'vllm-0', address: '127.0.0.1' };
     api.put({ name: 's', ports, pods: [{ ...pod, ready: false }] });
-    expect(await checksOf([entry])).toMatchObject([{ ...none, advice: expect.stringContaining('none of its pods') }]);
+    expect(await checksOf([entry])).toMatchObject([
+      { ...none, advice: expect.stringContaining('none of its pods') },
+    ]);
     api.put({ name: 's', ports, pods: [pod] });
     expect(await checksOf([entry])).toMatchObject([{ name: 'vllm-0', ok: true, target: replica.url }]);
     api.answer('list', (response) => response.writeHead(403).end());

@@ -114,7 +114,10 @@ test('a pod that stops waits for its last request, also after Kubernetes has rem
   expect(isOver).toBe(false);
   gate.open();
   expect((await running).status).toBe(200);
-  expect(await stopping).toMatchObject({ status: 200, body: { replica: { inflight: 0, safe_to_stop: true } } });
+  expect(await stopping).toMatchObject({
+    status: 200,
+    body: { replica: { inflight: 0, safe_to_stop: true } },
+  });
 
   // It is idle and forgotten: nothing is left to wait for.
   await vi.waitUntil(async () => (await gateway.replicas()).length === 0);
@@ -125,8 +128,11 @@ test('a pod that stops waits for its last request, also after Kubernetes has rem
   expect(await turnsOf(gateway, 1)).toEqual(['vllm-0']);
 });
 
-test.each(['', 'vllm-0', 'vllm-**', 'vl*lm', 'a,,b', 'a b'])('a drain token without proper names (%j) is refused', async (scope) => {
-  const text = scope === '' ? TOKEN : `${scope}: ${TOKEN}`;
-  const reading = readAdminTokens({ SVC_DRAIN_TOKEN: scope === 'vllm-0' ? 'vllm-0' : text });
-  await expect(reading).rejects.toThrow('SVC_DRAIN_TOKEN must name its replicas before the token');
-});
+test.each(['', 'vllm-0', 'vllm-**', 'vl*lm', 'a,,b', 'a b'])(
+  'a drain token without proper names (%j) is refused',
+  async (scope) => {
+    const text = scope === '' ? TOKEN : `${scope}: ${TOKEN}`;
+    const reading = readAdminTokens({ SVC_DRAIN_TOKEN: scope === 'vllm-0' ? 'vllm-0' : text });
+    await expect(reading).rejects.toThrow('SVC_DRAIN_TOKEN must name its replicas before the token');
+  },
+);

@@ -145,7 +145,8 @@ export const undrainReplica = defineRoute({
     const { registry, drains, refresh, rampMs } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
-    if (caller?.role === 'drainer' && isOfOther(drains.stateOf(name))) return new AdminError('drained_by_other');
+    if (caller?.role === 'drainer' && isOfOther(drains.stateOf(name)))
+      return new AdminError('drained_by_other');
     // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
