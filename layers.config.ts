@@ -65,6 +65,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/redis-store.ts',
       'src/serving/settings.ts',
       'src/config/config.ts',
+      'src/config/kubernetes-source.ts',
       'otel/',
       NODE,
     ],

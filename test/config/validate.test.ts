@@ -119,6 +119,16 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'pods of Kubernetes',
+      'replicas:\n- { name: a, url: "http://a", kubernetes: { service: a } }\n- { name: b, kubernetes: { service: B } }\n- { name: c, kubernetes: { service: c, port: 1, port_name: d } }\n- { name: d, tls: { verify: false }, kubernetes: { service: d } }',
+      [
+        '2: replicas[0].kubernetes: a replica has either url or kubernetes, not both',
+        '3: replicas[1].kubernetes.service: found "B", expected the name of a Service',
+        '4: replicas[2].kubernetes.port_name: there is either port or port_name, not both',
+        '5: replicas[3].tls: the URL of this replica is not https://',
+      ],
+    ],
+    [
       'invalid models',
       'replicas:\n- { name: a, url: "http://a", models: [] }\n- { name: b, url: "http://b", models: llama }\n- { name: c, url: "http://c", models: ["*", x] }\n- { name: d, url: "http://d", models: [x, x] }',
       [

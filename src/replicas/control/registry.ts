@@ -82,6 +82,11 @@ export class RegisteredReplica {
       : { ...state, drained: true, since: this.#removal.at, reason: 'removed' };
   }
 
+  /** Whether its name is drained, whatever else is known of it. */
+  get hasDrainedName(): boolean {
+    return this.#collaborators.drains.stateOf(this.name).drained;
+  }
+
   /** Whether it was removed and finishes its requests. */
   get isRemoving(): boolean {
     return this.#removal !== null;
