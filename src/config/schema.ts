@@ -84,7 +84,12 @@ const replica = z
         'The machine that the replica runs on. Default: the host of `url`, or the target or address of `dns`.',
       ),
     gpu_model: oneLine().nullable().prefault(null).describe('The model of the accelerators.'),
-    gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
+    gpu_count: wholeNumber(0, 1_000_000)
+      .nullable()
+      .prefault(null)
+      .describe(
+        'The number of accelerators. With at least one, records have `gpu_seconds` (docs/metrics.md#gpu-time).',
+      ),
     models: models
       .prefault('auto')
       .describe(

@@ -31,6 +31,12 @@ test('a replica is up if it answers, and has no sample while that is unknown', (
   expect(valuesOf([REPLICA], 'gateway.replica.up')).toEqual({});
 });
 
+test('the GPU time of a replica is in seconds, and absent without GPUs', () => {
+  const replicas = [REPLICA, { ...REPLICA, name: 'vllm-b', gpuTime: { busyMs: 2500, unrecordedMs: 125 } }];
+  expect(valuesOf(replicas, 'gateway.replica.gpu')).toEqual({ 'vllm-b': 2.5 });
+  expect(valuesOf(replicas, 'gateway.replica.gpu.unrecorded')).toEqual({ 'vllm-b': 0.125 });
+});
+
 test('a model has the number of its replicas, and of those that may answer', () => {
   const metrics = toModelMetrics([{ name: '__proto__', known: 2, available: 0 }], INTERVAL);
   const model = { 'gen_ai.request.model': '__proto__' };
