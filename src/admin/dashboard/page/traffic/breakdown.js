@@ -23,7 +23,12 @@ export function createBreakdown(table, field, showRecords) {
   const show = createLongTable(table, 'No requests in the last minute.', () =>
     createPartRow(field, showRecords),
   );
-  return (overview) => show(overview[`${field}s`]);
+  return (overview) => {
+    const parts = overview[`${field}s`];
+    const isKnown = parts.some(({ last_minute }) => last_minute.gpu_seconds !== null);
+    setAttribute(table, 'data-gpu', isKnown ? 'known' : null);
+    show(parts);
+  };
 }
 
 /**
@@ -39,6 +44,7 @@ function createPartRow(field, showRecords) {
   /** @param {...Node} children */
   const number = (...children) => create('td', { class: 'number' }, ...children);
   const [requests, ttft, latency, tokens] = [number(), number(), number(), number()];
+  const gpuTime = create('td', { class: 'number gpu' });
   const errorCell = number(errors);
   const element = create(
     'tr',
@@ -50,6 +56,7 @@ function createPartRow(field, showRecords) {
     ttft,
     latency,
     tokens,
+    gpuTime,
   );
   let shown = '';
   button.addEventListener('click', () =>
@@ -73,6 +80,12 @@ function createPartRow(field, showRecords) {
       setText(ttft, formatMs(last_minute.ttft_p95_ms));
       setText(latency, formatMs(last_minute.latency_p95_ms));
       setText(tokens, formatRate(last_minute.output_tokens_per_s));
+      setText(gpuTime, formatMs(toMs(last_minute.gpu_seconds)));
     },
   };
+}
+
+/** @param {number | null} seconds */
+function toMs(seconds) {
+  return seconds === null ? null : seconds * 1000;
 }
