@@ -1,7 +1,7 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { ShowRecords } from '../records/filters.js' */
 import { create, setAttribute, setText } from '../elements/dom.js';
-import { formatMs, formatRate, formatShare } from '../elements/format.js';
+import { formatMs, formatRate, formatShare, UNKNOWN } from '../elements/format.js';
 import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
@@ -80,12 +80,7 @@ function createPartRow(field, showRecords) {
       setText(ttft, formatMs(last_minute.ttft_p95_ms));
       setText(latency, formatMs(last_minute.latency_p95_ms));
       setText(tokens, formatRate(last_minute.output_tokens_per_s));
-      setText(gpuTime, formatMs(toMs(last_minute.gpu_seconds)));
+      setText(gpuTime, last_minute.gpu_seconds === null ? UNKNOWN : formatRate(last_minute.gpu_seconds));
     },
   };
-}
-
-/** @param {number | null} seconds */
-function toMs(seconds) {
-  return seconds === null ? null : seconds * 1000;
 }
