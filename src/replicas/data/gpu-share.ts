@@ -1,5 +1,10 @@
 import type { GpuTimeTable } from '../shared/gpu-time-table.ts';
-import type { Replica } from './replica.ts';
+
+/** Whose GPU time is divided. `gpuCount` may change. */
+interface SharedReplica {
+  readonly slot: number;
+  readonly config: { readonly gpuCount: number | null };
+}
 
 /**
  * The part of a replica's GPU time that one lease takes. It counts for no record, unless `claim` says that one is made.
@@ -7,14 +12,14 @@ import type { Replica } from './replica.ts';
 export class GpuShare {
   readonly #table: GpuTimeTable;
   readonly #worker: number;
-  readonly #replica: Pick<Replica, 'slot' | 'config'>;
+  readonly #replica: SharedReplica;
   readonly #beganAt: number;
   #isClaimed = false;
   /** Null until it has ended. */
   #ms: number | null = null;
 
   /** Begins a share. */
-  constructor(table: GpuTimeTable, worker: number, replica: Pick<Replica, 'slot' | 'config'>) {
+  constructor(table: GpuTimeTable, worker: number, replica: SharedReplica) {
     this.#table = table;
     this.#worker = worker;
     this.#replica = replica;
