@@ -90,7 +90,12 @@ const replica = z
         'The machine that the replica runs on. Default: the host of `url`, the target or address of `dns`, or the node of the pod.',
       ),
     gpu_model: oneLine().nullable().prefault(null).describe('The model of the accelerators.'),
-    gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
+    gpu_count: wholeNumber(0, 1_000_000)
+      .nullable()
+      .prefault(null)
+      .describe(
+        'The number of accelerators. With at least one, records have `gpu_seconds` (docs/metrics.md#gpu-time).',
+      ),
     models: models
       .prefault('auto')
       .describe(
