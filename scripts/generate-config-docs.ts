@@ -123,7 +123,11 @@ function leavesOf(section: JsonSchema, prefix: string, required: ReadonlySet<str
 
 function renderRow({ key, schema, isRequired }: Leaf): string {
   const given = schema.default === null ? undefined : schema.default;
-  const written = Array.isArray(given) ? `[${given.join(', ')}]` : String(given);
+  const written = Array.isArray(given)
+    ? `[${given.join(', ')}]`
+    : typeof given === 'object'
+      ? JSON.stringify(given)
+      : String(given);
   const byDefault = given === undefined ? (isRequired ? 'required' : 'none') : `\`${written}\``;
   const cells = [`\`${key}\``, titleOf(schema), byDefault, schema.description ?? ''];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;

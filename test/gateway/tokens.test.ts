@@ -71,7 +71,7 @@ describe('an operator token', () => {
   const OPERATOR_TOKEN = 'test-operator-token';
   const moreTokens = [{ name: 'olga', role: 'operator' as const, token: OPERATOR_TOKEN }];
 
-  test('reads, drains and undrains, and does nothing else', async () => {
+  test('reads, and does all that drains and rollouts need, and nothing else', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [replica], moreTokens });
     for (const path of pathsOf('GET')) {
@@ -88,6 +88,9 @@ describe('an operator token', () => {
     expect(Object.fromEntries(changes)).toEqual({
       '/admin/replicas/a/drain': 'done',
       '/admin/replicas/a/undrain': 'done',
+      '/admin/replicas/a/probe': 'done',
+      // It may call this, but has sent no step.
+      '/admin/rollout-steps': 'invalid_request',
       '/admin/gateways/a/forget': 'admin_token_required',
       '/admin/reload': 'admin_token_required',
     });

@@ -201,7 +201,6 @@ describe('no variable can lose a record, a field or the traceparent', () => {
       OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '0',
     },
     { OTEL_PROPAGATORS: 'none' },
-    { OTEL_CONFIG_FILE: '/nonexistent.yaml', OTEL_EXPERIMENTAL_CONFIG_FILE: '/nonexistent.yaml' },
     { OTEL_BSP_MAX_QUEUE_SIZE: '1', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_BSP_EXPORT_TIMEOUT: '1' },
     { OTEL_NODE_RESOURCE_DETECTORS: 'none', OTEL_NODE_EXPERIMENTAL_SDK_METRICS: 'true' },
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' },
