@@ -58,7 +58,8 @@ function parseMembership(text: string): Parsed<StoredMembership> | null {
   const removed = stored.removed.filter(isLogicalTimestamp);
   const unreadable = [
     ...named.filter((entry) => !isMember(entry)).map(([member]) => member),
-    ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map(String),
+    // Not String(): of an object it may throw.
+    ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map((each) => JSON.stringify(each)),
   ];
   return { value: { id, isKnown, members, removed }, unreadable };
 }
