@@ -17,23 +17,7 @@ const isValidBySchema = new Ajv2020({ strict: false, validateFormats: false }).c
 const REFERENCE = readExamples();
 const KEYS = [...new Set(REFERENCE.flatMap((text) => text.match(/[a-z_]+(?=:)/g) ?? []))];
 const VALUES = [
-  ...[
-    '0',
-    '1',
-    '-1',
-    '5s',
-    '0s',
-    '99999h',
-    '1MiB',
-    '9999GiB',
-    'true',
-    'null',
-    '""',
-    '"${NAME}"',
-    '${MISSING}',
-    '[]',
-    '{}',
-  ],
+  ...['0', '1', '-1', '5s', '0s', '99999h', '1MiB', '9999GiB', 'true', 'null', '""', '[]', '{}'],
   ...[
     '1e400',
     '.nan',
@@ -47,7 +31,8 @@ const VALUES = [
     '"\\u0000"',
     'http://[::1]:80',
   ],
-  ...['127.0.0.1:0', ':99999', '[m, m]', '"x"', '2026-11-22', '<<: *a', '"${file:/none}"', '"${"'],
+  ...['127.0.0.1:0', ':99999', '[m, m]', '"x"', '2026-11-22', '<<: *a'],
+  ...['{NAME}', '{MISSING}', '{file:/none}', '{'].map((reference) => `"$${reference}"`),
 ];
 
 /** The loader of the configuration. */

@@ -41,8 +41,8 @@ function checkTraceparent(text: string): boolean {
     /[^0]/.test(spanId) &&
     /^[0-9a-f]{2}$/.test(flags) &&
     (version !== '00' || rest.length === 0);
-  // Several fields are joined by commas; a line feed never comes out of a head.
-  if (text.includes(',') || /[\r\n]/.test(text)) return false;
+  // Several fields are joined by commas; white space around a value, and line ends, never come out of a head.
+  if (text.includes(',') || text !== text.trim() || /[\r\n]/.test(text)) return false;
   must(
     (context !== null) === isValid,
     `${isValid ? 'a valid' : 'an invalid'} traceparent is taken for the opposite`,
