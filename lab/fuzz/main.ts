@@ -3,6 +3,7 @@ import { startProgram, toCount } from '../support/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { type Finding, runTarget, type TargetResult } from './run-target.ts';
 import { TARGETS } from './targets/targets.ts';
+import { type FuzzFigures, writeDocs } from './write-docs.ts';
 
 const USAGE = `npm run fuzz -- [options]
   Gives random and damaged inputs to the readers behind the wire, and compares what they read with a reference. Prints
@@ -12,7 +13,8 @@ const USAGE = `npm run fuzz -- [options]
   --inputs N    number of inputs of each target (its share of CI's)
   --seed N      seed of their generator (1)
   --first N     index of the first input (0), to repeat a finding
-  --results F   adds the figures to a file of JSON lines, for lab/fuzz/write-docs.ts`;
+  --results F   adds the figures to a file of JSON lines
+  --write F     runs nothing, and writes the figures of such a file into docs/reliability.md`;
 
 const values = startProgram(USAGE, {
   target: { type: 'string' },
@@ -20,10 +22,12 @@ const values = startProgram(USAGE, {
   seed: { type: 'string', default: '1' },
   first: { type: 'string', default: '0' },
   results: { type: 'string' },
+  write: { type: 'string' },
 });
 /** Inputs between two lines of progress. */
 const REPORT_INPUTS = 100_000;
-process.exitCode = await run();
+if (values.write !== undefined) writeDocs(values.write, TARGETS);
+else process.exitCode = await run();
 
 async function run(): Promise<number> {
   const chosen = TARGETS.filter(({ name }) => values.target === undefined || name === values.target);
@@ -48,7 +52,7 @@ async function run(): Promise<number> {
       console.error(toReport(result.finding));
     } else if (values.results !== undefined) {
       const { name } = target;
-      const line = {
+      const line: FuzzFigures = {
         name,
         seed,
         inputs: result.inputs,

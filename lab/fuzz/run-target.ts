@@ -95,7 +95,8 @@ async function shrink(target: FuzzTarget, failing: FuzzInput): Promise<FuzzInput
 }
 
 function without({ bytes, cuts, variant }: FuzzInput, start: number, end: number): FuzzInput {
-  const moved = cuts.map((cut) => (cut >= end ? cut - (end - start) : Math.min(cut, start)));
-  const kept = [...new Set(moved)].filter((cut) => cut > 0 && cut < bytes.length - (end - start));
+  const last = bytes.length - (end - start) - 1;
+  const moved = cuts.map((cut) => Math.min(last, cut >= end ? cut - (end - start) : Math.min(cut, start)));
+  const kept = [...new Set(moved)].filter((cut) => cut > 0);
   return { bytes: Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)]), cuts: kept, variant };
 }
