@@ -41,9 +41,14 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/reachability.ts',
       'src/simulate/',
       'src/replay-trace/',
+      'src/verdict/',
       'src/verify-ledger/',
       'otel/encode/',
+      // The state of a rollout is a file of ours.
+      'otel/disk/regular-file.ts',
+      'otel/disk/write-durably.ts',
       'pino',
+      'zod',
       'undici',
       NODE,
     ],
@@ -213,6 +218,7 @@ export const ROOMS: readonly Room[] = [
     path: 'src/admin/',
     may: [
       'src/replicas/',
+      'src/verdict/',
       'src/config/config.ts',
       'src/config/admin-tokens.ts',
       'src/config/values.ts',
@@ -366,6 +372,11 @@ export const ROOMS: readonly Room[] = [
     why: 'Both planes use the tables in shared memory, so the tables import neither.',
   },
   {
+    path: 'src/verdict/',
+    may: [],
+    why: 'A verdict is computed from numbers alone: it imports no clock, no random numbers, no record.',
+  },
+  {
     path: 'src/replicas/routing/',
     may: [],
     why: 'A balancing policy is a pure function: it imports no clock, no random numbers, no replica.',
@@ -442,6 +453,11 @@ export const ROOMS: readonly Room[] = [
     why: 'Metrics are counted from records. They know no spans and no files.',
   },
   {
+    path: 'otel/resource/',
+    may: ['otel/disk/', 'otel/*', '@opentelemetry/', NODE],
+    why: 'The resource is the same for records, metrics and admin actions. It knows none of them.',
+  },
+  {
     path: 'otel/ledger/',
     may: ['otel/disk/', 'otel/encode/', 'otel/*', NODE],
     why: 'The ledger is told what became of records. It knows no queue, and the verification reads it without a gateway.',
@@ -498,13 +514,15 @@ const TYPES_ONLY: IForbiddenRuleType = {
 const NO_PROCESS: IForbiddenRuleType = {
   name: 'no process',
   comment:
-    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used. Everything else is handed what it needs.',
+    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used, environment.ts the names of variables. Everything else is handed what it needs.',
   severity: 'error',
   from: {
     path: '^(src|otel)/',
     pathNot: toPattern([
       'src/main.ts',
       'src/serving/workers/worker-entry.ts',
+      // Whichever variables of OpenTelemetry are set.
+      'otel/resource/environment.ts',
       'otel/metrics/process-metrics.ts',
     ]),
   },

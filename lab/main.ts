@@ -10,8 +10,11 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   llama: 'a gateway before real llama.cpp servers',
   phoenix: 'records in a real Arize Phoenix',
   reliability: 'the cost of each fault; writes docs/reliability.md',
+  simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
   rollout: 'rollouts of replicas and an update of gateways under load',
+  'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
+  'measure/fleet-limits': 'what two gateways admit of the limits of clients',
   'measure/guard': 'the CPU time of a request, with a bound; part of CI',
   'measure/hops': 'the files and functions that one request and its record run',
   'measure/metrics': 'the time to count one record',
@@ -20,6 +23,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/protocols':
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
+  'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
   'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
   'measure/tls-rotation': 'certificates replaced again and again under load',
 };

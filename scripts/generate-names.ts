@@ -26,6 +26,7 @@ const OPERATION_SPAN = 'span.gateway.operation';
 const ATTEMPT_SPAN = 'span.gateway.attempt';
 const LEDGER_SPAN = 'span.gateway.ledger';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
+const ROLLOUT_STEP_SPAN = 'span.gateway.rollout_step';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
 /** The text of otel/encode/attribute-names.ts. */
@@ -96,6 +97,12 @@ ${attributesOf(registry, LEDGER_SPAN)
 /** The attributes of an admin action's span. */
 export const ADMIN_ACTION = {
 ${attributesOf(registry, ADMIN_ACTION_SPAN)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** The attributes of the span of a rollout's step. */
+export const ROLLOUT_STEP = {
+${attributesOf(registry, ROLLOUT_STEP_SPAN)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 `;
@@ -284,6 +291,7 @@ export function renderRecordDocs(current: string, registry: Registry): string {
     ['attempt event', renderTable('attribute', ownAttributes(registry, FAILED_ATTEMPT_EVENT))],
     ['ledger', renderTable('attribute', ownAttributes(registry, LEDGER_SPAN))],
     ['admin action', renderTable('attribute', ownAttributes(registry, ADMIN_ACTION_SPAN))],
+    ['rollout step', renderTable('attribute', ownAttributes(registry, ROLLOUT_STEP_SPAN))],
   ]);
 }
 

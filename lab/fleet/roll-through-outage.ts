@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisServer } from '../../test/support/redis-server.ts';
 import type { RolloutSize } from '../support/replica-set.ts';
-import { runRolloutScript } from '../support/rollout-script.ts';
+import { runRollout } from '../support/rollout-command.ts';
 import { startTestbed, type TestbedReport, type TestbedSize } from './testbed.ts';
 
 /** The result of a rollout during which the shared state was lost and later disturbed. */
 export interface OutageReport extends TestbedReport {
-  /** Of deploy/rollout.sh. */
+  /** Of `gateway rollout`. */
   readonly exitCode: number;
   readonly restarted: readonly string[];
   readonly reachedWhileDrained: number;
@@ -29,7 +29,7 @@ export interface OutageSize extends TestbedSize, Pick<RolloutSize, 'rolled'> {
 }
 
 /**
- * Rolls four simulated replicas with deploy/rollout.sh behind two gateways under load that share a Redis server. The
+ * Rolls four simulated replicas with `gateway rollout` behind two gateways under load that share a Redis server. The
  * script asks one of the gateways; the other has a slow link to Redis. In the middle Redis is killed and comes back
  * empty; later it holds a foreign field for a while.
  */
@@ -44,7 +44,7 @@ export async function rollThroughOutage({
     if (name === DISTURBED_WITH) faults.push(disturbStore(redis));
   });
   const { folder, replicaSet, gateways } = testbed;
-  const exitCode = await runRolloutScript(folder, gateways[0].adminUrl, replicaSet, rolled);
+  const exitCode = await runRollout(folder, gateways[0].adminUrl, replicaSet, rolled);
   await Promise.all(faults);
   const report = await testbed.finish();
   const { restarted, reachedWhileDrained, cut } = replicaSet;

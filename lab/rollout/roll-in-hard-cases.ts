@@ -15,7 +15,7 @@ import {
   type RolloutSize,
   startReplicaSet,
 } from '../support/replica-set.ts';
-import { runRolloutScript } from '../support/rollout-script.ts';
+import { runRollout } from '../support/rollout-command.ts';
 
 const REQUESTS_PER_SECOND = 100;
 
@@ -26,7 +26,7 @@ const NO_COLLECTOR = 'http://127.0.0.1:9';
 export interface CaseReport
   extends Pick<LoadResult, 'requests' | 'failures'>,
     Pick<ReplicaSet, 'reachedWhileDrained' | 'cut' | 'restarted'> {
-  /** Of deploy/rollout.sh. */
+  /** Of `gateway rollout`. */
   readonly exitCode: number;
 }
 
@@ -68,7 +68,7 @@ export async function rollService(size: Pick<RolloutSize, 'requestsPerPhase'> = 
     }),
   );
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
-  return await rollUnder(load, replicaSet, () => runRolloutScript(folder.path, gateway.adminUrl, replicaSet));
+  return await rollUnder(load, replicaSet, () => runRollout(folder.path, gateway.adminUrl, replicaSet));
 }
 
 const SERVICE = '_http._tcp.vllm.llm.test';
@@ -90,7 +90,7 @@ export async function rollLastReplica(): Promise<CaseReport> {
   await replicaSet.kill(...others);
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   return await rollUnder(load, replicaSet, () =>
-    runRolloutScript(folder.path, gateway.adminUrl, replicaSet, [last]),
+    runRollout(folder.path, gateway.adminUrl, replicaSet, [last]),
   );
 }
 
@@ -113,9 +113,7 @@ export async function rollDuringAdminOutages({ rolled, ...size }: RolloutSize = 
   const gateway = cleanUp.use(await startGatewayBefore(replicaSet, folder.path));
   const proxy = cleanUp.use(await startTcpProxy(gateway.adminUrl));
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
-  return await rollUnder(load, replicaSet, () =>
-    runRolloutScript(folder.path, proxy.url, replicaSet, rolled),
-  );
+  return await rollUnder(load, replicaSet, () => runRollout(folder.path, proxy.url, replicaSet, rolled));
 }
 
 const createFolder = () => mkdtempDisposable(join(tmpdir(), 'spangate-rollout-'));

@@ -10,7 +10,7 @@ import {
   type RolloutSize,
   startReplicaSet,
 } from '../support/replica-set.ts';
-import { runRolloutScript } from '../support/rollout-script.ts';
+import { runRollout } from '../support/rollout-command.ts';
 import { compareRecords, type RecordComparison } from './records.ts';
 
 const REQUESTS_PER_SECOND = 200;
@@ -20,12 +20,12 @@ export interface RolloutReport
   extends LoadResult,
     RecordComparison,
     Pick<ReplicaSet, 'reachedWhileDrained' | 'cut' | 'restarted'> {
-  /** Of deploy/rollout.sh. */
+  /** Of `gateway rollout`. */
   readonly exitCode: number;
 }
 
 /**
- * Rolls four simulated replicas with deploy/rollout.sh, the script of docs/rollouts.md, behind a gateway process
+ * Rolls four simulated replicas with `gateway rollout` behind a gateway process
  * that gets 200 mixed requests per second. `workers`: threads of the gateway.
  */
 export async function rollReplicas(workers: number, size: RolloutSize = {}): Promise<RolloutReport> {
@@ -43,7 +43,7 @@ export async function rollReplicas(workers: number, size: RolloutSize = {}): Pro
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   await load.untilEnded(REQUESTS_PER_SECOND);
 
-  const exitCode = await runRolloutScript(folder.path, gateway.adminUrl, replicaSet, size.rolled);
+  const exitCode = await runRollout(folder.path, gateway.adminUrl, replicaSet, size.rolled);
 
   await load.untilEnded(REQUESTS_PER_SECOND);
   const result = await load.stop();

@@ -76,6 +76,14 @@ const REQUESTS = [
   { path: '/v1/completions', body: { prompt: 'Once upon a time', stream: true, max_tokens: 12 } },
 ].map(({ path, body }) => ({ path, json: JSON.stringify({ model: 'm', ...body }) }));
 
+/**
+ * Which request comes next. In turn, each of several replicas would get one kind only. The golden ratio spreads each kind
+ * evenly over all of them.
+ */
+function kindOf(index: number): number {
+  return Math.imul(index, 0x9e3779b1) >>> 30;
+}
+
 /** With more open requests the load waits: on a machine too slow for the rate they would only pile up. */
 const MAX_OPEN = 100;
 
@@ -141,7 +149,7 @@ export class Load {
   }
 
   async #send(index: number): Promise<void> {
-    const { path, json } = REQUESTS[index % REQUESTS.length] ?? { path: '/', json: '' };
+    const { path, json } = REQUESTS[kindOf(index)] ?? { path: '/', json: '' };
     // Every agent sends every kind of request.
     const agent = this.#agents[Math.floor(index / REQUESTS.length) % this.#agents.length] ?? this.#agents[0];
     try {

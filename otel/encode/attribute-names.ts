@@ -443,3 +443,20 @@ export const ADMIN_ACTION = {
   replicasRemoved: 'gateway.replicas_removed',
   errorType: 'error.type',
 } as const;
+
+/** The attributes of the span of a rollout's step. */
+export const ROLLOUT_STEP = {
+  outcome: 'gateway.outcome',
+  replica: 'gateway.replica',
+  sentence: 'gateway.sentence',
+  tokenName: 'gateway.token_name',
+  requests: 'gateway.requests',
+  peerRequests: 'gateway.peer_requests',
+  firstTokenRatio: 'gateway.first_token_ratio',
+  gapsRatio: 'gateway.gaps_ratio',
+  durationRatio: 'gateway.duration_ratio',
+  lengthsRatio: 'gateway.lengths_ratio',
+  cachedDifference: 'gateway.cached_difference',
+  errorShare: 'gateway.error_share',
+  peerErrorShare: 'gateway.peer_error_share',
+} as const;

@@ -13,9 +13,11 @@ import { type Clock, waitAtMost } from '../clock.ts';
 import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
+import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
+import { SpanIdSource } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
-export type AdminAction = DrainAction | ReloadAction;
+export type AdminAction = DrainAction | ReloadAction | RolloutStepAction;
 
 /** A replica was drained or undrained. */
 interface DrainAction {
@@ -67,7 +69,12 @@ const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async ()
  */
 export function startAdminSpans(
   collector: OtlpOptions | undefined,
-  { resource, intervalMs, clock }: { resource: Resource; intervalMs: number; clock: Clock },
+  {
+    resource,
+    version,
+    intervalMs,
+    clock,
+  }: { resource: Resource; version: string | undefined; intervalMs: number; clock: Clock },
 ): AdminSpans {
   if (collector === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
   const url = collector.url.href;
@@ -76,14 +83,18 @@ export function startAdminSpans(
     collector,
     (httpAgentOptions) => new Exporter({ url, httpAgentOptions }),
   );
+  const ids = new SpanIdSource();
   const provider = new TracerProvider({
     resource,
+    idGenerator: ids,
     sampler: new AlwaysOnSampler(),
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs })],
   });
-  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  const tracer = provider.getTracer(SCOPE_NAME, version, { schemaUrl: SCHEMA_URL });
   return {
     record(action) {
+      if (action.action === 'rollout_step') return recordRolloutStep(tracer, ids, action);
+      ids.assign(ids.drawIds());
       // INTERNAL: tools that derive metrics from spans would count a SERVER span as a request.
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);

@@ -2,9 +2,11 @@ import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains.ts';
+import type { EngineProbe } from '../replicas/control/engine-probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { Figures } from './dashboard/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
+import type { ObservationRing } from './observations/observation-ring.ts';
 
 /** What the routes work with. */
 export interface AdminCollaborators {
@@ -27,6 +29,11 @@ export interface AdminCollaborators {
   readonly refresh: (replica: RegisteredReplica) => Promise<void>;
   /** Probes a replica and notes whether it answers. Does not probe a drained one. */
   readonly ask: (replica: RegisteredReplica) => Promise<void>;
+  /** Asks a replica directly whether it is ready to serve, drained or not. */
+  readonly probeEngine: (replica: RegisteredReplica, hasCompletion: boolean) => Promise<EngineProbe>;
+  readonly observations: ObservationRing;
+  /** `routing.policy` of the configuration. */
+  readonly routingPolicy: () => string;
   /** Reads the configuration again. Logs the action and reports it to `onAction`, with the name of the caller's token. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** Called for each action when it is applied, whether it could be stored or not. */

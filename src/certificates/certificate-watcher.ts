@@ -24,6 +24,9 @@ export interface CertificateWatcherCollaborators {
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
+/** Who learns the keys of session tickets can read resumed sessions of this time. Then clients handshake in full once. */
+const TICKET_KEYS_MS = 6 * 3_600_000;
+
 /**
  * Reads the certificate files again and again, and has new contents used. Contents that cannot be used are refused: the
  * ones in effect stay. It logs the certificates of the listeners when they come into use, and when their end is near.
@@ -32,12 +35,15 @@ export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
   readonly #checks: RepeatedCheck;
   #current: Certificates;
+  /** Milliseconds since 1970. */
+  #ticketKeysSinceMs: number;
   /** What was last logged of each certificate in use, by listener and certificate. */
   #logged: ReadonlyMap<string, Validity> = new Map();
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
     const { intervalMs, inTurn, log } = collaborators;
     this.#current = current;
+    this.#ticketKeysSinceMs = collaborators.epochMs();
     this.#collaborators = collaborators;
     this.#checks = new RepeatedCheck({
       ...{ intervalMs, inTurn },
@@ -59,7 +65,11 @@ export class CertificateWatcher {
   async adopt(next: Certificates): Promise<void> {
     const before = this.#current;
     this.#current = next;
-    if (areSame(before.listen, next.listen) && areSame(before.admin, next.admin)) return;
+    const nowMs = this.#collaborators.epochMs();
+    const areTicketKeysOld = nowMs - this.#ticketKeysSinceMs >= TICKET_KEYS_MS;
+    const isSame = areSame(before.listen, next.listen) && areSame(before.admin, next.admin);
+    if (isSame && !areTicketKeysOld) return;
+    this.#ticketKeysSinceMs = nowMs;
     await this.#collaborators.useForListeners(next);
     this.#logCertificates();
   }

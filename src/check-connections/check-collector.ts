@@ -1,7 +1,7 @@
 import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
 import { adviseOnCollector, toShownAddress } from '#otel/export/collector-advice.ts';
 import type { ExportOutcome } from '#otel/export/record-exporter.ts';
-import { createResource } from '#otel/span/tracer.ts';
+import { createResource } from '#otel/resource/create-resource.ts';
 import { openExporter } from '#otel/start-telemetry.ts';
 import type { TelemetryLog } from '#otel/telemetry-log.ts';
 import type { Config } from '../config/config.ts';
@@ -17,7 +17,7 @@ const EXPORT_TIMEOUT_MS = 5_000;
 export async function checkCollector(config: Config, log: TelemetryLog): Promise<ConnectionCheck | null> {
   const { exporter: settings } = toTelemetrySettings(config);
   if (settings.to === 'file') return null;
-  const exporter = await openExporter(settings, encodeResourceSpans(createResource(undefined)), log);
+  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), log);
   const url = exporter.collector?.url ?? new URL('http://localhost');
   const name = config.export.endpoint === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
   return await runCheck('collector', name, async () => {

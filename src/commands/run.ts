@@ -19,6 +19,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   gateways: async () => (await import('./operate/gateways.ts')).gateways,
   drain: async () => (await import('./drain.ts')).drain,
   undrain: async () => (await import('./undrain.ts')).undrain,
+  rollout: async () => (await import('./rollout/rollout.ts')).rollout,
   reload: async () => (await import('./operate/reload.ts')).reload,
   forget: async () => (await import('./operate/forget.ts')).forget,
   quickstart: async () => (await import('./serve/quickstart.ts')).quickstart,

@@ -10,6 +10,7 @@ import { IdleWatcher } from '../admin/drains/idle-watcher.ts';
 import { createAdminHandler } from '../admin/handle-admin.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import { readLimit } from '../http/shared-limit.ts';
+import { probeEngine } from '../replicas/control/engine-probe.ts';
 import type { ServingMemory } from '../serving/serving.ts';
 import { toAdminListenerSettings, toWorkerCount } from '../serving/settings.ts';
 import type { DataPlane } from './compose-data-plane.ts';
@@ -32,13 +33,16 @@ interface AdminSurroundings extends GatewayCollaborators {
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
 const PROBE_NOW_TIMEOUT_MS = 5_000;
 
+/** An engine that has just started may compile before its first answer. */
+const ENGINE_PROBE_TIMEOUT_MS = 10_000;
+
 /** Composes the admin API and the dashboard. The listener does not listen yet. */
 export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurroundings): Server {
   const { config } = inEffect;
   const { replicas, dataPlane, certificates, memory, access, failedTokens, log, pid } = surroundings;
   const { version, reload, onAction } = surroundings;
   const { registry, drains, fleet, discovery, healthChecker } = replicas;
-  const { serving, telemetry, metrics, figures, recentRecords } = dataPlane;
+  const { serving, telemetry, metrics, figures, recentRecords, observations } = dataPlane;
   const identity = {
     ...{ name: config.gateway.name, host: hostname(), pid, version },
     ...{ startedAt: inEffect.loadedAt, workers: toWorkerCount(config) },
@@ -68,6 +72,10 @@ export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurrou
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => discovery.refresh(replica),
+      probeEngine: (replica, hasCompletion) =>
+        probeEngine(replica, { timeoutMs: ENGINE_PROBE_TIMEOUT_MS, hasCompletion }),
+      observations,
+      routingPolicy: () => inEffect.config.routing.policy,
       ask: (replica) => healthChecker.askNow(replica, PROBE_NOW_TIMEOUT_MS),
       ...{ reload, onAction },
     },

@@ -1,3 +1,4 @@
+import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
@@ -5,6 +6,7 @@ import { RecentRecords } from '#otel/queue/recent-records.ts';
 import { startTelemetry, type Telemetry } from '#otel/start-telemetry.ts';
 import type { FailedTokens } from '../admin/access/failed-tokens.ts';
 import { type RunningFigures, startLiveFigures } from '../admin/dashboard/live-figures.ts';
+import { ObservationRing } from '../admin/observations/observation-ring.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import { readLimit } from '../http/shared-limit.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
@@ -29,6 +31,7 @@ export interface DataPlane {
   readonly metrics: Metrics;
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
+  readonly observations: ObservationRing;
 }
 
 interface DataPlaneSurroundings extends GatewayCollaborators {
@@ -78,6 +81,7 @@ export async function composeDataPlane(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), {
       log,
+      version,
       onRecord(ended) {
         recentRecords.add(ended);
         observeRecord(ended.record);
@@ -125,11 +129,13 @@ export async function composeDataPlane(
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
     eventLoops: serving.eventLoopTimes(),
   }));
-  const observeRecord = createRecordObserver([figures.add, metrics.record, onRecord], {
+  const observations = new ObservationRing();
+  const observe = (record: Readonly<RequestRecord>) => observations.add(record);
+  const observeRecord = createRecordObserver([figures.add, metrics.record, observe, onRecord], {
     log,
     isLogged: () => inEffect.config.log.requests,
   });
-  return { serving, telemetry, metrics, figures, recentRecords };
+  return { serving, telemetry, metrics, figures, recentRecords, observations };
 }
 
 function toReplicaState(replica: RegisteredReplica): ReplicaState {

@@ -142,3 +142,17 @@ describe('a watcher whose time passes as the test says', () => {
     expect(useForReplicas).toHaveBeenCalledTimes(2);
   });
 });
+
+test('the keys of session tickets are replaced every six hours, while the certificates stay', async () => {
+  await Promise.all([put(await authority.issue('steady')), copyFile(authority.ca.certPath, at('ca.pem'))]);
+  let nowMs = Date.now();
+  const keys: string[] = [];
+  using watched = await watch({ epochMs: () => nowMs });
+  for (let turn = 1; turn <= 2; turn++) {
+    nowMs += 6 * 3_600_000;
+    await watched.forListeners.until(() => watched.forListeners.items.length >= turn);
+    keys.push(Buffer.from(watched.forListeners.items.at(-1)?.listen?.ticketKeys ?? []).toString('hex'));
+  }
+  expect(new Set(keys).size).toBe(2);
+  expect(watched.forListeners.items).toHaveLength(2);
+});

@@ -29,6 +29,16 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
     '/admin/replicas/a/undrain?reason=1&reason=2',
     '/admin/replicas/nobody/undrain',
   ],
+  probeReplica: [
+    '/admin/replicas/a/probe',
+    '/admin/replicas/a/probe?completion=maybe',
+    '/admin/replicas/nobody/probe',
+  ],
+  listObservations: ['/admin/observations', '/admin/observations?after=-1'],
+  recordRolloutStep: [
+    `/admin/rollout-steps?trace_id=${'a'.repeat(32)}&span_id=${'b'.repeat(16)}&step=rollout&start_ms=1&outcome=ok`,
+    '/admin/rollout-steps',
+  ],
   listGateways: ['/admin/gateways'],
   forgetGateway: ['/admin/gateways/none/forget', '/admin/gateways/alone/forget'],
   reloadConfig: [

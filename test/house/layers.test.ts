@@ -92,6 +92,10 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/replicas/shared/to-control.ts', specifier: '../control/registry.ts' },
       { file: 'src/replicas/shared/to-data.ts', specifier: '../data/pool.ts' },
     ],
+    'src/verdict/': [
+      { file: 'src/verdict/to-clock.ts', specifier: 'node:timers' },
+      { file: 'src/verdict/to-admin.ts', specifier: '../admin/route.ts' },
+    ],
     'src/replicas/routing/': [
       { file: 'src/replicas/routing/to-crypto.ts', specifier: 'node:crypto' },
       { file: 'src/replicas/routing/to-data.ts', specifier: '../data/replica.ts' },
@@ -129,6 +133,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'otel/queue/to-span.ts', specifier: '../span/tracer.ts' },
       { file: 'otel/queue/to-sdk.ts', specifier: '@opentelemetry/sdk-trace' },
     ],
+    'otel/resource/': [{ file: 'otel/resource/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/ledger/': [{ file: 'otel/ledger/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/disk/': [{ file: 'otel/disk/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/export/': [

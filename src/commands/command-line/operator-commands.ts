@@ -1,4 +1,5 @@
 import type { CommandSpec } from './command-spec.ts';
+import { ROLLOUT_COMMAND } from './rollout-command.ts';
 import { ADMIN_OPTIONS, CERTIFICATE_OPTIONS, CONFIG_OPTION, DRAIN_OPTIONS } from './shared-options.ts';
 
 const LOOK = 'Look at a running gateway';
@@ -163,6 +164,7 @@ export const OPERATOR_COMMANDS = {
       { line: 'gateway undrain vllm-a --ramp 60s', does: 'undrains it, and lets it warm up' },
     ],
   },
+  rollout: ROLLOUT_COMMAND,
   reload: {
     group: CHANGE,
     summary: 'read the configuration file and the files of the tokens again',

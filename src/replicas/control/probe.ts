@@ -7,6 +7,8 @@ export interface ProbeRequest {
   readonly path: string;
   readonly accept: string;
   readonly timeoutMs: number;
+  /** JSON to POST; without it the request is a GET. */
+  readonly body?: string;
   /** Whether the body of an answer with this status is read. */
   readonly isWanted: (status: number) => boolean;
   readonly maxBytes: number;
@@ -31,17 +33,26 @@ interface ProbeFailure {
   readonly code: string;
 }
 
-/** Sends the gateway's own GET request to a replica; it has no X-Request-Id. Never rejects. */
+/** Sends the gateway's own request to a replica; it has no X-Request-Id. Never rejects. */
 export function probe(
   { connections, pathPrefix, config }: Pick<RegisteredReplica, 'connections' | 'pathPrefix' | 'config'>,
   request: ProbeRequest,
 ): Promise<ProbeResult> {
   const { apiKey, url } = config;
-  const headers = ['Accept', request.accept, ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : [])];
+  const { body, accept } = request;
+  const headers = [
+    ...['Accept', accept],
+    ...(apiKey ? ['Authorization', `Bearer ${apiKey}`] : []),
+    ...(body === undefined ? [] : ['Content-Type', 'application/json']),
+  ];
+  const method = body === undefined ? 'GET' : 'POST';
   return new Promise((resolve) => {
     const handler = new ProbeHandler(request, url.startsWith('https:'), resolve);
     // Always on a new connection: it shows that the replica accepts them, and a kept one may turn out dead.
-    connections.dispatch({ method: 'GET', path: pathPrefix + request.path, headers, reset: true }, handler);
+    connections.dispatch(
+      { method, path: pathPrefix + request.path, headers, body: body ?? null, reset: true },
+      handler,
+    );
   });
 }
 

@@ -19,5 +19,5 @@ test('replicas are restarted behind two gateways during a Redis outage, and no g
     cut: 0,
   });
   expect(requests).toBeGreaterThan(1_000);
-  expect(saidSafe).toBeGreaterThan(100);
+  expect(saidSafe).toBeGreaterThan(30);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { rollDuringAdminOutages } from '../../../lab/rollout/roll-in-hard-cases.ts';
 
-test('under load, the documented script rolls replicas although the admin API is away when each of them is to be undrained', async () => {
+test('under load, gateway rollout rolls replicas although the admin API is away when each of them is to be undrained', async () => {
   const rolled = ['vllm-0', 'vllm-1'];
   const report = await rollDuringAdminOutages({ requestsPerPhase: 20, rolled });
   expect(report).toMatchObject({

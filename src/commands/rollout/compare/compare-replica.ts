@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fillBlock, isFull, type OpenBlock } from '../../../verdict/block-filling.ts';
+import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdict/comparison.ts';
+import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
+import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
+import { UnreachableError } from '../../admin/client.ts';
+import type { Followed, ReplicaView, RolloutGateways } from '../gateways.ts';
+import { RolloutStop } from '../stop.ts';
+import { toShortText, toWrongText } from './describe.ts';
+
+/** How a comparison ended. */
+export interface ComparisonEnd {
+  readonly kind: 'good' | 'bad' | 'undecided';
+  /** One line that follows the replica's name. */
+  readonly sentence: string;
+  readonly comparison: Comparison;
+}
+
+/** What a comparison works with. */
+export interface ComparisonTask {
+  readonly name: string;
+  readonly gateways: RolloutGateways;
+  /** The requests since the look before. */
+  readonly look: () => Promise<Followed>;
+  /** Whether a replica is under way in this rollout too, and so is no peer. */
+  readonly isUnderWay: (name: string) => boolean;
+  /** The probability of a false alarm. */
+  readonly falseAlarm: number;
+  /** How long it may take after the ramp. */
+  readonly timeoutMs: number;
+  /** Without it, only the ramp is awaited. */
+  readonly isJudged: boolean;
+  readonly signal: AbortSignal;
+  /** Called after each look, with the figures in words. */
+  readonly onLook: (phase: 'ramp' | 'compare', text: string) => void;
+  readonly onRampEnd: () => void;
+}
+
+/** What is known after some looks. */
+interface Progress {
+  readonly comparison: Comparison;
+  readonly block: OpenBlock;
+  readonly silence: Silence;
+  /** Null: the ramp is still on. */
+  readonly rampEndedMs: number | null;
+  /** Looks in a row that found it away. */
+  readonly awayCount: number;
+}
+
+/** What one look has found. */
+interface Seen extends Followed {
+  readonly own: ReplicaView;
+  readonly peers: readonly ReplicaView[];
+}
+
+const LOOK_EVERY_MS = 1_000;
+
+/** A replica that its gateway cannot reach at so many looks in a row is bad. */
+const MAX_AWAY = 5;
+
+/**
+ * With prefix_affinity a replica gets other prompts than its peers, so what depends on their content says nothing about
+ * the replica.
+ */
+const NOT_BY_CONTENT: readonly Dimension[] = ['first_token', 'gaps', 'duration', 'errors'];
+
+/**
+ * Follows the requests of a replica and its peers through the ramp and after it, until there is a verdict. Throws a
+ * RolloutStop if somebody drains the replica meanwhile, or the signal aborts.
+ */
+export async function compareReplica(task: ComparisonTask): Promise<ComparisonEnd> {
+  const { signal, onLook, onRampEnd } = task;
+  const startMs = performance.now();
+  let progress: Progress = {
+    comparison: EMPTY_COMPARISON,
+    block: { own: [], peers: [], sinceMs: startMs },
+    silence: { sinceMs: startMs, expected: 0 },
+    rampEndedMs: null,
+    awayCount: 0,
+  };
+  for (;;) {
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    const seen = signal.aborted ? null : await lookAt(task);
+    if (signal.aborted) throw new RolloutStop('interrupted', 'serves; its comparison was interrupted');
+    if (seen === null) continue;
+    const nowMs = performance.now();
+    const next = advance(progress, seen, nowMs);
+    if (progress.rampEndedMs === null && next.rampEndedMs !== null) onRampEnd();
+    progress = next;
+    const end = decideEnd(progress, seen, nowMs, task);
+    if (end !== null) return { ...end, comparison: progress.comparison };
+    if (progress.rampEndedMs === null) onLook('ramp', `${Math.round(seen.own.share * 100)} % of its turns`);
+    else onLook('compare', toShortText(progress.comparison));
+  }
+}
+
+/** What the gateways say now; null if they do not answer. */
+async function lookAt({ name, gateways, look, isUnderWay }: ComparisonTask): Promise<Seen | null> {
+  try {
+    const followed = await look();
+    const replicas = await gateways.replicas();
+    const own = replicas.find((replica) => replica.name === name);
+    // Behind a DNS name it may be away for a moment.
+    if (own === undefined) return null;
+    if (own.isDrained) throw new RolloutStop('failed', 'was drained by somebody else');
+    const peers = replicas.filter(
+      (each) => each.name !== name && !each.isDrained && !isUnderWay(each.name) && shareModel(each, own),
+    );
+    return { ...followed, own, peers };
+  } catch (error) {
+    if (error instanceof UnreachableError) return null;
+    throw error;
+  }
+}
+
+/** Whether they serve a model that is the same; unknown models may be. */
+function shareModel({ models }: ReplicaView, other: ReplicaView): boolean {
+  if (models === null || other.models === null) return true;
+  return models.some(
+    (model) => model === '*' || other.models?.includes(model) || other.models?.includes('*'),
+  );
+}
+
+function advance(before: Progress, { own, peers, observations }: Seen, nowMs: number): Progress {
+  const isRampOver = own.share === 1;
+  const hasRampEnded = isRampOver && before.rampEndedMs === null;
+  const peerNames = new Set(peers.map(({ name }) => name));
+  const isPeer = (name: string) => peerNames.has(name);
+  const rampEndedMs = hasRampEnded ? nowMs : before.rampEndedMs;
+  // A block is either of the ramp or of the time after it.
+  const present = hasRampEnded ? { own: [], peers: [], sinceMs: nowMs } : before.block;
+  const block = fillBlock(present, observations, { replica: own.name, isPeer });
+  const isComplete = isFull(block, nowMs);
+  return {
+    comparison: isComplete
+      ? compareBlock(before.comparison, block, { comparesTimes: rampEndedMs !== null })
+      : before.comparison,
+    block: isComplete ? { own: [], peers: [], sinceMs: nowMs } : block,
+    silence: continueSilence(before.silence, {
+      nowMs,
+      ended: observations.some(({ replica }) => replica === own.name),
+      peers: observations.filter(({ replica }) => isPeer(replica)),
+      peerCount: peers.length,
+      share: own.share,
+    }),
+    rampEndedMs,
+    awayCount: own.isAway ? before.awayCount + 1 : 0,
+  };
+}
+
+/** Null: there is no verdict yet. */
+function decideEnd(
+  { comparison, silence, rampEndedMs, awayCount }: Progress,
+  { own, peers, policy }: Seen,
+  nowMs: number,
+  { isJudged, falseAlarm, timeoutMs }: ComparisonTask,
+): Omit<ComparisonEnd, 'comparison'> | null {
+  if (!isJudged)
+    return rampEndedMs === null ? null : { kind: 'good', sentence: 'serves; it was not compared' };
+  if (awayCount >= MAX_AWAY) return { kind: 'bad', sentence: 'does not answer any more' };
+  if (isSilent(silence, own.inflight, nowMs)) {
+    const sentence = `is silent: ${own.inflight} requests in flight, and none ends while those of its peers do`;
+    return { kind: 'bad', sentence };
+  }
+  const judged = policy === 'prefix_affinity' ? NOT_BY_CONTENT : DIMENSIONS;
+  const { kind, wrong } = judge(comparison, { falseAlarm, judged });
+  if (kind === 'bad') {
+    const sentence = `is worse than its peers: ${toWrongText(comparison, wrong)} (${comparison.own} requests)`;
+    return { kind, sentence };
+  }
+  if (rampEndedMs === null) return null;
+  if (peers.length === 0) return { kind: 'undecided', sentence: 'has no peer to be compared with' };
+  if (kind === 'good') return { kind, sentence: `is as good as its peers: ${toShortText(comparison)}` };
+  if (nowMs - rampEndedMs < timeoutMs) return null;
+  return { kind: 'undecided', sentence: `cannot be judged yet: ${toShortText(comparison)}` };
+}

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import type { RolloutGateways } from './gateways.ts';
+
+/** The id of a span: 16 hexadecimal digits. */
+export const newSpanId = () => randomBytes(8).toString('hex');
+
+/** The id of a trace: 32 hexadecimal digits. */
+export const newTraceId = () => randomBytes(16).toString('hex');
+
+/** A span that begins now or began earlier. Times are milliseconds since 1970. */
+export interface StepSpan {
+  readonly step: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | null;
+  readonly startedEpochMs: number;
+  readonly replica: string | null;
+}
+
+/** How a step ended. */
+export interface StepEnd {
+  readonly outcome: 'ok' | 'good' | 'bad' | 'undecided' | 'failed' | 'interrupted';
+  readonly sentence?: string;
+  readonly figures?: Readonly<Record<string, number>>;
+}
+
+/** The trace of a rollout: its spans go to the collector of the gateway. */
+export class RolloutTrace {
+  readonly #traceId: string;
+  readonly #gateways: Pick<RolloutGateways, 'record'>;
+
+  constructor(traceId: string, gateways: Pick<RolloutGateways, 'record'>) {
+    this.#traceId = traceId;
+    this.#gateways = gateways;
+  }
+
+  /** Records the span of a step that ends now. */
+  async end(span: StepSpan, { outcome, sentence, figures = {} }: StepEnd): Promise<void> {
+    const query = new URLSearchParams({
+      trace_id: this.#traceId,
+      span_id: span.spanId,
+      ...(span.parentSpanId === null ? {} : { parent_span_id: span.parentSpanId }),
+      step: span.step,
+      start_ms: String(Math.round(span.startedEpochMs)),
+      outcome,
+      ...(span.replica === null ? {} : { replica: span.replica }),
+      ...(sentence === undefined ? {} : { sentence }),
+    });
+    for (const [name, value] of Object.entries(figures)) query.set(name, String(value));
+    await this.#gateways.record(query);
+  }
+
+  /** Carries out a step and records its span, however it ends. `toEnd` says what its result means. */
+  async step<T>(
+    { step, parentSpanId, replica }: Omit<StepSpan, 'spanId' | 'startedEpochMs'>,
+    work: () => Promise<T>,
+    toEnd: (result: T) => StepEnd = () => ({ outcome: 'ok' }),
+  ): Promise<T> {
+    const span = { step, parentSpanId, replica, spanId: newSpanId(), startedEpochMs: Date.now() };
+    try {
+      const result = await work();
+      await this.end(span, toEnd(result));
+      return result;
+    } catch (error) {
+      const sentence = error instanceof Error ? error.message : 'failed';
+      await this.end(span, { outcome: 'failed', sentence });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import { StartError } from '../../start-error.ts';
+import { openAdmin } from '../admin/client.ts';
+import { type Invocation, UsageError } from '../command-line/command.ts';
+import { COMMANDS } from '../command-line/command-table.ts';
+import { parseArguments } from '../command-line/options.ts';
+import { RolloutGateways } from './gateways.ts';
+import { findUnservedModel, planRollout } from './plan.ts';
+import { createReporter } from './report/create-reporter.ts';
+import { newSpanId, newTraceId } from './rollout-trace.ts';
+import { runRollout } from './run-rollout.ts';
+import { toSettings } from './settings.ts';
+import { openStateFile, type RolloutState, type StateFile } from './state-file.ts';
+
+/** Options that a resumed rollout has in its file. */
+const STORED = [
+  'model',
+  'all',
+  'exec',
+  'watch',
+  'probe',
+  'max-unavailable',
+  'verdict',
+  'ramp',
+  'timeout',
+  'restart-timeout',
+  'compare-timeout',
+  'force',
+  'reason',
+  'new',
+] as const;
+
+/**
+ * `gateway rollout`: restarts replicas, one or a few at a time, and compares each with its peers before it goes on. Its
+ * exit codes are in `EXIT_CODES`.
+ */
+export async function rollout(invocation: Invocation): Promise<number> {
+  const { args, env, stdin, signals } = invocation;
+  const { values, positionals } = parseArguments(args, COMMANDS.rollout.options);
+  const file = openStateFile(values.state, env);
+  const stored = await readStored(file, values.new === true);
+  const isResumed = values.resume === true;
+  if (isResumed) {
+    const given = STORED.find((option) => values[option] !== undefined);
+    if (given !== undefined || positionals.length > 0) {
+      const what = given === undefined ? JSON.stringify(positionals[0]) : `option '--${given}'`;
+      throw new UsageError(`${what} does not go with --resume, which goes on as the rollout began`);
+    }
+    if (stored === null) throw new StartError(`there is no rollout to resume: ${file.path} does not exist`);
+  } else if (stored !== null) {
+    const left = stored.replicas.filter(({ stage }) => stage !== 'done').map(({ name }) => name);
+    throw new StartError(
+      `a rollout is not finished (${left.join(', ')}; ${file.path}): go on with --resume, or begin anew with --new`,
+    );
+  }
+  const settings = isResumed && stored !== null ? stored.settings : toSettings(values);
+  const isPerson = settings.exec === null && !settings.isWatched;
+  if (isPerson && (values.json === true || stdin.setRawMode === undefined)) {
+    throw new UsageError(
+      "nobody can be asked here: say how replicas are restarted with '--exec' or '--watch'",
+    );
+  }
+  const { admin: _, ...options } = values;
+  const clients = await Promise.all(
+    settings.admins === null
+      ? [openAdmin(options, env, 'operator')]
+      : settings.admins.map((admin) => openAdmin({ ...options, admin }, env, 'operator')),
+  );
+  const gateways = new RolloutGateways(clients, signals.shutdown);
+  const replicas = await gateways.replicas();
+  const say: string[] = [];
+  let state = isResumed ? stored : null;
+  if (state === null) {
+    const selection = { names: positionals, model: values.model ?? null, isAll: values.all === true };
+    const { names, leftAlone } = planRollout(selection, replicas);
+    if (leftAlone.length > 0) say.push(`left alone, because already drained: ${leftAlone.join(', ')}`);
+    const unserved = settings.isForced ? null : findUnservedModel(names, settings.maxUnavailable, replicas);
+    if (unserved !== null) throw new StartError(`nothing was drained: ${unserved} (--force rolls anyway)`);
+    state = createState(names, settings);
+  }
+  const reporter = createReporter(invocation, {
+    isJson: values.json === true,
+    names: state.replicas.map(({ name }) => name),
+  });
+  for (const line of say) reporter.say(line);
+  return await runRollout(state, { isResumed, gateways, file, reporter, env, signal: signals.shutdown });
+}
+
+/** With `--new` the file of an unfinished rollout is removed. */
+async function readStored(file: StateFile, isNew: boolean): Promise<RolloutState | null> {
+  if (!isNew) return await file.read();
+  await file.remove();
+  return null;
+}
+
+function createState(names: readonly string[], settings: RolloutState['settings']): RolloutState {
+  return {
+    ...{ version: 1 as const, traceId: newTraceId(), rootSpanId: newSpanId(), settings },
+    replicas: names.map((name) => ({ name, stage: 'waiting' as const, sentence: null })),
+  };
+}

@@ -1,0 +1,78 @@
+import { parseDuration } from '../../config/values.ts';
+import { UsageError } from '../command-line/command.ts';
+import { VERDICT_MODES } from '../command-line/rollout-command.ts';
+import { checkCommand } from './fill-command.ts';
+
+/** How a rollout is carried out. It is stored with its state. Times are in milliseconds. */
+export interface RolloutSettings {
+  /** The admin APIs; null: that of the configuration file. */
+  readonly admins: readonly string[] | null;
+  /** The command that restarts a replica, with placeholders; null: a person does, or `isWatched`. */
+  readonly exec: string | null;
+  /** Whether the engine is restarted elsewhere: it goes away and comes back. */
+  readonly isWatched: boolean;
+  /** Whether the engine must answer a small request before it gets others. */
+  readonly isProbed: boolean;
+  readonly maxUnavailable: number;
+  readonly verdict: (typeof VERDICT_MODES)[number];
+  readonly rampMs: number;
+  /** How long a replica may take to become idle. */
+  readonly drainMs: number;
+  /** How long a restart may take until the engine answers. */
+  readonly restartMs: number;
+  /** How long a comparison may take after the ramp. */
+  readonly compareMs: number;
+  /** Whether a replica is rolled although no other one answers for one of its models. */
+  readonly isForced: boolean;
+  readonly reason: string;
+}
+
+/** The options of the command line that become settings. */
+export interface SettingOptions {
+  readonly admin?: readonly string[];
+  readonly exec?: string;
+  readonly watch?: boolean;
+  readonly probe?: boolean;
+  readonly 'max-unavailable'?: string;
+  readonly verdict?: string;
+  readonly ramp?: string;
+  readonly timeout?: string;
+  readonly 'restart-timeout'?: string;
+  readonly 'compare-timeout'?: string;
+  readonly force?: boolean;
+  readonly reason?: string;
+}
+
+/** Reads the options. Throws a UsageError. */
+export function toSettings(options: SettingOptions): RolloutSettings {
+  const { exec = null, watch: isWatched = false, verdict = 'strict' } = options;
+  if (exec !== null && isWatched) throw new UsageError("options '--exec' and '--watch' exclude each other");
+  if (exec !== null) checkCommand(exec);
+  const mode = VERDICT_MODES.find((known) => known === verdict);
+  if (mode === undefined) throw new UsageError(`option '--verdict' is one of ${VERDICT_MODES.join(', ')}`);
+  return {
+    admins: options.admin ?? null,
+    ...{ exec, isWatched, verdict: mode },
+    isProbed: options.probe ?? false,
+    maxUnavailable: toCount(options['max-unavailable'] ?? '1'),
+    rampMs: toMs('ramp', options.ramp ?? '60s'),
+    drainMs: toMs('timeout', options.timeout ?? '10m'),
+    restartMs: toMs('restart-timeout', options['restart-timeout'] ?? '30m'),
+    compareMs: toMs('compare-timeout', options['compare-timeout'] ?? '10m'),
+    isForced: options.force ?? false,
+    reason: options.reason ?? 'rollout',
+  };
+}
+
+function toMs(option: string, text: string): number {
+  const ms = parseDuration(text);
+  if (ms === null) throw new UsageError(`option '--${option}' needs a duration such as 60s or 10m`);
+  return ms;
+}
+
+function toCount(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) {
+    throw new UsageError("option '--max-unavailable' needs a whole number from 1 to 9999");
+  }
+  return Number(text);
+}

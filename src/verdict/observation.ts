@@ -1,0 +1,31 @@
+/** What became of a request, as far as the replica is concerned. */
+export type Outcome = 'ok' | 'error' | 'unclear';
+
+/** The facts of one request that a comparison uses. Null: unknown. No text, and nothing about who sent it. */
+export interface Observation {
+  readonly replica: string;
+  readonly model: string | null;
+  readonly endpoint: string;
+  readonly stream: boolean;
+  /** Tokens of the prompt, or a quarter of its characters where the engine counts none. */
+  readonly promptTokens: number | null;
+  /** Those of them that the engine took from its cache. */
+  readonly cachedTokens: number | null;
+  readonly completionTokens: number | null;
+  /** The limit of the completion that the client has set. */
+  readonly maxTokens: number | null;
+  readonly ttftMs: number | null;
+  /** The median gap between events with output. */
+  readonly gapMs: number | null;
+  readonly e2eMs: number;
+  /** `error`: a 5xx status, an error event, or a response that broke off. `unclear`: the client is to blame, or left. */
+  readonly outcome: Outcome;
+  /** The finish reason of the first choice. */
+  readonly finish: string | null;
+}
+
+/** Requests that ended at about the same time: those of the replica that is judged, and those of its peers. */
+export interface Block {
+  readonly own: readonly Observation[];
+  readonly peers: readonly Observation[];
+}
