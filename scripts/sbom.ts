@@ -26,8 +26,7 @@ try {
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
   const words = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
-  const options = { cwd: folder, maxBuffer: 64 * 1024 ** 2, stdio: ['ignore', 'pipe', 'inherit'] } as const;
-  writeFileSync(target, execFileSync('npm', words, options));
+  writeFileSync(target, execFileSync('npm', words, { cwd: folder, maxBuffer: 64 * 1024 ** 2 }));
 } finally {
   rmSync(folder, { recursive: true });
 }
