@@ -35,7 +35,7 @@ export function piecesOf({ bytes, cuts }: Pick<FuzzInput, 'bytes' | 'cuts'>): Bu
 }
 
 /** Something that does not hold. */
-export class Difference extends Error {
+class Difference extends Error {
   override readonly name = 'Difference';
 }
 

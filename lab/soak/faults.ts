@@ -11,8 +11,8 @@ const AWAY_MS = 2_000;
 /** Replicas that can be restarted on their ports. */
 export interface Replicas extends AsyncDisposable {
   readonly list: readonly { readonly name: string; readonly url: string }[];
-  /** Requests that were open when a replica was ended. */
-  readonly cut: number;
+  /** When replicas were ended: in these times requests may fail. On the clock of `performance.now()`. */
+  readonly endedMs: readonly number[];
   end(name: string): Promise<void>;
   start(name: string): Promise<void>;
 }
@@ -22,7 +22,7 @@ export async function startReplicas(): Promise<Replicas> {
   const running = new Map<string, SimulatedReplica>();
   const ports = new Map<string, number>();
   const list: { name: string; url: string }[] = [];
-  let cut = 0;
+  const endedMs: number[] = [];
   const start = async (name: string) => {
     const replica = createSimulatedReplica({ name, models: ['m'], port: ports.get(name) ?? 0, ...SPEED });
     const { url } = await replica.start();
@@ -33,11 +33,9 @@ export async function startReplicas(): Promise<Replicas> {
   for (const name of NAMES) list.push({ name, url: await start(name) });
   return {
     list,
-    get cut() {
-      return cut;
-    },
+    endedMs,
     async end(name) {
-      cut += running.get(name)?.facts().openRequests ?? 0;
+      endedMs.push(performance.now());
       await running.get(name)?.close();
     },
     async start(name) {

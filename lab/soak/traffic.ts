@@ -48,6 +48,8 @@ export class Traffic {
   readonly requestIds: string[] = [];
   /** Why requests failed, and how many. */
   readonly failures = new Map<string, number>();
+  /** When they began and ended, on the clock of `performance.now()`. */
+  readonly failedBetweenMs: (readonly [number, number])[] = [];
   readonly #url: string;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #running: Promise<void>;
@@ -105,13 +107,13 @@ export class Traffic {
       const end = await lastBytesOf(response);
       const isWhole = response.complete && !end.includes('"error"');
       if (statusCode !== status || (status === 200 && !isWhole)) {
-        this.#fail(statusCode === 200 ? 'the answer broke off' : `status ${statusCode}`);
+        this.#fail(statusCode === 200 ? 'the answer broke off' : `status ${statusCode}`, startedMs);
         return;
       }
       this.counts.succeeded++;
       if (this.#latenciesMs.length < MAX_LATENCIES) this.#latenciesMs.push(performance.now() - startedMs);
     } catch (error) {
-      this.#fail(error instanceof Error && 'code' in error ? String(error.code) : String(error));
+      this.#fail(error instanceof Error && 'code' in error ? String(error.code) : String(error), startedMs);
     }
   }
 
@@ -123,8 +125,9 @@ export class Traffic {
     });
   }
 
-  #fail(reason: string): void {
+  #fail(reason: string, startedMs: number): void {
     this.counts.failed++;
+    this.failedBetweenMs.push([startedMs, performance.now()]);
     this.failures.set(reason, (this.failures.get(reason) ?? 0) + 1);
   }
 }
