@@ -65,7 +65,7 @@ export const CONFIG: FuzzTarget = {
     const printed = printConfigFile(file);
     mustEqual(
       'what is printed and read again',
-      printConfigFile(parseConfigFile(printed.replaceAll('$', '$$$$'), ORIGIN)),
+      printConfigFile(parseConfigFile(printed.replaceAll('${', '$$$${'), ORIGIN)),
       printed,
     );
     return true;

@@ -99,7 +99,7 @@ function spansOf(line: string): readonly ExportedSpan[] {
 }
 
 interface ExportedSpan {
-  readonly attributes?: readonly { readonly key: string }[];
+  readonly attributes?: readonly { readonly key: string; readonly value?: unknown }[];
 }
 
 interface TracesData {
@@ -108,5 +108,7 @@ interface TracesData {
 
 function coveredOf(span: ExportedSpan): string {
   const attributes = Array.isArray(span?.attributes) ? span.attributes : [];
-  return JSON.stringify(attributes.filter(({ key }) => typeof key === 'string' && key.startsWith(COVERED)));
+  const covered = attributes.filter(({ key }) => typeof key === 'string' && key.startsWith(COVERED));
+  // Members that OTLP does not know say nothing.
+  return JSON.stringify(covered.map(({ key, value }) => [key, value]));
 }
