@@ -94,7 +94,7 @@ const NO_SOURCE: ReloadOutcome = {
 
 /** The variables whose tokens have changed. Only those of a file can change while the process runs. */
 function toChangedTokens(before: readonly AdminToken[], after: readonly AdminToken[]): string[] {
-  const roles = ['admin', 'operator', 'reader'] as const;
+  const roles = ['admin', 'operator', 'reader', 'drainer'] as const;
   const ofRole = (tokens: readonly AdminToken[], role: AdminRole) =>
     tokens.filter((token) => token.role === role);
   return roles
