@@ -32,25 +32,29 @@ async function cloneCheckout() {
 /** It copies the repository, builds and packs: a busy machine takes minutes. */
 const SLOW = { timeout: 600_000 };
 
-test('a release has version, changelog, tag, package, bill of materials and checksums, and happens once', SLOW, async () => {
-  const { folder, git, release } = await cloneCheckout();
-  await release('98.7.6', '--skip-checks');
-  const read = (file: string) => readFile(join(folder, file), 'utf8');
-  expect(JSON.parse(await read('package.json')).version).toBe('98.7.6');
-  expect(await read('CHANGELOG.md')).toMatch(/^## \[98\.7\.6\] - \d{4}-\d\d-\d\d$/m);
-  expect(await git('describe', '--exact-match')).toBe('v98.7.6');
-  expect(await git('status', '--porcelain')).toBe('');
-  const { bomFormat, components } = JSON.parse(await read('build/release/spangate-98.7.6.cdx.json'));
-  expect([bomFormat, components.some(({ name }: { name: string }) => name === 'pino')]).toEqual([
-    'CycloneDX',
-    true,
-  ]);
-  const { stdout } = await run('sha256sum', ['--check', 'SHA256SUMS'], {
-    cwd: join(folder, 'build/release'),
-  });
-  expect(stdout).toBe('spangate-98.7.6.tgz: OK\nspangate-98.7.6.cdx.json: OK\n');
-  await expect(release('98.7.6', '--skip-checks')).rejects.toThrow('v98.7.6 is there already');
-});
+test(
+  'a release has version, changelog, tag, package, bill of materials and checksums, and happens once',
+  SLOW,
+  async () => {
+    const { folder, git, release } = await cloneCheckout();
+    await release('98.7.6', '--skip-checks');
+    const read = (file: string) => readFile(join(folder, file), 'utf8');
+    expect(JSON.parse(await read('package.json')).version).toBe('98.7.6');
+    expect(await read('CHANGELOG.md')).toMatch(/^## \[98\.7\.6\] - \d{4}-\d\d-\d\d$/m);
+    expect(await git('describe', '--exact-match')).toBe('v98.7.6');
+    expect(await git('status', '--porcelain')).toBe('');
+    const { bomFormat, components } = JSON.parse(await read('build/release/spangate-98.7.6.cdx.json'));
+    expect([bomFormat, components.some(({ name }: { name: string }) => name === 'pino')]).toEqual([
+      'CycloneDX',
+      true,
+    ]);
+    const { stdout } = await run('sha256sum', ['--check', 'SHA256SUMS'], {
+      cwd: join(folder, 'build/release'),
+    });
+    expect(stdout).toBe('spangate-98.7.6.tgz: OK\nspangate-98.7.6.cdx.json: OK\n');
+    await expect(release('98.7.6', '--skip-checks')).rejects.toThrow('v98.7.6 is there already');
+  },
+);
 
 test('a release refuses a wrong version, and changes that are not committed', SLOW, async () => {
   const { folder, git, release } = await cloneCheckout();
