@@ -5,6 +5,7 @@ import { openFileExporter } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
 import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resource-spans.ts';
+import type { CollectorHeaders } from './export/collector-headers.ts';
 import { createOtlpExporter } from './export/otlp-exporter.ts';
 import { type ConfiguredCollector, readOtlpOptions } from './export/otlp-options.ts';
 import type { RecordExporter } from './export/record-exporter.ts';
@@ -61,6 +62,8 @@ export interface TelemetrySettings {
 /** What telemetry works with. `random` returns 0 ≤ n < 1; default: Math.random. */
 export interface TelemetryCollaborators {
   readonly log: TelemetryLog;
+  /** Headers for the collector beside those of the variables. Default: none. */
+  readonly collectorHeaders?: CollectorHeaders | undefined;
   /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
   readonly onRecord?: ((ended: EndedRecord) => void) | undefined;
   readonly random?: (() => number) | undefined;
@@ -101,10 +104,13 @@ export interface Telemetry {
  */
 export async function startTelemetry(
   settings: TelemetrySettings,
-  { log, onRecord = () => undefined, random = Math.random }: TelemetryCollaborators,
+  { log, collectorHeaders, onRecord = () => undefined, random = Math.random }: TelemetryCollaborators,
 ): Promise<Telemetry> {
   const resource = createResource(settings.serviceName);
-  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource), log);
+  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource), {
+    log,
+    collectorHeaders,
+  });
   const queueState = new SharedQueueState(allocateSharedQueue(settings.workerCount ?? 0, settings.queue));
   const queue = new RecordQueue(queueState);
   const counters = new ExportCounters();
@@ -180,10 +186,13 @@ function startLedger(
 export async function openExporter(
   settings: TelemetrySettings['exporter'],
   resourceSpans: EncodedResourceSpans,
-  log: TelemetryLog,
+  { log, collectorHeaders }: Pick<TelemetryCollaborators, 'log' | 'collectorHeaders'>,
 ): Promise<RecordExporter> {
   if (settings.to === 'file') {
     return await openFileExporter(settings.files, resourceSpans, { log, clock: systemClock });
   }
-  return createOtlpExporter(await readOtlpOptions(settings, log), resourceSpans);
+  return createOtlpExporter(
+    await readOtlpOptions({ ...settings, headers: collectorHeaders }, log),
+    resourceSpans,
+  );
 }

@@ -57,6 +57,7 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
     (httpAgentOptions) =>
       new Exporter({
         url: collector.url.href,
+        headers: collector.headers,
         temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
         httpAgentOptions,
       }),
