@@ -453,6 +453,11 @@ export const ROOMS: readonly Room[] = [
     why: 'Metrics are counted from records. They know no spans and no files.',
   },
   {
+    path: 'otel/resource/',
+    may: ['otel/disk/', 'otel/*', '@opentelemetry/', NODE],
+    why: 'The resource is the same for records, metrics and admin actions. It knows none of them.',
+  },
+  {
     path: 'otel/ledger/',
     may: ['otel/disk/', 'otel/encode/', 'otel/*', NODE],
     why: 'The ledger is told what became of records. It knows no queue, and the verification reads it without a gateway.',
@@ -509,13 +514,15 @@ const TYPES_ONLY: IForbiddenRuleType = {
 const NO_PROCESS: IForbiddenRuleType = {
   name: 'no process',
   comment:
-    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used. Everything else is handed what it needs.',
+    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used, environment.ts the names of variables. Everything else is handed what it needs.',
   severity: 'error',
   from: {
     path: '^(src|otel)/',
     pathNot: toPattern([
       'src/main.ts',
       'src/serving/workers/worker-entry.ts',
+      // Whichever variables of OpenTelemetry are set.
+      'otel/resource/environment.ts',
       'otel/metrics/process-metrics.ts',
     ]),
   },

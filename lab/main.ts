@@ -10,6 +10,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   llama: 'a gateway before real llama.cpp servers',
   phoenix: 'records in a real Arize Phoenix',
   reliability: 'the cost of each fault; writes docs/reliability.md',
+  simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',

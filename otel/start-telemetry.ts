@@ -26,8 +26,10 @@ import {
 } from './queue/shared-queue-state.ts';
 import { SpoolTransfer } from './queue/spool-transfer.ts';
 import type { PackedRecords } from './queue/worker-record-sender.ts';
+import { createResource } from './resource/create-resource.ts';
+import { refuseConfigFile, warnOfVariables } from './resource/environment.ts';
+import { loadInstanceId } from './resource/instance-id.ts';
 import { type AdminAction, startAdminSpans } from './span/admin-spans.ts';
-import { createResource } from './span/tracer.ts';
 import type { TelemetryLog } from './telemetry-log.ts';
 
 /** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
@@ -57,10 +59,14 @@ export interface TelemetrySettings {
   readonly ledgerIntervalMs?: number | null | undefined;
   /** Default: OTEL_SERVICE_NAME, else `spangate`. */
   readonly serviceName?: string | undefined;
+  /** Where `service.instance.id` is kept. Default: nowhere, and it is new at each start. */
+  readonly instanceFile?: string | undefined;
 }
 
 /** What telemetry works with. `random` returns 0 ≤ n < 1; default: Math.random. */
 export interface TelemetryCollaborators {
+  /** Of the gateway: `service.version`, and the version of the scope. Default: unknown. */
+  readonly version?: string | undefined;
   readonly log: TelemetryLog;
   /** Headers for the collector beside those of the variables. Default: none. */
   readonly collectorHeaders?: CollectorHeaders | undefined;
@@ -104,10 +110,21 @@ export interface Telemetry {
  */
 export async function startTelemetry(
   settings: TelemetrySettings,
-  { log, collectorHeaders, onRecord = () => undefined, random = Math.random }: TelemetryCollaborators,
+  {
+    log,
+    version,
+    collectorHeaders,
+    onRecord = () => undefined,
+    random = Math.random,
+  }: TelemetryCollaborators,
 ): Promise<Telemetry> {
-  const resource = createResource(settings.serviceName);
-  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource), {
+  warnOfVariables(log);
+  const resource = createResource({
+    ...{ name: settings.serviceName, version },
+    instanceId:
+      settings.instanceFile === undefined ? randomUUID() : await loadInstanceId(settings.instanceFile, log),
+  });
+  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource, version), {
     log,
     collectorHeaders,
   });
@@ -132,7 +149,7 @@ export async function startTelemetry(
   });
 
   const { intervalMs } = settings;
-  const adminSpans = startAdminSpans(exporter.collector, { resource, intervalMs, clock });
+  const adminSpans = startAdminSpans(exporter.collector, { resource, version, intervalMs, clock });
 
   async function finish(deadlineMs: number): Promise<{ readonly undelivered: number }> {
     await Promise.all([exportLoop.stop(deadlineMs), adminSpans.shutdown(deadlineMs)]);
@@ -188,6 +205,7 @@ export async function openExporter(
   resourceSpans: EncodedResourceSpans,
   { log, collectorHeaders }: Pick<TelemetryCollaborators, 'log' | 'collectorHeaders'>,
 ): Promise<RecordExporter> {
+  refuseConfigFile();
   if (settings.to === 'file') {
     return await openFileExporter(settings.files, resourceSpans, { log, clock: systemClock });
   }

@@ -1,9 +1,10 @@
 import { DEFAULT_LAYOUT } from '../../otel/encode/layout/record-layout.ts';
 import type { RequestRecord } from '../../otel/encode/request-record.ts';
+import { createResource } from '../../otel/resource/create-resource.ts';
 import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
-import { createResource, startRequestTracer } from '../../otel/span/tracer.ts';
+import { startRequestTracer } from '../../otel/span/tracer.ts';
 import { CHAT_COMPLETIONS } from '../../src/proxy/endpoints/chat-completions.ts';
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/request-facts.ts';
@@ -105,7 +106,7 @@ const consumer = {
 const spanProcessor = new RecordProcessor(consumer, { info() {}, warn() {}, error() {} });
 const ids = new SpanIdSource();
 const { tracer } = startRequestTracer({
-  resource: createResource('bench'),
+  resource: createResource({ name: 'bench' }),
   idGenerator: ids,
   spanProcessor,
 });

@@ -13,9 +13,10 @@ import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../otel/encode
 import { createOtlpExporter } from '../../otel/export/otlp-exporter.ts';
 import { readOtlpOptions } from '../../otel/export/otlp-options.ts';
 import type { OtlpProtocol } from '../../otel/export/otlp-protocol.ts';
+import { createResource } from '../../otel/resource/create-resource.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
-import { createResource, startRequestTracer } from '../../otel/span/tracer.ts';
+import { startRequestTracer } from '../../otel/span/tracer.ts';
 import { findFreePort } from '../../test/support/free-port.ts';
 import { readCpu, toSpentUs } from '../support/process-tree.ts';
 import { startProgram } from '../support/program.ts';
@@ -77,7 +78,7 @@ function endSpans(traffic: Traffic): readonly ReadableSpan[] {
   const ended: ReadableSpan[] = [];
   const ids = new SpanIdSource();
   const { tracer } = startRequestTracer({
-    resource: createResource('measure'),
+    resource: createResource({ name: 'measure' }),
     idGenerator: ids,
     spanProcessor: {
       onStart: () => undefined,
@@ -110,7 +111,7 @@ function measureUs<Item>(items: readonly Item[], piece: (item: Item) => unknown)
 
 const print = (value: string | number, what: string) => console.log(`${String(value).padStart(10)}  ${what}`);
 
-const resourceSpans = encodeResourceSpans(createResource('measure'));
+const resourceSpans = encodeResourceSpans(createResource({ name: 'measure' }));
 let sent: readonly Uint8Array[] = [];
 for (const [name, traffic] of Object.entries(TRAFFIC)) {
   const spans = endSpans(traffic);

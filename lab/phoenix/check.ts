@@ -11,12 +11,13 @@ import { ROOT } from '../support/results.ts';
 import { takePicture } from './picture.ts';
 
 /*
- * Sends requests through a gateway, with the shipped collector configuration and that of docs/backends.md between the
- * gateway and Phoenix, and compares what Phoenix' API returns. main.ts runs it in a network namespace of its own, so
+ * Sends requests through a gateway and compares what Phoenix' API returns: with the shipped collector configuration and
+ * that of docs/backends.md between the gateway and Phoenix, or with --direct without a collector. main.ts runs it in a network namespace of its own, so
  * that all ports are the defaults. The environment names the programs.
  */
 
 const { PHOENIX = '', COLLECTOR = '' } = process.env;
+const isDirect = process.argv.includes('--direct');
 const MODEL = 'llama-3.3-70b';
 const GATEWAY = 'http://127.0.0.1:8080';
 const API = 'http://127.0.0.1:6006';
@@ -62,7 +63,10 @@ const sent = [
 const spans = await untilArrived(sent.length);
 const problems = sent.flatMap((each) => findProblems(each, spans));
 for (const problem of problems) console.error(`NOT AS SENT: ${problem}`);
-console.log(`${sent.length} requests, ${spans.length} spans in Phoenix, ${problems.length} differences`);
+const way = isDirect ? 'directly' : 'through a collector';
+console.log(
+  `${sent.length} requests, ${spans.length} spans in Phoenix, ${problems.length} differences (${way})`,
+);
 if (process.argv.includes('--picture')) {
   const stream = spans.find(({ attributes }) => attributes['gateway.request_id'] === sent[1]?.requestId);
   const path = join(ROOT, 'docs/images/trace-phoenix.png');
@@ -72,7 +76,6 @@ if (process.argv.includes('--picture')) {
 process.exitCode = problems.length === 0 ? 0 : 1;
 
 async function startAll(): Promise<void> {
-  const toLog = (name: string) => ({ logPath: join(folder, `${name}.log`) });
   const phoenix = {
     file: join(PHOENIX, 'bin/phoenix'),
     args: ['serve'],
@@ -84,6 +87,15 @@ async function startAll(): Promise<void> {
     },
   };
   cleanUp.use(await startServer(phoenix, { url: API, path: '/healthz' }, toLog('phoenix')));
+  if (!isDirect) await startCollector();
+  const replica = createSimulatedReplica({ port: 8000, models: [MODEL], ttftMs: 180, gapMs: 15 });
+  await replica.start();
+  cleanUp.defer(() => replica.close());
+  const env = { OTEL_RESOURCE_ATTRIBUTES: `openinference.project.name=${PROJECT}` };
+  cleanUp.use(await startGateway(folder, toConfig(), env));
+}
+
+async function startCollector(): Promise<void> {
   const snippet = (await readSnippets(join(ROOT, 'docs/backends.md'), 'yaml')).get('Phoenix');
   if (snippet === undefined) throw new Error('docs/backends.md has no configuration for Phoenix');
   const overlay = join(folder, 'phoenix.yaml');
@@ -95,11 +107,10 @@ async function startAll(): Promise<void> {
   };
   const health = { url: 'http://127.0.0.1:13133', path: '/' };
   cleanUp.use(await startServer(collector, health, toLog('collector')));
-  const replica = createSimulatedReplica({ port: 8000, models: [MODEL], ttftMs: 180, gapMs: 15 });
-  await replica.start();
-  cleanUp.defer(() => replica.close());
-  const env = { OTEL_RESOURCE_ATTRIBUTES: `openinference.project.name=${PROJECT}` };
-  cleanUp.use(await startGateway(folder, toConfig(), env));
+}
+
+function toLog(name: string) {
+  return { logPath: join(folder, `${name}.log`) };
 }
 
 /** One replica that is up, and one that is down: an attempt at the latter fails, and is part of the trace. */
@@ -112,7 +123,9 @@ function toConfig(): object {
       { name: 'vllm-a', url: 'http://127.0.0.1:8000', models: [MODEL], engine: 'vllm' },
       { name: 'vllm-b', url: 'http://127.0.0.1:8001', models: [MODEL], engine: 'vllm' },
     ],
-    export: { endpoint: 'http://127.0.0.1:4318', interval: '100ms' },
+    export: { endpoint: isDirect ? API : 'http://127.0.0.1:4318', interval: '100ms' },
+    // Phoenix takes no metrics.
+    metrics: { otlp: !isDirect },
   };
 }
 
@@ -162,7 +175,15 @@ function toExpected({ path, usage }: Sent): Record<string, unknown> {
 function findProblems(request: Sent, spans: readonly PhoenixSpan[]): readonly string[] {
   const span = spans.find(({ attributes }) => attributes['gateway.request_id'] === request.requestId);
   if (span === undefined) return [`${request.path} is missing`];
-  const seen: Record<string, unknown> = { ...span.attributes, span_kind: span.span_kind };
+  // The record's span has the fields, that of its operation what the conventions say of GenAI.
+  const operation = spans.find(
+    ({ context, name }) => context.trace_id === span.context.trace_id && !name.startsWith('POST'),
+  );
+  if (operation === undefined) return [`${request.path} has no operation`];
+  const seen: Record<string, unknown> = {
+    ...{ ...span.attributes, ...operation.attributes },
+    span_kind: operation.span_kind,
+  };
   return Object.entries(toExpected(request))
     .filter(([name, value]) => !isDeepStrictEqual(seen[name], value))
     .map(

@@ -14,7 +14,7 @@ interface RolloutCommand {
 }
 
 /** Starts `gateway rollout` from this checkout. `lines`: its output is JSON lines, to be read. */
-function startRollout(
+export function startRollout(
   { folder, adminUrls, args }: RolloutCommand,
   output: 'lines' | 'shown' = 'shown',
 ): Child {
@@ -33,7 +33,7 @@ function startRollout(
 }
 
 /** The command that restarts a replica of the set. */
-function toRestartCommand({ restartUrl }: Pick<ReplicaSet, 'restartUrl'>): string {
+export function toRestartCommand({ restartUrl }: Pick<ReplicaSet, 'restartUrl'>): string {
   return `curl -fsS -X POST --max-time 120 ${restartUrl}{name}`;
 }
 

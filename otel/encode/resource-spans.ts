@@ -22,14 +22,17 @@ const COMMA = Buffer.from(',');
 /** The memory of a writer grows. */
 const SOME_BYTES = 1024;
 
-/** Encodes a TracesData message without its spans (opentelemetry-proto, trace.proto). */
-export function encodeResourceSpans(resource: Resource): EncodedResourceSpans {
+/**
+ * Encodes a TracesData message without its spans (opentelemetry-proto, trace.proto). `version`: of the scope, which is the
+ * gateway's; undefined: unknown.
+ */
+export function encodeResourceSpans(resource: Resource, version?: string): EncodedResourceSpans {
   const { attributes } = resource;
   const attributesJson = toAttributesJson(
     write((writer) => writeAttributes(writer, SPAN.attributes, attributes)),
   );
   const resourceJson = `{"attributes":${attributesJson},"droppedAttributesCount":0}`;
-  const scopeJson = JSON.stringify({ name: SCOPE_NAME });
+  const scopeJson = JSON.stringify({ name: SCOPE_NAME, version });
   return {
     protobuf: {
       resource: write((writer) => {
@@ -43,6 +46,7 @@ export function encodeResourceSpans(resource: Resource): EncodedResourceSpans {
       scope: write((writer) => {
         const begun = writer.begin(SCOPE_SPANS.scope);
         writer.textField(SCOPE.name, SCOPE_NAME);
+        if (version !== undefined) writer.textField(SCOPE.version, version);
         writer.end(begun);
       }),
       schemaUrl: write((writer) => writer.textField(SCOPE_SPANS.schemaUrl, SCHEMA_URL)),

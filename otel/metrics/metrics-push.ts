@@ -1,10 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import {
-  type ExportResult,
-  ExportResultCode,
-  getStringFromEnv,
-  type InstrumentationScope,
-} from '@opentelemetry/core';
+import { type ExportResult, ExportResultCode, type InstrumentationScope } from '@opentelemetry/core';
 import {
   AggregationTemporalityPreference,
   OTLPMetricExporter as JsonMetricExporter,
@@ -18,11 +13,10 @@ import { adviseOnCollector, toShownAddress } from '../export/collector-advice.ts
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import { Differences, readTemporality } from './temporality.ts';
 
 /** Series in one call, up to one piece more. Serializing them blocks the event loop for one or two milliseconds. */
 const SERIES_PER_CALL = 128;
-
-const TEMPORALITY_VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';
 
 /** What is pushed, and where to. */
 export interface MetricsPushOptions {
@@ -46,11 +40,10 @@ export interface MetricsPush {
 /**
  * Pushes the metrics in intervals with the SDK's exporter. Each push is several calls, and the metrics of each call are
  * collected just before it: the SDK's reader would copy all metrics at once. If a call fails, the rest of the push is
- * dropped, because the next push carries the same sums. The first failure is logged, and the first success after it.
+ * dropped, because the next push carries the same sums, or the differences to what was taken. The first failure is logged, and the first success after it.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const { collector, intervalMs, clock, log } = options;
-  warnOfTemporality(log);
   const Exporter = collector.protocol === 'http/json' ? JsonMetricExporter : ProtobufMetricExporter;
   const exporter = new DeadlineExporter<ResourceMetrics>(
     collector,
@@ -58,14 +51,16 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
       new Exporter({
         url: collector.url.href,
         headers: collector.headers,
+        // It tells a reader of the SDK what to collect. The data says itself what it is.
         temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
         httpAgentOptions,
       }),
   );
   const outcomes = new OutcomeLog(log, collector.url);
+  const differences = new Differences(readTemporality(log));
   let underWay: Promise<void> | null = null;
   const push = (): Promise<void> => {
-    underWay ??= pushAll(exporter, options, outcomes).finally(() => {
+    underWay ??= pushAll(exporter, options, differences, outcomes).finally(() => {
       underWay = null;
     });
     return underWay;
@@ -88,14 +83,18 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
 async function pushAll(
   exporter: DeadlineExporter<ResourceMetrics>,
   { resource, scope, collect }: MetricsPushOptions,
+  differences: Differences,
   outcomes: OutcomeLog,
 ): Promise<void> {
-  for (const metrics of toCalls(collect())) {
+  for (const collected of toCalls(collect())) {
+    const metrics = differences.toSent(collected);
+    if (metrics.length === 0) continue;
     const { promise, resolve } = Promise.withResolvers<ExportResult>();
     exporter.export({ resource, scopeMetrics: [{ scope, metrics: [...metrics] }] }, resolve);
     const result = await promise;
     outcomes.note(result);
     if (result.code !== ExportResultCode.SUCCESS) return;
+    differences.noteTaken(collected);
     await setImmediate();
   }
 }
@@ -112,16 +111,6 @@ function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]
     seriesCount = 0;
   }
   if (call.length > 0) yield call;
-}
-
-/** We push sums since the start. A Collector can turn them into differences between two pushes. */
-function warnOfTemporality(log: TelemetryLog): void {
-  const temporality = getStringFromEnv(TEMPORALITY_VARIABLE)?.trim().toLowerCase();
-  if (temporality === undefined || temporality === 'cumulative') return;
-  log.warn(
-    { variable: TEMPORALITY_VARIABLE, temporality },
-    'metrics are pushed as cumulative, whatever the variable says',
-  );
 }
 
 /** Logs when pushes begin to fail, and when they work again. */

@@ -25,8 +25,6 @@ import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } 
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
 const DEFAULT_INTERVAL_MS = 60_000;
 
-const SCOPE = { name: SCOPE_NAME, schemaUrl: SCHEMA_URL };
-
 /** The settings of metrics, which are fixed before the first request. */
 export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
   /**
@@ -107,7 +105,7 @@ export async function startMetrics(
 async function startPush(
   push: MetricsSettings['push'],
   collect: () => Iterable<MetricData>,
-  { resource, collectorHeaders, log }: MetricsCollaborators,
+  { resource, collectorHeaders, version, log }: MetricsCollaborators,
 ): Promise<MetricsPush | undefined> {
   const isOff =
     getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
@@ -115,7 +113,8 @@ async function startPush(
   return startMetricsPush({
     collector: await readOtlpOptions({ ...push, headers: collectorHeaders }, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
-    ...{ collect, scope: SCOPE, resource, clock: systemClock, log },
+    scope: { name: SCOPE_NAME, version, schemaUrl: SCHEMA_URL },
+    ...{ collect, resource, clock: systemClock, log },
   });
 }
 

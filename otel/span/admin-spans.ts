@@ -69,7 +69,12 @@ const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async ()
  */
 export function startAdminSpans(
   collector: OtlpOptions | undefined,
-  { resource, intervalMs, clock }: { resource: Resource; intervalMs: number; clock: Clock },
+  {
+    resource,
+    version,
+    intervalMs,
+    clock,
+  }: { resource: Resource; version: string | undefined; intervalMs: number; clock: Clock },
 ): AdminSpans {
   if (collector === undefined || getBooleanFromEnv('OTEL_SDK_DISABLED')) return NO_ADMIN_SPANS;
   const url = collector.url.href;
@@ -85,7 +90,7 @@ export function startAdminSpans(
     sampler: new AlwaysOnSampler(),
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs })],
   });
-  const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  const tracer = provider.getTracer(SCOPE_NAME, version, { schemaUrl: SCHEMA_URL });
   return {
     record(action) {
       if (action.action === 'rollout_step') return recordRolloutStep(tracer, ids, action);

@@ -1,13 +1,6 @@
 import { context, ROOT_CONTEXT, type Tracer, trace } from '@opentelemetry/api';
 import { getBooleanFromEnv } from '@opentelemetry/core';
-import {
-  defaultResource,
-  detectResources,
-  envDetector,
-  type Resource,
-  resourceFromAttributes,
-  serviceInstanceIdDetector,
-} from '@opentelemetry/resources';
+import type { Resource } from '@opentelemetry/resources';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
   AlwaysOnSampler,
@@ -16,9 +9,6 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
-
-const SERVICE_NAME = 'service.name';
-const DEFAULT_SERVICE_NAME = 'spangate';
 
 /** The tracer of the request spans, and the shutdown of its SDK. */
 export interface RequestTracer {
@@ -38,17 +28,6 @@ const SPAN_LIMITS = {
   attributePerEventCountLimit: 64,
   attributePerLinkCountLimit: 64,
 };
-
-/** Creates the resource of this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES apply. */
-export function createResource(serviceName: string | undefined): Resource {
-  const detected = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] });
-  const resource = defaultResource()
-    .merge(resourceFromAttributes({ [SERVICE_NAME]: DEFAULT_SERVICE_NAME }))
-    .merge(detected);
-  return serviceName === undefined
-    ? resource
-    : resource.merge(resourceFromAttributes({ [SERVICE_NAME]: serviceName }));
-}
 
 /**
  * Starts the OpenTelemetry SDK for spans only: no metric reader, log processor, instrumentation, or detection of host

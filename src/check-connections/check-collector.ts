@@ -2,7 +2,7 @@ import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
 import { adviseOnCollector, toShownAddress } from '#otel/export/collector-advice.ts';
 import { CollectorHeaders, type HeaderTexts } from '#otel/export/collector-headers.ts';
 import type { ExportOutcome } from '#otel/export/record-exporter.ts';
-import { createResource } from '#otel/span/tracer.ts';
+import { createResource } from '#otel/resource/create-resource.ts';
 import { openExporter } from '#otel/start-telemetry.ts';
 import type { TelemetryLog } from '#otel/telemetry-log.ts';
 import type { Config } from '../config/config.ts';
@@ -22,7 +22,7 @@ export async function checkCollector(
 ): Promise<ConnectionCheck | null> {
   const { exporter: settings } = toTelemetrySettings(config);
   if (settings.to === 'file') return null;
-  const exporter = await openExporter(settings, encodeResourceSpans(createResource(undefined)), {
+  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), {
     log,
     collectorHeaders: new CollectorHeaders(headers),
   });

@@ -83,7 +83,7 @@ export async function composeDataPlane(
   const telemetry = await orStartError(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), {
-      ...{ log, collectorHeaders },
+      ...{ log, version, collectorHeaders },
       onRecord(ended) {
         recentRecords.add(ended);
         observeRecord(ended.record);

@@ -19,6 +19,8 @@ export type ListenerPhase = 'serving' | 'closing' | 'ending';
 
 /** A connection as its listener sees it. */
 export interface AcceptedConnection {
+  /** Whether a part of a head has come. */
+  readonly isReadingHead: boolean;
   /** Closes the connection if it has no request. Otherwise the connection closes after its response. */
   closeIfIdle(): void;
   destroy(): void;

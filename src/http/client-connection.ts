@@ -87,6 +87,10 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
       : `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
   }
 
+  get isReadingHead(): boolean {
+    return this.#state === 'head';
+  }
+
   closeIfIdle(): void {
     if (this.#state === 'idle') this.#linger();
   }

@@ -48,6 +48,8 @@ export class HttpServer implements ClientConnectionContext {
   readonly #encrypted = new Set<Socket>();
   #settings: ClientConnectionSettings;
   #phase: ListenerPhase = 'serving';
+  /** Called when a head has been read, or a connection is closed. */
+  #onHeadEnd: () => void = () => undefined;
 
   /** `tls`: what TLS handshakes use; null: connections are not encrypted. Throws OpenSSL's error if it is unusable. */
   constructor(
@@ -106,6 +108,20 @@ export class HttpServer implements ClientConnectionContext {
     for (const connection of [...this.#open]) connection.closeIfIdle();
   }
 
+  /** Resolves when no connection has a part of a head: each of these has become a request, or is closed. */
+  async untilHeadsEnd(): Promise<void> {
+    while (this.#readingHeads().length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onHeadEnd = resolve;
+      });
+    }
+  }
+
+  /** Destroys the connections that have only a part of a head. */
+  destroyHeads(): void {
+    for (const connection of this.#readingHeads()) connection.destroy();
+  }
+
   /** Destroys every connection. */
   destroyConnections(): void {
     for (const connection of [...this.#open]) connection.destroy();
@@ -113,6 +129,7 @@ export class HttpServer implements ClientConnectionContext {
   }
 
   handle(exchange: HttpExchange): void {
+    this.#onHeadEnd();
     this.#collaborators.handle(exchange);
   }
 
@@ -122,6 +139,11 @@ export class HttpServer implements ClientConnectionContext {
 
   onClosed(connection: AcceptedConnection): void {
     if (this.#open.delete(connection)) this.#collaborators.connections.release(1);
+    this.#onHeadEnd();
+  }
+
+  #readingHeads(): readonly AcceptedConnection[] {
+    return [...this.#open].filter(({ isReadingHead }) => isReadingHead);
   }
 
   #accept(socket: Socket): void {

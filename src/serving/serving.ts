@@ -177,6 +177,12 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     onHandshakeFailed: (code) => logHandshake(code),
   });
 
+  /** A part of a head is a request that has begun. */
+  async function untilIdle(): Promise<void> {
+    await server.untilHeadsEnd();
+    await proxy.untilIdle();
+  }
+
   /** Closes the connections of clients that do not read the error in time, which ends their requests. */
   async function endCut(): Promise<void> {
     await waitAtMost(CUT_NOTICE_MS, proxy.untilIdle());
@@ -216,8 +222,10 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       server.stopAccepting();
       const isIdle = await waitAtMost(
         graceMs,
-        proxy.untilIdle().then(() => true),
+        untilIdle().then(() => true),
       );
+      // What begins now would be cut when the queue of records has ended.
+      server.destroyHeads();
       const cutRequests = isIdle ? 0 : proxy.cutAll();
       if (cutRequests > 0) await endCut();
       proxy.finishRecords();

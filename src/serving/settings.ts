@@ -140,6 +140,7 @@ export function toTelemetrySettings(config: Config): TelemetrySettings {
         ? { to: 'file', files: { directory: stateDir, ...to.file } }
         : { to: 'otlp', endpoint: to.endpoint, protocol: to.protocol },
     spoolDirectory: join(stateDir, 'spool'),
+    instanceFile: join(stateDir, 'instance-id'),
     queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
     workerCount: workerCount === 1 ? 0 : workerCount,
     batchSize: to.batchSize,

@@ -2,7 +2,7 @@ import type { Block, Observation } from './observation.ts';
 import type { Pair } from './rank-difference.ts';
 import type { Measure } from './strata.ts';
 
-/** A mean of differences between like requests, with the weight of what it was made from. */
+/** A mean of differences between groups of like requests, with the weight of what it was made from. */
 interface WeightedMean {
   readonly sum: number;
   readonly weight: number;
@@ -10,7 +10,7 @@ interface WeightedMean {
 
 /** What a comparison shows to people. */
 export interface Figures {
-  /** The mean difference of logarithms by measure; of `cached`, of the shares. */
+  /** The mean difference of the medians' logarithms by measure; of `cached`, of the mean shares. */
   readonly differences: Readonly<Partial<Record<Measure, WeightedMean>>>;
   readonly own: Tally;
   readonly peers: Tally;
@@ -41,7 +41,7 @@ export function addFigures(
     let { sum, weight } = differences[measure] ?? { sum: 0, weight: 0 };
     for (const pair of groups) {
       const pairWeight = (pair.own.length * pair.peers.length) / (pair.own.length + pair.peers.length);
-      sum += pairWeight * (meanOf(measure, pair.own) - meanOf(measure, pair.peers));
+      sum += pairWeight * (centreOf(measure, pair.own) - centreOf(measure, pair.peers));
       weight += pairWeight;
     }
     if (weight > 0) differences[measure] = { sum, weight };
@@ -60,10 +60,12 @@ export function differenceOf({ differences }: Figures, measure: Measure): number
 /** Smaller values than a microsecond, or a token, are not told apart. */
 const SMALLEST = 1e-3;
 
-function meanOf(measure: Measure, values: Float64Array): number {
-  let sum = 0;
-  for (const value of values) sum += measure === 'cached' ? value : Math.log(Math.max(value, SMALLEST));
-  return sum / values.length;
+/** The mean of shares; the logarithm of the median of what has a long tail, at either end. The values are sorted. */
+function centreOf(measure: Measure, values: Float64Array): number {
+  if (measure === 'cached') return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const middle = (values.length - 1) / 2;
+  const median = ((values[Math.floor(middle)] ?? 0) + (values[Math.ceil(middle)] ?? 0)) / 2;
+  return Math.log(Math.max(median, SMALLEST));
 }
 
 function addTally({ answered, errors, finishes }: Tally, observations: readonly Observation[]): Tally {

@@ -6,6 +6,9 @@ import type { Observation } from './observation.ts';
  */
 const EXPECTED_ENDS = 20;
 
+/** An engine may compile for some seconds before its first answer. */
+const MIN_SILENCE_MS = 10_000;
+
 /** What a replica would have done if it were like its peers. */
 export interface Silence {
   /** When a request of the replica last ended, or when it was undrained. */
@@ -34,6 +37,6 @@ export function continueSilence(before: Silence, { nowMs, ended, peers, peerCoun
 }
 
 /** Whether a replica with requests in flight has been silent for too long. */
-export function isSilent({ expected }: Silence, inflight: number): boolean {
-  return inflight > 0 && expected >= EXPECTED_ENDS;
+export function isSilent({ sinceMs, expected }: Silence, inflight: number, nowMs: number): boolean {
+  return inflight > 0 && expected >= EXPECTED_ENDS && nowMs - sinceMs >= MIN_SILENCE_MS;
 }

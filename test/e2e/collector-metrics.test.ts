@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { parseSamples, sumBy } from '../support/prometheus-text.ts';
 import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
@@ -6,10 +6,13 @@ import { startGateway } from '../support/start-gateway.ts';
 
 const NAMES = /^(http|gen_ai|gateway|otel|process|nodejs_eventloop_time)_/;
 
-test(
-  'metrics pushed to a real collector come out of it as GET /metrics has them',
+afterEach(() => void vi.unstubAllEnvs());
+
+test.for(['cumulative', 'delta', 'lowmemory'])(
+  'metrics pushed to a real collector as %s come out of it as GET /metrics has them',
   WITH_COLLECTOR,
-  async (context) => {
+  async (temporality, context) => {
+    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', temporality);
     await using collector = await startRealCollector(await requireCollector(context));
     await using replica = await startSimulatedReplica();
     const config = { metrics: { otlp: true, interval: '100ms' } };

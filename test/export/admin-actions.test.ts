@@ -96,7 +96,7 @@ test('with records in files, actions are only logged', async () => {
   await act(gateway, 'drain');
   expect(gateway.logLines.join('\n')).toContain('"action":"drain"');
   expect((await readdir(gateway.stateDir)).toSorted()).toEqual([
-    ...['drains.json', expect.stringMatching(/^lock\./), 'owner.json', 'records.jsonl'],
+    ...['drains.json', 'instance-id', expect.stringMatching(/^lock\./), 'owner.json', 'records.jsonl'],
   ]);
   expect(collector.calls).toHaveLength(0);
 });

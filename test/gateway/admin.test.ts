@@ -231,6 +231,7 @@ describe('GET /admin/replicas', () => {
           reachability_reason: null,
           reason: null,
           safe_to_stop: false,
+          ramp: null,
           removing: false,
         },
         {
@@ -252,6 +253,7 @@ describe('GET /admin/replicas', () => {
           reachability_reason: null,
           reason: null,
           safe_to_stop: false,
+          ramp: null,
           removing: false,
         },
       ],

@@ -56,6 +56,22 @@ describe('a shutdown', () => {
     expect(gateway.records[0]).toMatchObject({ status: 503, error_type: 'shutting_down' });
   });
 
+  test('waits for the rest of a head that has come in part', async () => {
+    await using replica = await startFakeReplica();
+    const config = { timeouts: { client_headers: '300ms' } };
+    await using gateway = await startGateway({ replicas: [replica], config });
+    const bytes = postBytes('/v1/chat/completions', PLAIN);
+    using client = await RawConnection.open(gateway.url);
+    // The part comes with the request before it, so it has been read when that one has its answer.
+    client.write(Buffer.concat([bytes, bytes.subarray(0, 20)]));
+    await client.readResponse();
+
+    const [response, result] = await Promise.all([client.readResponse(), gateway.close()]);
+
+    expect(response.status).toBe(408);
+    expect(result).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
+  });
+
   test('whose time is up breaks a stream, and says so in an error event', async () => {
     await using replica = await startFakeReplica({
       script: partial('text/event-stream', [chatChunk('x')], 'nothing'),

@@ -133,6 +133,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'otel/queue/to-span.ts', specifier: '../span/tracer.ts' },
       { file: 'otel/queue/to-sdk.ts', specifier: '@opentelemetry/sdk-trace' },
     ],
+    'otel/resource/': [{ file: 'otel/resource/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/ledger/': [{ file: 'otel/ledger/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/disk/': [{ file: 'otel/disk/to-queue.ts', specifier: '../queue/record-queue.ts' }],
     'otel/export/': [

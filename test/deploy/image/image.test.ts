@@ -51,10 +51,10 @@ describe.skipIf(!isPossible)('the image, replayed without Docker', () => {
     await rm(folder, { recursive: true });
   });
 
-  /** What the README shows first, on free ports. Resolves with the file's path and the port of the clients. */
+  /** What the guide shows first, on free ports. Resolves with the file's path and the port of the clients. */
   async function writeSample(adminHost = '127.0.0.1') {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const [, sample = ''] = /```yaml\n(gateway:\n.*?)```/s.exec(readme) ?? [];
+    const guide = await readFile(join(ROOT, 'docs/guide.md'), 'utf8');
+    const [, sample = ''] = /```yaml\n(gateway:\n.*?)```/s.exec(guide) ?? [];
     const [port, adminPort] = [await findFreePort(), await findFreePort()];
     const path = join(folder, `gateway-${port}.yaml`);
     const changed = sample
@@ -105,7 +105,7 @@ describe.skipIf(!isPossible)('the image, replayed without Docker', () => {
     });
   });
 
-  test('serves the sample of the README as another user under a read-only root, with its state in the volume', async () => {
+  test('serves the sample of the guide as another user under a read-only root, with its state in the volume', async () => {
     const { files, port } = await writeSample();
     const { child, exited } = await serve({ files });
     const status = await readFile(`/proc/${child.pid}/status`, 'utf8');

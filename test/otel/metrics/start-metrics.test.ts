@@ -222,13 +222,4 @@ describe('the push', () => {
       'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https URL',
     );
   });
-
-  test('logs that sums stay cumulative, whatever the variable says', async () => {
-    await using collector = await startFakeCollector();
-    vi.stubEnv('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', 'delta');
-    const { metrics, log } = await start({ endpoint: collector.url, intervalMs: 3_600_000 });
-    await metrics.shutdown(1000);
-    expect(log.lines).toMatchObject([{ level: 'warn', fields: { temporality: 'delta' } }]);
-    expect(collector.calls[0]?.body).toContain('"aggregationTemporality":2');
-  });
 });

@@ -158,7 +158,7 @@ function decideEnd(
   if (!isJudged)
     return rampEndedMs === null ? null : { kind: 'good', sentence: 'serves; it was not compared' };
   if (awayCount >= MAX_AWAY) return { kind: 'bad', sentence: 'does not answer any more' };
-  if (isSilent(silence, own.inflight)) {
+  if (isSilent(silence, own.inflight, nowMs)) {
     const sentence = `is silent: ${own.inflight} requests in flight, and none ends while those of its peers do`;
     return { kind: 'bad', sentence };
   }

@@ -1,0 +1,140 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startRedisServer } from '../../test/support/redis-server.ts';
+import { startGatewayProcess } from '../support/gateway-process.ts';
+import { Load } from '../support/load.ts';
+import { CONNECT_TIMEOUT } from '../support/replica-set.ts';
+import { startRollout, toRestartCommand } from '../support/rollout-command.ts';
+import { type Successor, startChangingEngines } from './changing-engines.ts';
+
+/** How one replica of four is rolled. */
+export interface VerdictCase {
+  readonly title: string;
+  /** What the engine is after its restart. */
+  readonly successor: Successor;
+  /** Default: 10s. */
+  readonly ramp?: string;
+  /** Whether the engine must answer a small request first. */
+  readonly isProbed?: boolean;
+  /** Whether the rollout is interrupted during the ramp, and resumed. */
+  readonly isInterrupted?: boolean;
+  /** Whether there are two gateways that share a Redis server. */
+  readonly isFleet?: boolean;
+  /** The exit codes of `gateway rollout`, in turn. */
+  readonly exitCodes: readonly number[];
+}
+
+/** Four engines under 200 requests per second; the first is rolled. */
+export const VERDICT_CASES: readonly VerdictCase[] = [
+  { title: '(a) an equal engine', successor: 'equal', exitCodes: [0] },
+  { title: '(b) an engine that is 20 % slower', successor: 'slower', exitCodes: [3] },
+  { title: '(c) an engine that fails 5 % of its requests', successor: 'failing', exitCodes: [3] },
+  { title: '(d) a frozen engine', successor: 'frozen', ramp: '60s', exitCodes: [3] },
+  { title: '(d) a frozen engine, with --probe', successor: 'frozen', isProbed: true, exitCodes: [1] },
+  { title: '(e) an engine that never comes back', successor: 'absent', exitCodes: [1] },
+  {
+    title: '(f) interrupted during the ramp, and resumed',
+    successor: 'equal',
+    isInterrupted: true,
+    exitCodes: [130, 0],
+  },
+  { title: '(g) two gateways with Redis', successor: 'equal', isFleet: true, exitCodes: [0] },
+];
+
+/** The result of a case. */
+export interface VerdictReport {
+  readonly exitCodes: readonly (number | null)[];
+  /** What the rollout said last of the replica. */
+  readonly sentence: string;
+  /** From the undrain to the verdict; null if there was no undrain. */
+  readonly verdictAfterS: number | null;
+  readonly requests: number;
+  readonly lost: number;
+  /** How many of those the engine answered with its own error or cut itself: 5 % fail on purpose. */
+  readonly lostByEngine: number;
+}
+
+const REQUESTS_PER_SECOND = 200;
+const NO_COLLECTOR = 'http://127.0.0.1:9';
+const ROLLED = 'vllm-0';
+
+/** Rolls one of four engines. */
+export async function rollWithVerdict({
+  successor,
+  ramp = '10s',
+  isProbed = false,
+  isInterrupted = false,
+  isFleet = false,
+}: VerdictCase): Promise<VerdictReport> {
+  await using cleanUp = new AsyncDisposableStack();
+  const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-verdict-'))).path;
+  const engines = cleanUp.use(await startChangingEngines(successor));
+  const redisUrl = isFleet ? (await cleanUp.use(await startRedisServer()).openLink()).url : null;
+  const names = isFleet ? ['gateway-1', 'gateway-2'] : ['gateway-1'];
+  const gateways = await Promise.all(
+    names.map((name) =>
+      startGatewayProcess({
+        ...{ folder: join(folder, name), replicas: engines.replicas, collectorUrl: NO_COLLECTOR },
+        connectTimeout: CONNECT_TIMEOUT,
+        ...(redisUrl === null ? {} : { fleet: { name, redisUrl } }),
+      }),
+    ),
+  );
+  for (const gateway of gateways) cleanUp.use(gateway);
+  const loads = gateways.map(({ url }) => new Load(url, REQUESTS_PER_SECOND / gateways.length));
+  await Promise.all(loads.map((load) => load.untilEnded(REQUESTS_PER_SECOND)));
+
+  const args = [
+    ...[ROLLED, '--ramp', ramp, '--restart-timeout', '15s', '--compare-timeout', '2m'],
+    ...['--exec', toRestartCommand(engines), ...(isProbed ? ['--probe'] : [])],
+  ];
+  const command = { folder, adminUrls: gateways.slice(0, 1).map(({ adminUrl }) => adminUrl) };
+  const first = await follow({ ...command, args }, isInterrupted);
+  const runs = isInterrupted ? [first, await follow({ ...command, args: ['--resume'] }, false)] : [first];
+
+  const isOfEngine = successor === 'failing' || successor === 'frozen';
+  // What a frozen engine holds is lost when it is killed.
+  await engines.endFrozen();
+  const results = await Promise.all(loads.map((load) => load.stop()));
+  const failures = results.flatMap((result) => result.failures);
+  const last = runs.at(-1);
+  return {
+    exitCodes: runs.map(({ exitCode }) => exitCode),
+    sentence: last?.sentence ?? '',
+    verdictAfterS: last?.verdictAfterS ?? null,
+    requests: results.reduce((sum, { requests }) => sum + requests, 0),
+    lost: failures.length,
+    lostByEngine: isOfEngine ? failures.length : 0,
+  };
+}
+
+interface Run extends Pick<VerdictReport, 'sentence' | 'verdictAfterS'> {
+  readonly exitCode: number | null;
+}
+
+/** Runs a rollout to its end. `isInterrupted`: it gets SIGTERM, which counts like Ctrl-C, during the ramp. */
+async function follow(command: Parameters<typeof startRollout>[0], isInterrupted: boolean): Promise<Run> {
+  await using rollout = startRollout(command, 'lines');
+  let undrainedMs: number | null = null;
+  let verdictAfterS: number | null = null;
+  let sentence = '';
+  for (;;) {
+    const line = await rollout.nextLine().catch(() => null);
+    if (line === null) break;
+    const { event, replica, phase, text, time } = JSON.parse(line);
+    if (event !== 'replica' || replica !== ROLLED) continue;
+    sentence = text;
+    const atMs = Date.parse(time);
+    if (phase === 'ramp') undrainedMs ??= atMs;
+    if (phase === 'ramp' && isInterrupted && text.includes('%')) return interrupt(rollout, text);
+    if (phase === 'done' || phase === 'stopped') {
+      verdictAfterS = undrainedMs === null ? null : (atMs - undrainedMs) / 1_000;
+    }
+  }
+  return { exitCode: await rollout.exited, sentence, verdictAfterS };
+}
+
+async function interrupt(rollout: ReturnType<typeof startRollout>, sentence: string): Promise<Run> {
+  return { exitCode: await rollout.end('SIGTERM'), sentence, verdictAfterS: null };
+}

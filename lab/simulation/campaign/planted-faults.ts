@@ -1,0 +1,119 @@
+import type { SourcePatch } from '../platform/bundle.ts';
+
+/** A fault that the simulation must find. */
+export interface PlantedFault {
+  readonly name: string;
+  readonly patch: SourcePatch;
+}
+
+/** The faults, each a change of a line or two of the sources. They are applied to the bundle, never to the files. */
+export const PLANTED_FAULTS: readonly PlantedFault[] = [
+  {
+    name: 'a lease is not given back after a second replica was tried',
+    patch: {
+      file: 'src/proxy/attempt/forward.ts',
+      from: 'lease[Symbol.dispose]();',
+      to: 'if (tried.size < 2) lease[Symbol.dispose]();',
+    },
+  },
+  {
+    name: 'the drain flag is read when the replica is picked, not when the request is written',
+    patch: {
+      file: 'src/proxy/attempt/send.ts',
+      from: 'if (this.#isOver || replica.isDrained) {',
+      to: 'if (this.#isOver) {',
+    },
+  },
+  {
+    name: 'a drain is answered before the workers have confirmed it',
+    patch: {
+      file: 'src/serving/workers/worker-group.ts',
+      from: 'return (await Promise.all(answers)).filter((worker) => worker !== null);',
+      to: 'return answers.length > 0 ? [] : [];',
+    },
+  },
+  {
+    name: 'chunks that come in one read are joined one byte short',
+    patch: {
+      file: 'src/http/body-reader.ts',
+      from: 'this.#joinedEnd += end - start;',
+      to: 'this.#joinedEnd += end - start - 1;',
+    },
+  },
+  {
+    name: 'a chunk that ends with a read is not noticed to end',
+    patch: {
+      file: 'src/http/body-reader.ts',
+      from: 'if (this.#leftBytes === 0) this.#state =',
+      to: 'if (this.#leftBytes === 0 && end < bytes.length) this.#state =',
+    },
+  },
+  {
+    name: 'the records that a partial success rejects are not counted',
+    patch: {
+      file: 'otel/queue/export-loop.ts',
+      from: "counters.add('rejected', rejectedCount);",
+      to: '',
+    },
+  },
+  {
+    name: 'a record too many leaves the queue with a batch',
+    patch: {
+      file: 'otel/queue/export-loop.ts',
+      from: 'queue.remove(encodedSpans.length);',
+      to: 'queue.remove(encodedSpans.length + 1);',
+    },
+  },
+  {
+    name: 'the first record of each spool file is forgotten',
+    patch: {
+      file: 'otel/queue/spool-transfer.ts',
+      from: 'this.#unsettled = encodedSpans.map(',
+      to: 'this.#unsettled = encodedSpans.slice(1).map(',
+    },
+  },
+  {
+    name: 'requests of a worker that has died stay in flight',
+    patch: {
+      file: 'src/serving/workers/worker-group.ts',
+      from: 'this.#shared.clearWorker(worker);',
+      to: '',
+    },
+  },
+  {
+    name: 'the lost records of a worker that has died are not counted',
+    patch: { file: 'otel/queue/record-receiver.ts', from: "counters.add('lost', lost);", to: '' },
+  },
+  {
+    name: 'a client that did not ask for usage gets the usage chunk',
+    patch: {
+      file: 'src/proxy/response/undo-usage.ts',
+      from: "? 'cut_usage' : 'withhold';",
+      to: "? 'cut_usage' : 'pass';",
+    },
+  },
+  {
+    name: 'safe_to_stop does not wait for gateways that have not confirmed',
+    patch: {
+      file: 'src/fleet/drain-status.ts',
+      from: 'const isKnown = unconfirmed.length === 0 && isStable(state, nowMs);',
+      to: 'const isKnown = isStable(state, nowMs);',
+    },
+  },
+  {
+    name: 'safe_to_stop counts only the requests of the gateway that is asked',
+    patch: {
+      file: 'src/fleet/drain-status.ts',
+      from: '(sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),',
+      to: '(sum) => sum,',
+    },
+  },
+  {
+    name: 'a replica that was held back for a slow client is not read again',
+    patch: {
+      file: 'src/proxy/response/relay.ts',
+      from: 'http.onDrain = () => this.#source?.resume();',
+      to: '',
+    },
+  },
+];

@@ -1,0 +1,76 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Block, BlockResult } from './messages.ts';
+
+/** Which seeds to run, and how. */
+export interface SeedRange {
+  readonly first: number;
+  readonly seeds: number;
+  /** Processes; 0: as many as there are cores. */
+  readonly jobs: number;
+  /** The search takes no new seeds after this time; 0: no limit. */
+  readonly minutes: number;
+  /** The result is written into the documentation. */
+  readonly isWritten: boolean;
+}
+
+/** The sum of all blocks. */
+export interface SearchResult extends Omit<BlockResult, 'finding'> {
+  /** The finding with the lowest seed. */
+  readonly finding: BlockResult['finding'];
+  readonly seconds: number;
+}
+
+/** Seeds that a process runs before it asks for more. */
+const BLOCK_SEEDS = 10;
+
+/** Runs seeds in several processes until one has a finding, all are done, or the time is over. */
+export async function search(
+  directory: string,
+  range: SeedRange,
+  onProgress: (done: number) => void = () => undefined,
+): Promise<SearchResult> {
+  const startedMs = performance.now();
+  const jobs = range.jobs === 0 ? availableParallelism() : range.jobs;
+  const endMs = range.minutes === 0 ? Number.POSITIVE_INFINITY : startedMs + range.minutes * 60_000;
+  const total = { seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0 };
+  let finding: BlockResult['finding'] = null;
+  let next = range.first;
+  const takeBlock = (): Block | null => {
+    const left = range.first + range.seeds - next;
+    if (finding !== null || left <= 0 || performance.now() >= endMs) return null;
+    const block = { first: next, count: Math.min(BLOCK_SEEDS, left) };
+    next += block.count;
+    return block;
+  };
+  const onResult = (result: BlockResult) => {
+    for (const name of ['seeds', 'steps', 'requests', 'records', 'simulatedMs'] as const)
+      total[name] += result[name];
+    if (result.finding !== null && (finding === null || result.finding.seed < finding.seed))
+      finding = result.finding;
+    onProgress(total.seeds);
+  };
+  await Promise.all(Array.from({ length: jobs }, () => runProcess(directory, takeBlock, onResult)));
+  return { ...total, finding, seconds: (performance.now() - startedMs) / 1000 };
+}
+
+/** Gives one process a block after another. */
+async function runProcess(
+  directory: string,
+  takeBlock: () => Block | null,
+  onResult: (result: BlockResult) => void,
+): Promise<void> {
+  const child: ChildProcess = fork(join(import.meta.dirname, 'run-block.ts'), [directory]);
+  process.once('exit', () => child.kill());
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  child.on('message', (message: 'ready' | BlockResult) => {
+    if (message !== 'ready') onResult(message);
+    const block = takeBlock();
+    if (block === null) child.disconnect();
+    else child.send(block);
+  });
+  child.once('error', reject);
+  child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`a process ended with ${code}`))));
+  await promise;
+}

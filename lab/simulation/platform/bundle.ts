@@ -1,0 +1,115 @@
+import { builtinModules } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type Plugin, rolldown } from 'rolldown';
+import { SHARED_PACKAGES } from './modules.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+/** The files that threads start with. */
+const ENTRIES = ['src/gateway.ts', 'src/serving/workers/worker-entry.ts', 'src/proxy/request/body-worker.ts'];
+
+/** A change of the sources: a fault that the simulation must find. */
+export interface SourcePatch {
+  /** From the root of the repository. */
+  readonly file: string;
+  /** What stands there exactly once. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Bundles the sources of the gateway, with a patch if there is one: the scripts of a `Program`. */
+export async function bundleGateway(patch: SourcePatch | null): Promise<Map<string, string>> {
+  const scripts = new Map<string, string>();
+  for (const entry of ENTRIES) {
+    const bundle = await rolldown({
+      input: join(ROOT, entry),
+      cwd: ROOT,
+      platform: 'node',
+      external: isExternal,
+      plugins: [createSourcePlugin(patch)],
+    });
+    const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
+    await bundle.close();
+    scripts.set(basename(entry, '.ts'), toFunctionBody(output[0].code));
+  }
+  return scripts;
+}
+
+function isExternal(id: string): boolean {
+  return id.startsWith('node:') || builtinModules.includes(id) || SHARED_PACKAGES.includes(id);
+}
+
+/** Loads only what is used of undici, writes down where each source is, and applies the patch. */
+function createSourcePlugin(patch: SourcePatch | null): Plugin {
+  const undici = join(ROOT, 'node_modules/undici/lib');
+  return {
+    name: 'sources',
+    resolveId: (id) => (id === 'undici' ? `${undici}/simulated.mjs` : null),
+    load: (id) =>
+      id === `${undici}/simulated.mjs`
+        ? `export { default as Pool } from '${undici}/dispatcher/pool.js';
+           export { default as buildConnector } from '${undici}/core/connect.js';`
+        : null,
+    transform(code, id) {
+      if (!id.startsWith(`${ROOT}/src/`) && !id.startsWith(`${ROOT}/otel/`)) return null;
+      const text = patch !== null && id === join(ROOT, patch.file) ? applyPatch(code, patch) : code;
+      return text
+        .replaceAll('import.meta.dirname', JSON.stringify(dirname(id)))
+        .replaceAll('import.meta.filename', JSON.stringify(id))
+        .replaceAll('import.meta.resolve', 'resolveToUrl')
+        .replaceAll(/\bimport\(/g, 'importModule(')
+        .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href))
+        .replaceAll('import.meta', toMeta(id));
+    },
+  };
+}
+
+/** `import.meta` itself, where it is handed on. */
+function toMeta(id: string): string {
+  const meta = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) };
+  return `(${JSON.stringify(meta)})`;
+}
+
+function applyPatch(code: string, { file, from, to }: SourcePatch): string {
+  const count = code.split(from).length - 1;
+  if (count !== 1) throw new Error(`${file} has ${count} times: ${from}`);
+  return code.replace(from, () => to);
+}
+
+/** What stands for the parts of the language that only modules have. */
+const PROLOGUE = `const importModule = async (name) => require(name);
+const resolveToUrl = (name) => require('node:url').pathToFileURL(require.resolve(name)).href;`;
+
+const IMPORT = /^import (.+) from "([^"]+)";$/gm;
+const BARE_IMPORT = /^import "([^"]+)";$/gm;
+const EXPORT = /^export \{ ?(.*?) ?\};$/gm;
+
+/** Turns a module without other modules into the body of a function with `require` and `exports`. */
+function toFunctionBody(code: string): string {
+  const body = code
+    .replace(IMPORT, (_all, names: string, module: string) => toRequire(names, module))
+    .replace(BARE_IMPORT, (_all, module: string) => `require(${JSON.stringify(module)});`)
+    .replace(EXPORT, (_all, names: string) =>
+      names
+        .split(',')
+        .map((each) => each.trim().split(' as '))
+        .map(([local, name = local]) => (local ? `exports.${name} = ${local};` : ''))
+        .join('\n'),
+    )
+    .replaceAll(/\bimport\(/g, 'importModule(')
+    .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(ROOT).href));
+  return `${PROLOGUE}\n${body}`;
+}
+
+function toRequire(names: string, module: string): string {
+  const required = `require(${JSON.stringify(module)})`;
+  const namespace = /^\* as (\S+)$/.exec(names)?.[1];
+  if (namespace !== undefined) return `const ${namespace} = ${required};`;
+  const [, own, , braces] = /^([^{\s,]+)?(, )?(\{.*\})?$/.exec(names) ?? [];
+  const lines: string[] = [];
+  // The default of Node's own modules is the module.
+  if (own !== undefined) lines.push(`const ${own} = ${required};`);
+  if (braces !== undefined) lines.push(`const ${braces.replaceAll(' as ', ': ')} = ${required};`);
+  return lines.join('\n');
+}

@@ -1,0 +1,147 @@
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import { toUuid } from '../engine/chance.ts';
+import { createFsModule, refuseUnknown } from './fs-module.ts';
+import type { ThreadGlobals } from './globals.ts';
+import { createHttpModule } from './http-module.ts';
+import { createNetModule } from './net-module.ts';
+import type { SimulatedThread } from './thread.ts';
+import { createWorkerModule } from './worker-module.ts';
+
+const requireReal = createRequire(import.meta.url);
+
+/** Modules that do nothing outside the thread, or that the program loads and does not use here. */
+const REAL = new Set([
+  ...['assert', 'async_hooks', 'buffer', 'console', 'diagnostics_channel', 'events', 'inspector', 'path'],
+  ...[
+    'querystring',
+    'stream',
+    'stream/promises',
+    'stream/web',
+    'string_decoder',
+    'url',
+    'util',
+    'util/types',
+  ],
+  ...['zlib', 'tls', 'https', 'http2', 'dns', 'dns/promises', 'child_process', 'sqlite', 'sea'],
+]);
+
+/** Packages without effects and without time. All threads share them. */
+export const SHARED_PACKAGES = ['zod', 'yaml', 'pino', '@grpc/grpc-js', '@grpc/proto-loader', 'protobufjs'];
+
+/** The files of the dashboard are read by every gateway of every world. */
+const realFiles = new Map<string, Buffer>();
+
+/** `require` of a simulated thread. */
+export function createRequireOf(thread: SimulatedThread, globals: ThreadGlobals): (name: string) => unknown {
+  const modules = new Map<string, unknown>();
+  const create = (name: string): unknown => {
+    switch (name) {
+      case 'net':
+        return createNetModule(thread);
+      case 'http':
+        return createHttpModule(thread);
+      case 'fs/promises':
+        return createFsModule(thread);
+      case 'fs':
+        return createSourcesModule();
+      case 'worker_threads':
+        return createWorkerModule(thread);
+      case 'crypto':
+        return createCryptoModule(thread);
+      case 'os':
+        return { ...os, hostname: () => thread.machine.host, uptime: () => thread.machine.uptimeSeconds };
+      case 'timers':
+        return { ...globals.timers };
+      case 'timers/promises':
+        return createTimerPromises(thread);
+      case 'perf_hooks':
+        return { performance: globals.performance, monitorEventLoopDelay: createNoHistogram };
+      case 'process':
+        return globals.process;
+      case 'module':
+        return { createRequire: () => requireSimulated };
+    }
+    if (REAL.has(name)) return requireReal(`node:${name}`);
+    if (SHARED_PACKAGES.includes(name)) return requireReal(name);
+    throw new Error(`the simulation has no module ${name}`);
+  };
+  const requireSimulated = (specifier: string): unknown => {
+    const name = specifier.replace(/^node:/, '');
+    if (!modules.has(name)) modules.set(name, create(name));
+    return modules.get(name);
+  };
+  return Object.assign(requireSimulated, { resolve: requireReal.resolve });
+}
+
+/** `node:fs` reads the sources, such as the page of the dashboard. */
+function createSourcesModule(): object {
+  return refuseUnknown(
+    {
+      constants: fs.constants,
+      accessSync: fs.accessSync,
+      readdirSync: fs.readdirSync,
+      readFileSync(path: string, encoding?: BufferEncoding) {
+        const bytes = realFiles.get(path) ?? fs.readFileSync(path);
+        realFiles.set(path, bytes);
+        return encoding === undefined ? bytes : bytes.toString(encoding);
+      },
+      promises: {},
+    },
+    'node:fs',
+  );
+}
+
+function createCryptoModule({ chance }: SimulatedThread): object {
+  const randomBytes = (size: number) => chance.fill(Buffer.alloc(size));
+  return {
+    ...crypto,
+    randomBytes,
+    randomUUID: () => toUuid(randomBytes(16)),
+    randomFillSync: (bytes: Uint8Array) => chance.fill(bytes),
+    randomInt: (bound: number) => chance.below(bound),
+    webcrypto: undefined,
+  };
+}
+
+function createTimerPromises({ timers }: SimulatedThread): object {
+  const sleep = (
+    delayMs?: number,
+    value?: unknown,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(signal.reason);
+        return;
+      }
+      const timer = timers.setTimeout(() => resolve(value), delayMs);
+      signal?.addEventListener(
+        'abort',
+        () => {
+          timer.close();
+          reject(signal.reason);
+        },
+        { once: true },
+      );
+    });
+  const turn = (value?: unknown): Promise<unknown> =>
+    new Promise((resolve) => timers.setImmediate(() => resolve(value)));
+  return { setTimeout: sleep, setImmediate: turn, scheduler: { wait: sleep } };
+}
+
+function createNoHistogram(): object {
+  const nothing = () => undefined;
+  return {
+    enable: nothing,
+    disable: nothing,
+    reset: nothing,
+    percentile: () => 0,
+    min: 0,
+    max: 0,
+    mean: 0,
+    count: 0,
+  };
+}

@@ -1,0 +1,56 @@
+import { type Config, toConfig } from '../../../../src/config/config.ts';
+import { parseConfigFile } from '../../../../src/config/load.ts';
+import type { ConfigFile } from '../../../../src/config/schema.ts';
+import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
+import type { Plan } from '../plan.ts';
+
+const STATE_DIR = '/state/gateway';
+
+/** Where a gateway keeps the records that the collector would not take. */
+export const SPOOL = `${STATE_DIR}/spool`;
+
+/** The configuration of a gateway, as its file would have it. */
+export function createConfigOf(
+  plan: Plan,
+  index: number,
+  firstByteMs: number,
+): { readonly file: ConfigFile; readonly config: Config } {
+  const host = hostOf.gateway(index);
+  const text = JSON.stringify({
+    gateway: {
+      listen: `${host}:${PORTS.clients}`,
+      admin_listen: `${host}:${PORTS.admin}`,
+      workers: plan.workers,
+      name: `gateway-${index}`,
+    },
+    state_dir: STATE_DIR,
+    replicas: Array.from({ length: plan.replicas }, (_, replica) => ({
+      name: nameOfReplica(replica),
+      url: `http://${hostOf.replica(replica)}:${PORTS.replica}`,
+      models: ['m'],
+      engine: 'openai',
+      ...(plan.maxInflight === null ? {} : { max_inflight: plan.maxInflight }),
+    })),
+    routing: { policy: plan.routing },
+    export: {
+      endpoint: `http://${hostOf.collector}:${PORTS.collector}`,
+      queue_size: plan.queueSize,
+      batch_size: plan.batchSize,
+      interval: '300ms',
+      retry: { initial: '50ms', max: '400ms' },
+    },
+    timeouts: {
+      connect: '400ms',
+      first_byte: `${firstByteMs}ms`,
+      idle: '2s',
+      client_headers: '2s',
+      client_body: '3s',
+      keep_alive: '5s',
+      upstream_keep_alive: '1s',
+    },
+    shutdown: { delay: '0s', grace: '1s', flush: '1s' },
+    ...(plan.gateways === 1 ? {} : { state: { redis: `redis://${hostOf.redis}:${PORTS.redis}` } }),
+  });
+  const file = parseConfigFile(text, { path: 'gateway.yaml', env: {} });
+  return { file, config: toConfig(file) };
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isErrno, readRegularFile } from '../disk/regular-file.ts';
+import { writeDurably } from '../disk/write-durably.ts';
+import { toErrorCode } from '../errors.ts';
+import type { TelemetryLog } from '../telemetry-log.ts';
+
+/** Room for the id and white space that an editor added. */
+const MAX_FILE_BYTES = 256;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * The `service.instance.id` of the gateway with this file: a random UUID (semantic conventions, "Service instance"), which
+ * the first start writes and later ones read. A gateway alone uses its state_dir, so no two that run have the same id. A
+ * file that cannot be used is a warning, and costs no more than that the id is a new one.
+ */
+export async function loadInstanceId(path: string, log: TelemetryLog): Promise<string> {
+  try {
+    const known = await read(path);
+    if (known !== null) return known;
+    const created = randomUUID();
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeDurably(path, Buffer.from(`${created}\n`), '.tmp');
+    return created;
+  } catch (error) {
+    log.warn(
+      { reason: toErrorCode(error) },
+      'service.instance.id is a new one: the file with it cannot be used',
+    );
+    return randomUUID();
+  }
+}
+
+/** Null if there is no file, or none with an id. */
+async function read(path: string): Promise<string | null> {
+  try {
+    const text = (await readRegularFile(path, MAX_FILE_BYTES)).toString('latin1').trim();
+    return UUID.test(text) ? text : null;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return null;
+    throw error;
+  }
+}
