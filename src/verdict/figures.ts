@@ -57,15 +57,13 @@ export function differenceOf({ differences }: Figures, measure: Measure): number
   return measure === 'cached' ? difference : Math.exp(difference);
 }
 
-/** Smaller values than a microsecond, or a token, are not told apart. */
-const SMALLEST = 1e-3;
-
 /** The mean of shares; the logarithm of the median of what has a long tail, at either end. The values are sorted. */
 function centreOf(measure: Measure, values: Float64Array): number {
   if (measure === 'cached') return values.reduce((sum, value) => sum + value, 0) / values.length;
   const middle = (values.length - 1) / 2;
   const median = ((values[Math.floor(middle)] ?? 0) + (values[Math.ceil(middle)] ?? 0)) / 2;
-  return Math.log(Math.max(median, SMALLEST));
+  // A completion may have no token.
+  return Math.log(Math.max(median, 1));
 }
 
 function addTally({ answered, errors, finishes }: Tally, observations: readonly Observation[]): Tally {

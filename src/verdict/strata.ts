@@ -10,17 +10,24 @@ export type Measure = (typeof MEASURES)[number];
 /** Steps of the logarithm of a length within which two requests are alike: a factor of √2. */
 const STEPS_PER_DOUBLING = 2;
 
+/** Shorter times are not told apart: how the network cuts a stream into reads decides them. */
+const SHORTEST_MS = 1;
+
+function toTime(ms: number | null): number | null {
+  return ms === null ? null : Math.max(SHORTEST_MS, ms);
+}
+
 /** The value of a request; null if it has none. Requests that failed are not measured. */
 function measuredValueOf(measure: Measure, observation: Observation): number | null {
   if (observation.outcome !== 'ok') return null;
   const { stream, ttftMs, gapMs, e2eMs, completionTokens, promptTokens, cachedTokens } = observation;
   switch (measure) {
     case 'first_token':
-      return stream ? ttftMs : null;
+      return stream ? toTime(ttftMs) : null;
     case 'gaps':
-      return stream ? gapMs : null;
+      return stream ? toTime(gapMs) : null;
     case 'duration':
-      return stream ? null : e2eMs;
+      return stream ? null : toTime(e2eMs);
     case 'lengths':
       return completionTokens;
     case 'cached':
