@@ -26,7 +26,7 @@ export interface Distribution {
   readonly buckets: { readonly boundaries: number[]; readonly counts: number[] };
   readonly sum: number;
   readonly count: number;
-  /** The last value of each bucket. Absent if the histogram keeps none. The SDK's data has no place for them. */
+  /** The last value of each bucket, its own field because the SDK's data has none. Absent if the histogram keeps none. */
   readonly exemplars?: readonly (Exemplar | undefined)[];
 }
 

@@ -1,10 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { type ExportResult, ExportResultCode, type InstrumentationScope } from '@opentelemetry/core';
+import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
 import {
-  AggregationTemporalityPreference,
-  OTLPMetricExporter as JsonMetricExporter,
-} from '@opentelemetry/exporter-metrics-otlp-http';
-import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
+  convertLegacyHttpOptions,
+  createOtlpHttpExportDelegate,
+} from '@opentelemetry/otlp-exporter-base/node-http';
+import { MetricsExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { type Clock, waitAtMost } from '../clock.ts';
@@ -12,7 +13,9 @@ import { toErrorCode } from '../errors.ts';
 import { adviseOnCollector, toShownAddress } from '../export/collector-advice.ts';
 import { DeadlineExporter } from '../export/deadline-exporter.ts';
 import type { OtlpOptions } from '../export/otlp-options.ts';
+import { CONTENT_TYPES } from '../export/otlp-protocol.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import { createMetricsSerializer, type MetricsSerializer } from './exemplar-serializer.ts';
 import { Differences, readTemporality } from './temporality.ts';
 
 /** Series in one call, up to one piece more. Serializing them blocks the event loop for one or two milliseconds. */
@@ -40,29 +43,27 @@ export interface MetricsPush {
 /**
  * Pushes the metrics in intervals with the SDK's exporter. Each push is several calls, and the metrics of each call are
  * collected just before it: the SDK's reader would copy all metrics at once. If a call fails, the rest of the push is
- * dropped, because the next push carries the same sums, or the differences to what was taken. The first failure is logged, and the first success after it.
+ * dropped, because the next push carries the same sums, or the differences to what was taken. Histograms carry the
+ * exemplars since the last push that was taken. The first failure is logged, and the first success after it.
  */
 export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   const { collector, intervalMs, clock, log } = options;
-  const Exporter = collector.protocol === 'http/json' ? JsonMetricExporter : ProtobufMetricExporter;
-  const exporter = new DeadlineExporter<ResourceMetrics>(
-    collector,
-    (httpAgentOptions) =>
-      new Exporter({
-        url: collector.url.href,
-        headers: collector.headers,
-        // It tells a reader of the SDK what to collect. The data says itself what it is.
-        temporalityPreference: AggregationTemporalityPreference.CUMULATIVE,
-        httpAgentOptions,
-      }),
-  );
+  /** Exemplars of requests that were recorded earlier were sent before. */
+  let exemplarsSinceEpochMs = 0;
+  const serializer = createMetricsSerializer(collector.protocol, () => exemplarsSinceEpochMs);
+  const exporter = createExporter(collector, serializer);
   const outcomes = new OutcomeLog(log, collector.url);
   const differences = new Differences(readTemporality(log));
   let underWay: Promise<void> | null = null;
   const push = (): Promise<void> => {
-    underWay ??= pushAll(exporter, options, differences, outcomes).finally(() => {
-      underWay = null;
-    });
+    const startedEpochMs = Date.now();
+    underWay ??= pushAll(exporter, options, differences, outcomes)
+      .then((isTaken) => {
+        if (isTaken) exemplarsSinceEpochMs = startedEpochMs;
+      })
+      .finally(() => {
+        underWay = null;
+      });
     return underWay;
   };
   const timer = setInterval(() => void push(), intervalMs);
@@ -79,13 +80,30 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
   };
 }
 
-/** Never rejects. */
+/** The SDK's exporter, with our serializer. */
+function createExporter(collector: OtlpOptions, serializer: MetricsSerializer) {
+  const headers = { 'Content-Type': CONTENT_TYPES[collector.protocol] };
+  return new DeadlineExporter<ResourceMetrics>(collector, (httpAgentOptions) => {
+    const options = { url: collector.url.href, headers: collector.headers, httpAgentOptions };
+    return new OTLPExporterBase(
+      createOtlpHttpExportDelegate(
+        convertLegacyHttpOptions(options, 'METRICS', 'v1/metrics', headers),
+        serializer,
+        'otlp_http_metric_exporter',
+        MetricsExporterMetricsHelper,
+        undefined,
+      ),
+    );
+  });
+}
+
+/** Whether the collector has taken everything. Never rejects. */
 async function pushAll(
   exporter: DeadlineExporter<ResourceMetrics>,
   { resource, scope, collect }: MetricsPushOptions,
   differences: Differences,
   outcomes: OutcomeLog,
-): Promise<void> {
+): Promise<boolean> {
   for (const collected of toCalls(collect())) {
     const metrics = differences.toSent(collected);
     if (metrics.length === 0) continue;
@@ -93,10 +111,11 @@ async function pushAll(
     exporter.export({ resource, scopeMetrics: [{ scope, metrics: [...metrics] }] }, resolve);
     const result = await promise;
     outcomes.note(result);
-    if (result.code !== ExportResultCode.SUCCESS) return;
+    if (result.code !== ExportResultCode.SUCCESS) return false;
     differences.noteTaken(collected);
     await setImmediate();
   }
+  return true;
 }
 
 function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]> {

@@ -99,5 +99,5 @@ function difference(now: Taken['value'], before: Taken['value']): Taken['value']
   if (count === 0) return null;
   const { boundaries } = now.buckets;
   const counts = now.buckets.counts.map((each, bucket) => each - (before.buckets.counts[bucket] ?? 0));
-  return { buckets: { boundaries, counts }, sum: now.sum - before.sum, count };
+  return { ...now, buckets: { boundaries, counts }, sum: now.sum - before.sum, count };
 }

@@ -38,3 +38,23 @@ test.for(['cumulative', 'delta', 'lowmemory'])(
     }
   },
 );
+
+test.for(['http/protobuf', 'http/json'])(
+  'a real collector takes the traces of requests as exemplars of a push with %s',
+  WITH_COLLECTOR,
+  async (protocol, context) => {
+    await using collector = await startRealCollector(await requireCollector(context));
+    await using replica = await startSimulatedReplica();
+    const config = { metrics: { otlp: true, interval: '100ms' }, export: { protocol } };
+    await using gateway = await startGateway({ replicas: [replica], collector, config });
+    await (await gateway.chat({ stream: true })).text();
+    const { trace_id } = await gateway.nextRecord();
+
+    const exemplarOf = (name: string) => new RegExp(`^${name}_bucket\\{.*# \\{.*trace_id="${trace_id}"`, 'm');
+    const wanted = ['http_server_request_duration_seconds', 'gen_ai_server_time_to_first_token_seconds'];
+    await collector.untilMetrics(
+      (text) => wanted.every((name) => exemplarOf(name).test(text)),
+      'application/openmetrics-text',
+    );
+  },
+);

@@ -58,8 +58,11 @@ export interface RealCollector extends AsyncDisposable {
   spans(): Promise<readonly CollectedSpan[]>;
   /** The spans as soon as at least so many differ; asked again each time the file has changed. */
   untilSpans(count: number): Promise<readonly CollectedSpan[]>;
-  /** The text of GET /metrics as soon as the predicate holds; asked again each time metrics were made of spans. */
-  untilMetrics(isWanted: (text: string) => boolean): Promise<string>;
+  /**
+   * The text of GET /metrics as soon as the predicate holds; asked again each time metrics have come. `accept`: the media
+   * type to ask for, by default that of the text format.
+   */
+  untilMetrics(isWanted: (text: string) => boolean, accept?: string): Promise<string>;
   /** SIGTERM; resolves when the process has ended. */
   stop(): Promise<void>;
   /** Starts it again, with the same address and file. Rejects with its output if it does not start. */
@@ -131,10 +134,12 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
         watcher.close();
       }
     },
-    async untilMetrics(isWanted) {
+    async untilMetrics(isWanted, accept = 'text/plain') {
       for (;;) {
         const seen = lines.items.length;
-        const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+        const text = await (
+          await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers: { accept } })
+        ).text();
         if (isWanted(text)) return text;
         await lines.until(() => lines.items.slice(seen).some((line) => line.includes('"data points"')));
       }
@@ -165,7 +170,8 @@ function toOverlay(place: Places): object {
     processors: { batch: { timeout: '50ms' }, tail_sampling: { decision_wait: '200ms' } },
     connectors: { span_metrics: { metrics_flush_interval: '100ms' } },
     exporters: {
-      prometheus: { endpoint: `127.0.0.1:${place.metricsPort}` },
+      // OpenMetrics, which has exemplars, is for those who ask for it.
+      prometheus: { endpoint: `127.0.0.1:${place.metricsPort}`, enable_open_metrics: true },
       file: { path: place.recordsFile },
       'file/all': { path: place.file },
       'file/sampled': { path: place.sampledFile },

@@ -68,3 +68,18 @@ export const ANY_VALUE = {
   /** The only field of ArrayValue. */
   arrayItem: toTag(1, bytes),
 } as const;
+
+/** The messages of a call with metrics around an exemplar, and its fields (metrics.proto, metrics_service.proto). */
+export const METRICS_DATA = {
+  resourceMetrics: toTag(1, bytes),
+  scopeMetrics: toTag(2, bytes),
+  metric: toTag(2, bytes),
+  histogram: toTag(9, bytes),
+  histogramPoint: toTag(1, bytes),
+  exemplar: {
+    tag: toTag(8, bytes),
+    time: toTag(2, fixed64),
+    double: toTag(3, fixed64),
+    traceId: toTag(5, bytes),
+  },
+} as const;

@@ -57,3 +57,24 @@ test('every page is in the list of all pages, once', () => {
   );
   expect(listed.toSorted()).toEqual([...pages.filter((name) => name !== 'glossary.md')].toSorted());
 });
+
+test('docs/sizing.md divides a core by the CPU in docs/benchmarks.md', () => {
+  const benchmarks = read('docs/benchmarks.md');
+  const twoDigits = (value: number) => {
+    const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
+    return (Math.floor(value / unit) * unit).toLocaleString('en');
+  };
+  const rows = [
+    ...read('docs/sizing.md').matchAll(/^\| [^|]+ \| `([\w-]+)` \| ([\d.]+) \| ([\d,]+) \| ([\d,]+) \|$/gm),
+  ];
+  expect(rows).toHaveLength(4);
+  for (const [, name = '', cpu, full, half] of rows) {
+    const [, section = ''] = benchmarks.split(`\n### ${name}\n`);
+    const measured = Number.parseFloat(cellOf(section, 'gateway', 1));
+    expect([Number(cpu), full, half]).toEqual([
+      measured,
+      twoDigits(1e6 / measured),
+      twoDigits(5e5 / measured),
+    ]);
+  }
+});
