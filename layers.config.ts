@@ -65,6 +65,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/redis-store.ts',
       'src/serving/settings.ts',
       'src/config/config.ts',
+      'src/config/kubernetes-source.ts',
       'otel/',
       NODE,
     ],
@@ -342,6 +343,7 @@ export const ROOMS: readonly Room[] = [
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',
+      'src/config/kubernetes-source.ts',
       'src/http/',
       'otel/disk/',
       'otel/clock.ts',
@@ -514,7 +516,7 @@ const TYPES_ONLY: IForbiddenRuleType = {
 const NO_PROCESS: IForbiddenRuleType = {
   name: 'no process',
   comment:
-    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used, environment.ts the names of variables. Everything else is handed what it needs.',
+    'main.ts touches the process, and worker-entry.ts its thread; process-metrics.ts reads what the process has used, environment.ts the names of variables, shared-clock.ts the clock of all threads. Everything else is handed what it needs.',
   severity: 'error',
   from: {
     path: '^(src|otel)/',
@@ -524,6 +526,7 @@ const NO_PROCESS: IForbiddenRuleType = {
       // Whichever variables of OpenTelemetry are set.
       'otel/resource/environment.ts',
       'otel/metrics/process-metrics.ts',
+      'src/replicas/shared/shared-clock.ts',
     ]),
   },
   to: { path: '^process$' },

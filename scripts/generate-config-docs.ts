@@ -64,7 +64,7 @@ export:
 - Editors that support JSON Schema can use [config.schema.json](config.schema.json).
 - Secrets: \`api_key\` and the password in \`state.redis\` are masked by \`gateway check\` and never logged. The tokens of
   the admin API and the salt of the prefix hashes are not keys of this file: they come from SVC_ADMIN_TOKEN,
-  SVC_OPERATOR_TOKEN, SVC_READ_TOKEN and SVC_HASH_SALT, or from the files that the same names with \`_FILE\` name
+  SVC_OPERATOR_TOKEN, SVC_READ_TOKEN, SVC_DRAIN_TOKEN and SVC_HASH_SALT, or from the files that the same names with \`_FILE\` name
   ([security.md](security.md#secrets-from-files)).
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply to what this file does not set.
 `;

@@ -182,6 +182,12 @@ export const RECORD_FIELDS = {
     isRequired: false,
     varies: true,
   },
+  gpu_seconds: {
+    name: 'gateway.gpu_seconds',
+    type: 'double',
+    isRequired: false,
+    varies: true,
+  },
   cache_creation_tokens: {
     name: 'gateway.cache_creation_tokens',
     type: 'int',
@@ -334,6 +340,7 @@ export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
     record.prompt_image_tokens,
     record.completion_audio_tokens,
     record.tokens_per_second,
+    record.gpu_seconds,
     record.cache_creation_tokens,
     record.model_requested,
     record.request_bytes,

@@ -83,6 +83,12 @@ export interface RequestRecord {
    * 1/s.
    */
   tokens_per_second?: number;
+  /**
+   * The GPU time of the request: for each attempt, the replica's `gpu_count` by the time from the choice of the
+   * replica to the end of its response, divided equally between the requests in flight on it at each moment. Unit:
+   * s.
+   */
+  gpu_seconds?: number;
   /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
   /**

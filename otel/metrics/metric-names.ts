@@ -129,6 +129,12 @@ export const METRICS = {
     unit: '{token}',
     description: 'Generated tokens by tenant: the sum of completion_tokens.',
   },
+  gpu: {
+    name: 'gateway.gpu',
+    instrument: 'counter',
+    unit: 's',
+    description: 'GPU time of requests, counted when they end: the sum of gpu_seconds.',
+  },
   replicaInflight: {
     name: 'gateway.replica.inflight',
     instrument: 'updowncounter',
@@ -160,6 +166,20 @@ export const METRICS = {
     instrument: 'updowncounter',
     unit: '{replica}',
     description: '1 while the replica is tried last because it fails (health), otherwise 0.',
+  },
+  replicaGpu: {
+    name: 'gateway.replica.gpu',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'GPU time in which the replica had requests of this gateway in flight: its busy time by its gpu_count. Absent without a gpu_count.',
+  },
+  replicaGpuUnrecorded: {
+    name: 'gateway.replica.gpu.unrecorded',
+    instrument: 'counter',
+    unit: 's',
+    description:
+      'The part of it that is in no record: of requests that leave none, such as those of pass and of GET /v1/models, and of requests whose worker died.',
   },
   modelReplicasKnown: {
     name: 'gateway.model.replicas.known',

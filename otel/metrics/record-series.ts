@@ -39,6 +39,7 @@ export function createMetrics() {
     tenantPromptTokens: createCounter(METRICS.tenantTokensPrompt),
     tenantCachedTokens: createCounter(METRICS.tenantTokensCached),
     tenantCompletionTokens: createCounter(METRICS.tenantTokensCompletion),
+    gpuSeconds: createCounter(METRICS.gpu),
   };
 }
 
@@ -107,6 +108,7 @@ export function bindAll(
     tenantPromptTokens: metrics.tenantPromptTokens.bind(tenantUsage),
     tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
     tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
+    gpuSeconds: metrics.gpuSeconds.bind(tenantUsage),
   };
 }
 
@@ -130,6 +132,7 @@ export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): v
   series.tenantPromptTokens.record(prompt_tokens);
   series.tenantCachedTokens.record(cached_tokens);
   series.tenantCompletionTokens.record(completion_tokens);
+  series.gpuSeconds.record(record.gpu_seconds);
   // The conventions define these for successful responses only.
   if (!series.hasSucceeded || ttft_ms === undefined) return;
   const ttftSeconds = toSeconds(ttft_ms);

@@ -14,6 +14,14 @@ export interface ReplicaState {
   readonly failing: boolean;
   /** Whether it answers; null while that is unknown. */
   readonly up: boolean | null;
+  /** Its GPU time up to now; null without a `gpu_count`. */
+  readonly gpuTime: ReplicaGpuTime | null;
+}
+
+/** The GPU time of a replica in milliseconds: while it was busy, and the part of it that is in no record. */
+export interface ReplicaGpuTime {
+  readonly busyMs: number;
+  readonly unrecordedMs: number;
 }
 
 /** How many replicas serve a model. */
@@ -34,7 +42,7 @@ export function toReplicaMetrics(
   interval: Interval,
 ): readonly MetricData[] {
   const toData = (
-    definition: MetricDefinition<'updowncounter'>,
+    definition: MetricDefinition<'counter' | 'updowncounter'>,
     toValue: (replica: ReplicaState) => number | boolean | null,
   ) => {
     const series = replicas.flatMap((replica): readonly Series<number>[] => {
@@ -50,6 +58,8 @@ export function toReplicaMetrics(
     toData(METRICS.replicaUp, ({ up }) => up),
     toData(METRICS.replicaDrained, ({ drained }) => drained),
     toData(METRICS.replicaFailing, ({ failing }) => failing),
+    toData(METRICS.replicaGpu, ({ gpuTime }) => gpuTime && gpuTime.busyMs / 1000),
+    toData(METRICS.replicaGpuUnrecorded, ({ gpuTime }) => gpuTime && gpuTime.unrecordedMs / 1000),
   ].filter(({ dataPoints }) => dataPoints.length > 0);
 }
 

@@ -21,6 +21,10 @@ export const ADMIN_ERRORS = {
     status: 403,
     message: 'This token only reads, drains and undrains: send the admin token (SVC_ADMIN_TOKEN).',
   },
+  drain_token: {
+    status: 403,
+    message: 'This token (SVC_DRAIN_TOKEN) only drains and undrains the replicas that it names.',
+  },
   not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
@@ -29,6 +33,10 @@ export const ADMIN_ERRORS = {
   last_replica: {
     status: 409,
     message: 'Nothing was drained: some models would be left without a replica that answers.',
+  },
+  drained_by_other: {
+    status: 409,
+    message: 'Somebody else drained this replica: only an operator can undrain it.',
   },
   request_too_large: {
     status: 413,

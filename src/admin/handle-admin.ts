@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { allows } from '../config/admin-tokens.ts';
+import { allows, isOwnReplica } from '../config/admin-tokens.ts';
 import type { AdminAccess, Caller } from './access/admin-access.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
@@ -34,10 +34,8 @@ export function createAdminHandler(
     const caller = found?.route.isPage === true ? null : identify(request, guards);
     if (caller instanceof AdminError) return caller;
     if (found === null) return new AdminError('not_found');
-    const { role } = found.route;
-    if (caller !== null && !allows(caller.role, role)) {
-      return new AdminError(caller.role === 'reader' ? 'read_only_token' : 'admin_token_required');
-    }
+    const refusal = caller === null ? null : findRefusal(caller, found);
+    if (refusal !== null) return refusal;
     const { accept = '' } = request.headers;
     const search = new URLSearchParams(query);
     const call = { params: found.params, search, accept, caller, signal };
@@ -57,6 +55,16 @@ export function createAdminHandler(
       .then((result) => sendResponse(response, result))
       .catch(logFailure);
   };
+}
+
+/** The error of a call that the token does not allow; null if it allows it. */
+function findRefusal(caller: Caller, { route, params }: RouteMatch): AdminError | null {
+  if (caller.role === 'drainer') {
+    const isAllowed = route.isForDrainers && isOwnReplica(params.name ?? '', caller);
+    return isAllowed ? null : new AdminError('drain_token');
+  }
+  if (allows(caller.role, route.role)) return null;
+  return new AdminError(caller.role === 'reader' ? 'read_only_token' : 'admin_token_required');
 }
 
 /** Whose token a call has, or the error that it gets. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AdminRole } from '../config/admin-tokens.ts';
+import type { NeededRole } from '../config/admin-tokens.ts';
 import { ADMIN_ERRORS, type AdminErrorCode, errorSchema } from './admin-error.ts';
 import type { Route } from './route.ts';
 
@@ -19,7 +19,7 @@ const COMMON_ERRORS: readonly AdminErrorCode[] = [
 const DESCRIPTION = `Drains replicas and shows what the gateway does. It listens on \`gateway.admin_listen\`.
 
 Every call needs a bearer token. An admin token (SVC_ADMIN_TOKEN) allows every call, an operator token \
-(SVC_OPERATOR_TOKEN) every GET, drain and undrain, a read-only token (SVC_READ_TOKEN) every GET. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
+(SVC_OPERATOR_TOKEN) every GET, drain and undrain, a read-only token (SVC_READ_TOKEN) every GET, a drain token (SVC_DRAIN_TOKEN) the drain and undrain of the replicas that it names. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
 
 /** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
@@ -130,10 +130,10 @@ function errorsOf({ role, errors }: Route): Codes[] {
 }
 
 /** The errors of calls whose token has a weaker role. */
-const ROLE_ERRORS: Readonly<Record<AdminRole, readonly AdminErrorCode[]>> = {
-  reader: [],
-  operator: ['read_only_token'],
-  admin: ['read_only_token', 'admin_token_required'],
+const ROLE_ERRORS: Readonly<Record<NeededRole, readonly AdminErrorCode[]>> = {
+  reader: ['drain_token'],
+  operator: ['drain_token', 'read_only_token'],
+  admin: ['drain_token', 'read_only_token', 'admin_token_required'],
 };
 
 function nameOf(codes: Codes): string {

@@ -30,6 +30,7 @@ export const recordSchema = z.object({
   prompt_image_tokens: z.int().optional(),
   completion_audio_tokens: z.int().optional(),
   tokens_per_second: z.number().optional(),
+  gpu_seconds: z.number().optional(),
   cache_creation_tokens: z.int().optional(),
   model_requested: z.string().optional(),
   request_bytes: z.int().optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AdminRole } from '../config/admin-tokens.ts';
+import type { NeededRole } from '../config/admin-tokens.ts';
 import type { Caller } from './access/admin-access.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';
@@ -73,7 +73,9 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
    */
   readonly isPage?: boolean;
   /** The weakest role that may call it. Default: `reader` for GET, `admin` for POST. */
-  readonly role?: AdminRole;
+  readonly role?: NeededRole;
+  /** Whether a drainer may call it for its own replicas: `name` in the path is the replica. Default: false. */
+  readonly isForDrainers?: boolean;
   /** The query parameters. Each schema takes a string and may transform it. */
   readonly query?: Q;
   /** The 200 response. */
@@ -111,7 +113,8 @@ export interface Route {
   readonly description: string | undefined;
   readonly isPage: boolean;
   /** The weakest role that may call it. */
-  readonly role: AdminRole;
+  readonly role: NeededRole;
+  readonly isForDrainers: boolean;
   readonly params: Readonly<Record<string, string>>;
   readonly query: z.ZodObject;
   readonly response: {
@@ -138,13 +141,14 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     description,
     isPage = false,
     role = method === 'GET' ? 'reader' : 'admin',
+    isForDrainers = false,
     params = {},
     errors = [],
   } = definition;
   const { content } = definition.response;
   const query = z.object(definition.query ?? ({} as Q));
   return {
-    ...{ method, path, operationId, summary, description, isPage, role, params, query },
+    ...{ method, path, operationId, summary, description, isPage, role, isForDrainers, params, query },
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
     async respond({ params, search, accept, caller, signal }, collaborators) {

@@ -153,7 +153,7 @@ export function toDrainStatus(replica: RegisteredReplica, fleet: FleetControl | 
   const { name, inflight, isSafeToStop } = replica;
   if (fleet === null) return { inflight, isSafeToStop, unconfirmed: null };
   // Other gateways may still serve a replica that was removed here, and no drain state tells whether they do.
-  if (replica.isRemoving) {
+  if (replica.isRemoving && !replica.hasDrainedName) {
     return { inflight, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
   }
   const { safeToStop, ...rest } = fleet.drainStatusOf(name, inflight);

@@ -6,6 +6,7 @@ import type { Endpoint, Resolver } from '../replicas/control/discovery/resolver.
 import { type ProbeResult, probe } from '../replicas/control/probe.ts';
 import { createProbeConnections, pathPrefixOf } from '../replicas/data/connections.ts';
 import { isHealthy, toListFinding } from '../replicas/reachability.ts';
+import { listPods } from './check-kubernetes.ts';
 import { type ConnectionCheck, type Finding, runCheck } from './connection-check.ts';
 
 /** For connecting, the TLS handshake and the answer together. */
@@ -29,17 +30,25 @@ export async function checkReplicas(config: Config, resolver: Resolver): Promise
   return checks.flat();
 }
 
-/** Checks each replica that a DNS name stands for. */
+/** Checks each replica that a DNS name, or a Service of Kubernetes, stands for. */
 async function checkService(
   service: ServiceConfig,
   resolver: Resolver,
   settings: CheckSettings,
 ): Promise<readonly ConnectionCheck[]> {
   const startedMs = performance.now();
-  const endpoints = await lookUp(service, resolver);
+  const listed = service.kubernetes === undefined ? null : await listPods(service.kubernetes);
+  const endpoints = listed?.endpoints ?? (await lookUp(service, resolver));
   const replicas = expandService(service, endpoints);
   if (replicas.length > 0) {
     return await Promise.all(replicas.map((replica) => checkReplica(replica, settings)));
+  }
+  if (listed !== null) {
+    const { target, result, advice } = listed;
+    const durationMs = performance.now() - startedMs;
+    return [
+      { kind: 'replica', name: service.name, target, isOk: false, found: null, result, advice, durationMs },
+    ];
   }
   const records = hasSrvRecords(service) ? 'SRV records' : 'addresses';
   return [

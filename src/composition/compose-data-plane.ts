@@ -141,9 +141,9 @@ export async function composeDataPlane(
 }
 
 function toReplicaState(replica: RegisteredReplica): ReplicaState {
-  const { name, inflight, config, drain, health, reachability } = replica;
+  const { name, inflight, config, drain, health, reachability, gpuTime } = replica;
   return {
-    ...{ name, inflight, maxInflight: config.maxInflight },
+    ...{ name, inflight, maxInflight: config.maxInflight, gpuTime },
     drained: drain.drained,
     failing: health?.state === 'failing',
     up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',

@@ -7,13 +7,17 @@ const MIN_TOKEN_CHARS = 16;
 /** Room for the tokens of a team while each of them rotates. */
 const MAX_TOKENS_PER_FILE = 32;
 
-/** What a token of the admin API allows: every call; GETs, drains and undrains; GETs. */
-export type AdminRole = 'admin' | 'operator' | 'reader';
+/** What a token of the admin API allows: every call; GETs, drains and undrains; GETs; to drain certain replicas. */
+export type AdminRole = 'admin' | 'operator' | 'reader' | 'drainer';
 
-const RANKS: Readonly<Record<AdminRole, number>> = { admin: 2, operator: 1, reader: 0 };
+/** A route needs no drainer: what those may call is decided by the route and the replica. */
+const RANKS: Readonly<Record<AdminRole, number>> = { admin: 2, operator: 1, reader: 0, drainer: -1 };
+
+/** The roles that a route can need. */
+export type NeededRole = Exclude<AdminRole, 'drainer'>;
 
 /** Whether a role allows what `needed` allows. */
-export function allows(role: AdminRole, needed: AdminRole): boolean {
+export function allows(role: AdminRole, needed: NeededRole): boolean {
   return RANKS[role] >= RANKS[needed];
 }
 
@@ -22,6 +26,7 @@ export const TOKEN_VARIABLES = {
   admin: 'SVC_ADMIN_TOKEN',
   operator: 'SVC_OPERATOR_TOKEN',
   reader: 'SVC_READ_TOKEN',
+  drainer: 'SVC_DRAIN_TOKEN',
 } as const satisfies Record<AdminRole, string>;
 
 /** A token of the admin API. `token` is secret; `name` is in log lines and spans. */
@@ -29,6 +34,13 @@ export interface AdminToken {
   readonly name: string;
   readonly role: AdminRole;
   readonly token: string;
+  /** Of a drainer: the names of its replicas. A star at the end stands for any further characters. */
+  readonly replicas?: readonly string[];
+}
+
+/** Whether a replica is one of a drainer's. */
+export function isOwnReplica(name: string, { replicas = [] }: Pick<AdminToken, 'replicas'>): boolean {
+  return replicas.some((own) => (own.endsWith('*') ? name.startsWith(own.slice(0, -1)) : name === own));
 }
 
 /** Tokens, and warnings for the operator who set them. Neither warnings nor errors contain a token. */
@@ -40,18 +52,19 @@ export interface GivenTokens {
 
 /**
  * Reads the tokens of each role from its variable or file. A file may hold several, one per line, each with or without
- * a name before it (`alice: TOKEN`). White space around a token is not part of it, because no header value can contain
+ * a name before it (`alice: TOKEN`). The token of a drainer always has the names of its replicas before it, also in a
+ * variable (`vllm-0,embed-*: TOKEN`). White space around a token is not part of it, because no header value can contain
  * it there. Rejects with a SecretError.
  */
 export async function readAdminTokens(env: Environment): Promise<GivenTokens> {
-  const roles: readonly AdminRole[] = ['admin', 'operator', 'reader'];
+  const roles: readonly AdminRole[] = ['admin', 'operator', 'reader', 'drainer'];
   const given = await Promise.all(
     roles.map(async (role) => readTokens(role, await readSecret(TOKEN_VARIABLES[role], env))),
   );
   const placed = given.flatMap(({ placed }) => placed);
   refuseRepeated(placed);
   return {
-    tokens: placed.map(({ name, role, token }) => ({ name, role, token })),
+    tokens: placed.map(({ place: _, ...token }) => token),
     warnings: given.flatMap(({ warnings }) => warnings),
   };
 }
@@ -73,13 +86,15 @@ function readTokens(
     throw new SecretError(`${source} holds more than ${MAX_TOKENS_PER_FILE} tokens`);
   }
   const placed = given.map(({ line, place }, index): PlacedToken => {
-    const { name, token } = splitName(line, isFile);
+    const { name, token, replicas } =
+      role === 'drainer' ? splitReplicas(line, place, index) : splitName(line, isFile);
     if (!/^[\x21-\x7e]+$/.test(token)) {
       throw new SecretError(
         `${place} can never match: it may contain only printable ASCII characters and no spaces`,
       );
     }
-    return { name: name ?? (index === 0 ? role : `${role}-${index + 1}`), role, token, place };
+    const own = name ?? (index === 0 ? role : `${role}-${index + 1}`);
+    return { name: own, role, token, place, ...(replicas === undefined ? {} : { replicas }) };
   });
   const spaced = given.filter(({ line }) => line !== line.trim());
   const short = placed.filter(({ token }) => token.length < MIN_TOKEN_CHARS);
@@ -92,8 +107,27 @@ function readTokens(
   };
 }
 
+interface SplitLine {
+  readonly name: string | null;
+  readonly token: string;
+  readonly replicas?: readonly string[];
+}
+
+/** The name of the token says what it drains. The line is part of it, so that an old and a new one differ. */
+function splitReplicas(line: string, place: string, index: number): SplitLine {
+  const [, scope = '', token = ''] = /^([A-Za-z0-9._~,*-]{1,1024}):[ \t]+(.*)$/.exec(line.trim()) ?? [];
+  const replicas = scope.split(',');
+  if (!replicas.every((name) => /^[A-Za-z0-9._~-]{1,128}\*?$/.test(name))) {
+    throw new SecretError(
+      `${place} must name its replicas before the token: vllm-0: TOKEN, or vllm-*: TOKEN`,
+    );
+  }
+  const suffix = index === 0 ? '' : `-${index + 1}`;
+  return { name: `drainer${suffix} of ${scope.slice(0, 64)}`, token, replicas };
+}
+
 /** A name ends with a colon and white space, which no token contains. */
-function splitName(line: string, isFile: boolean): { readonly name: string | null; readonly token: string } {
+function splitName(line: string, isFile: boolean): SplitLine {
   const [, name, token] = (isFile ? /^([A-Za-z0-9._~-]{1,64}):[ \t]+(.*)$/.exec(line.trim()) : null) ?? [];
   return name === undefined || token === undefined ? { name: null, token: line.trim() } : { name, token };
 }

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { ApiClientSection } from './clients-schema.ts';
+import { type KubernetesSection, type KubernetesSource, toKubernetesSource } from './kubernetes-source.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -20,6 +21,8 @@ export type ReplicaConfig = Config['replicas'][number] & {
   readonly tlsName?: string;
   /** What `tlsFiles` names, read from the files. */
   readonly tls?: ReplicaTls;
+  /** The id of its pod: one that has another id is another server, even if it has the same address. */
+  readonly serverId?: string;
 };
 
 /** How connections to a replica are secured: PEM; null where nothing is configured. `key` is secret. */
@@ -31,8 +34,9 @@ export interface ReplicaTls {
 }
 
 /**
- * A DNS name that stands for several replicas, which differ only in `name`, `url` and `host`. The name of each replica
- * begins with `name`; `host` is null if each replica has its own.
+ * A DNS name, or a Service of Kubernetes, that stands for several replicas, which differ only in `name`, `url`, `host`
+ * and `serverId`. The name of each replica begins with `name`, or is that of its pod; `host` is null if each replica has
+ * its own. With `kubernetes`, the servers give `url` their address and port.
  */
 export type ServiceConfig = Config['services'][number] & Pick<ReplicaConfig, 'tls' | 'tlsName'>;
 
@@ -76,9 +80,10 @@ export function toConfig(file: ConfigFile) {
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
     ),
-    services: file.replicas.flatMap(({ dns, ...rest }) =>
-      dns === undefined ? [] : toServiceConfig(dns, rest),
-    ),
+    services: file.replicas.flatMap(({ dns, kubernetes, ...rest }) => {
+      if (kubernetes !== undefined) return [toPodsConfig(kubernetes, rest)];
+      return dns === undefined ? [] : [toServiceConfig(dns, rest)];
+    }),
     routing: { policy: file.routing.policy },
     /** Null: every answer is relayed. */
     retry: file.retry.statuses.length === 0 ? null : file.retry,
@@ -178,14 +183,28 @@ function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
   return redis === undefined ? null : { url: redis, prefix };
 }
 
-type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns'>;
+type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns' | 'kubernetes'>;
 
 function toReplicaConfig(url: string, entry: ReplicaEntry) {
   return { name: entry.name, url, host: entry.host ?? new URL(url).hostname, ...toCommonSettings(entry) };
 }
 
-function toServiceConfig(url: string, entry: ReplicaEntry) {
+function toServiceConfig(url: string, entry: ReplicaEntry): ServiceSettings {
   return { name: entry.name, url, host: entry.host ?? null, ...toCommonSettings(entry) };
+}
+
+interface ServiceSettings extends CommonSettings {
+  name: string;
+  url: string;
+  host: string | null;
+  kubernetes?: KubernetesSource;
+}
+
+/** The host of the URL is the name in the certificate of the pods, if they have one. */
+function toPodsConfig(section: KubernetesSection, entry: ReplicaEntry): ServiceSettings {
+  const { service, namespace, scheme } = section;
+  const host = namespace === undefined ? service : `${service}.${namespace}.svc`;
+  return { ...toServiceConfig(`${scheme}://${host}`, entry), kubernetes: toKubernetesSource(section) };
 }
 
 function toCommonSettings(entry: ReplicaEntry): CommonSettings {

@@ -67,7 +67,7 @@ export function findChangedSecrets(
 ): { readonly changed: readonly string[]; readonly needsRestart: readonly string[] } {
   const ofRole = ({ tokens }: EnvironmentSecrets, role: AdminRole) =>
     tokens.filter((token) => token.role === role);
-  const roles = (['admin', 'operator', 'reader'] as const).filter(
+  const roles = (['admin', 'operator', 'reader', 'drainer'] as const).filter(
     (role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)),
   );
   const signals = (['general', 'traces', 'metrics'] as const).filter(

@@ -100,6 +100,9 @@ function fillDerivedDefaults(file: ConfigFile, directory: string, env: Environme
   const replicas = file.replicas.map((replica) => ({
     ...(replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica }),
     ...(replica.tls === undefined ? {} : { tls: withAbsolutePaths(replica.tls, directory) }),
+    ...(replica.kubernetes === undefined
+      ? {}
+      : { kubernetes: withAbsoluteFiles(replica.kubernetes, directory) }),
   }));
   return {
     ...file,
@@ -142,6 +145,14 @@ function withAbsolutePaths<T extends TlsPaths>(tls: T, directory: string): T {
     path === undefined ? [] : [[name, resolve(directory, path)]],
   );
   return { ...tls, ...Object.fromEntries(paths) };
+}
+
+function withAbsoluteFiles<T extends { readonly token_file: string; readonly ca_file: string }>(
+  source: T,
+  directory: string,
+): T {
+  const { token_file, ca_file } = source;
+  return { ...source, token_file: resolve(directory, token_file), ca_file: resolve(directory, ca_file) };
 }
 
 function withAbsolutePairs<T extends TlsPaths & { readonly pairs: TlsPaths[] }>(

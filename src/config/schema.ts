@@ -20,6 +20,7 @@ import {
   wholeNumberOrAuto,
 } from './codecs.ts';
 import { jwt } from './jwt-schema.ts';
+import { kubernetesSource } from './kubernetes-schema.ts';
 import { listenerTls, replicaTls } from './tls-schema.ts';
 import { parseCollectorUrl } from './values.ts';
 
@@ -78,13 +79,23 @@ const replica = z
       .describe(
         'Instead of `url`: a DNS name for several replicas. Each of its addresses is a replica (`name-10.0.0.11`), or, if the name begins with `_`, each target of its SRV records (`name-0`).',
       ),
+    kubernetes: kubernetesSource
+      .optional()
+      .describe(
+        'Instead of `url`: a Service of Kubernetes whose pods are replicas, under the names of the pods. Pods that terminate or are not ready get no new requests: see kubernetes.md.',
+      ),
     host: oneLine()
       .optional()
       .describe(
-        'The machine that the replica runs on. Default: the host of `url`, or the target or address of `dns`.',
+        'The machine that the replica runs on. Default: the host of `url`, the target or address of `dns`, or the node of the pod.',
       ),
     gpu_model: oneLine().nullable().prefault(null).describe('The model of the accelerators.'),
-    gpu_count: wholeNumber(0, 1_000_000).nullable().prefault(null).describe('The number of accelerators.'),
+    gpu_count: wholeNumber(0, 1_000_000)
+      .nullable()
+      .prefault(null)
+      .describe(
+        'The number of accelerators. With at least one, records have `gpu_seconds` (docs/metrics.md#gpu-time).',
+      ),
     models: models
       .prefault('auto')
       .describe(
@@ -106,7 +117,7 @@ const replica = z
         'The maximum number of requests in flight on the replica; further requests wait (see `limits.queue`). `null`: no limit.',
       ),
   })
-  .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }] });
+  .meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }, { required: ['kubernetes'] }] });
 
 const replicasTitle = 'a list of at least one replica, each with a dash before its name';
 const replicas = z

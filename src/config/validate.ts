@@ -72,19 +72,27 @@ function checkReplicas(data: unknown): Violation[] {
   });
 }
 
-/** Exactly one of `url` and `dns`. */
-function checkAddress(replica: Record<string, unknown>): Violation[] {
+/** Exactly one of `url`, `dns` and `kubernetes`; there, at most one of `port` and `port_name`. */
+function checkAddress({ kubernetes, ...replica }: Record<string, unknown>): Violation[] {
   const hasUrl = replica.url !== undefined;
   const hasDns = replica.dns !== undefined;
   if (hasUrl && hasDns) return [{ path: ['dns'], message: 'a replica has either url or dns, not both' }];
-  return hasUrl || hasDns ? [] : [{ path: ['url'], expected: 'a URL here, or a name under the key dns' }];
+  if (kubernetes !== undefined && (hasUrl || hasDns)) {
+    const message = `a replica has either ${hasUrl ? 'url' : 'dns'} or kubernetes, not both`;
+    return [{ path: ['kubernetes'], message }];
+  }
+  if (isObject(kubernetes) && kubernetes.port !== undefined && kubernetes.port_name !== undefined) {
+    return [{ path: ['kubernetes', 'port_name'], message: 'there is either port or port_name, not both' }];
+  }
+  if (hasUrl || hasDns || kubernetes !== undefined) return [];
+  return [{ path: ['url'], expected: 'a URL here, or a name under the key dns' }];
 }
 
 /** TLS needs an https URL, and a client certificate its key. */
-function checkReplicaTls({ url, dns, tls }: Record<string, unknown>): Violation[] {
+function checkReplicaTls({ url, dns, kubernetes, tls }: Record<string, unknown>): Violation[] {
   if (!isObject(tls)) return [];
   const violations: Violation[] = [];
-  const address = url ?? dns;
+  const address = url ?? dns ?? (isObject(kubernetes) ? `${kubernetes.scheme ?? 'http'}:` : undefined);
   if (typeof address === 'string' && /^http:/i.test(address)) {
     violations.push({ path: ['tls'], message: 'the URL of this replica is not https://' });
   }

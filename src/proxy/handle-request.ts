@@ -108,8 +108,10 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     const recording = startRecording(exchange, endpoint, settings, collaborators);
     track(exchange, () => {
       exchange.admission?.end(recording.usedTokens());
-      if (exchange.isMalformed) collaborators.telemetry.discardRequestSpan();
-      else pending.add(recording);
+      if (exchange.isMalformed) {
+        recording.discard();
+        collaborators.telemetry.discardRequestSpan();
+      } else pending.add(recording);
     });
     admit(exchange, settings, (client) => {
       if (client !== null) recording.noteClient(client);

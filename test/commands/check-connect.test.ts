@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { startFakeApiServer } from '../support/fake-api-server.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { makeKey, startIssuer } from '../support/fake-issuer.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
@@ -105,6 +106,29 @@ describe('gateway check --connect', () => {
       ['redis', `redis://127.0.0.1:${redisPort}/1`, 'ok', time, '-'],
     ]);
     expect(collector.calls.map(({ path, spans }) => [path, spans])).toEqual([['/v1/traces', []]]);
+  });
+
+  it('reads the list of pods and tries each, and says why there is none', async () => {
+    await using replica = await startFakeReplica({ list: { models: ['m1'], ownedBy: 'vllm' } });
+    await using api = await startFakeApiServer();
+    const entry = `name: vllm, kubernetes: { service: vllm, namespace: llm, api_server: "${api.url}" }`;
+    const target = `${api.url}, Service vllm`;
+    const none = { name: 'vllm', ok: false, target, result: 'no_pods' };
+    expect(await checksOf([entry])).toMatchObject([
+      { ...none, advice: expect.stringContaining('no EndpointSlices') },
+    ]);
+    const ports = [{ port: Number(new URL(replica.url).port) }];
+    const pod = { name: 'vllm-0', address: '127.0.0.1' };
+    api.put({ name: 's', ports, pods: [{ ...pod, ready: false }] });
+    expect(await checksOf([entry])).toMatchObject([
+      { ...none, advice: expect.stringContaining('none of its pods') },
+    ]);
+    api.put({ name: 's', ports, pods: [pod] });
+    expect(await checksOf([entry])).toMatchObject([{ name: 'vllm-0', ok: true, target: replica.url }]);
+    api.answer('list', (response) => response.writeHead(403).end());
+    expect(await checksOf([entry])).toMatchObject([
+      { ...none, result: 'refused (status 403)', advice: expect.stringContaining('give it the Role') },
+    ]);
   });
 
   it('sends a replica one GET /v1/models with its key and nothing else', async () => {

@@ -95,7 +95,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'a url that YAML reads as a key',
       'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
       [
-        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, host, gpu_model, gpu_count, models, engine, api_key, tls, max_inflight',
+        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, kubernetes, host, gpu_model, gpu_count, models, engine, api_key, tls, max_inflight',
         '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
       ],
     ],
@@ -116,6 +116,16 @@ describe('a wrong configuration is reported by line and key path, with what was 
         `4: replicas[2].dns: found "http://[::1]", expected ${DNS_TITLE}`,
         `5: replicas[3].dns: found "b.test", expected ${DNS_TITLE}; http:// is missing`,
         '6: replicas[4].dns: a replica has either url or dns, not both',
+      ],
+    ],
+    [
+      'pods of Kubernetes',
+      'replicas:\n- { name: a, url: "http://a", kubernetes: { service: a } }\n- { name: b, kubernetes: { service: B } }\n- { name: c, kubernetes: { service: c, port: 1, port_name: d } }\n- { name: d, tls: { verify: false }, kubernetes: { service: d } }',
+      [
+        '2: replicas[0].kubernetes: a replica has either url or kubernetes, not both',
+        '3: replicas[1].kubernetes.service: found "B", expected the name of a Service',
+        '4: replicas[2].kubernetes.port_name: there is either port or port_name, not both',
+        '5: replicas[3].tls: the URL of this replica is not https://',
       ],
     ],
     [

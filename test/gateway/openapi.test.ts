@@ -94,6 +94,8 @@ describe('the OpenAPI document', () => {
 const SHOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   forgetGateway: ['200', '503'],
   drainReplica: ['503'],
+  // test/gateway/drain-token.test.ts
+  undrainReplica: ['409'],
 };
 
 /** No call from outside can bring about the failure that nobody thought of; the others are of bad bodies. */

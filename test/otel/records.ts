@@ -40,6 +40,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   prompt_image_tokens: 1196,
   completion_audio_tokens: 64,
   tokens_per_second: 85.25,
+  gpu_seconds: 1.875,
   cache_creation_tokens: 32,
   model_requested: 'gpt-4o',
   request_bytes: 1_048_576,

@@ -216,7 +216,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
     const [received] = collector.spans;
     expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
     expect(received?.attributes['gateway.prefix_hashes']).toEqual(FULL_RECORD.prefix_hashes);
-    expect(Object.keys(received?.attributes ?? {})).toHaveLength(72);
+    expect(Object.keys(received?.attributes ?? {})).toHaveLength(73);
     expect(received?.events[0]?.attributes).toMatchObject({ 'gateway.replica': 'vllm-a' });
     expect(received?.links).toHaveLength(1);
     expect(span.traceparent).toBe(`00-${received?.traceId}-${received?.spanId}-01`);

@@ -37,7 +37,8 @@ export interface StartGatewayOptions {
   /** Entries of the list of replicas as the file has them, behind the others. */
   readonly services?: readonly {
     readonly name: string;
-    readonly dns: string;
+    readonly dns?: string;
+    readonly kubernetes?: object;
     readonly [key: string]: unknown;
   }[];
   /** Who is behind the names of services. */

@@ -10,9 +10,9 @@ export async function runPlanted(range: SeedRange): Promise<number> {
   console.log(lines.join('\n'));
   for (const { name, patch } of PLANTED_FAULTS) {
     await using scripts = await writeScripts(patch);
-    const { finding } = await search(scripts.directory, range);
+    const { finding, seeds } = await search(scripts.directory, range);
     if (finding === null) missedCount++;
-    const seed = finding === null ? `none of ${range.seeds}` : finding.seed;
+    const seed = finding === null ? `none of ${seeds}` : finding.seed;
     const line = `| ${name} | ${seed} | ${toCell(finding?.text ?? '')} |`;
     console.log(line);
     lines.push(line);

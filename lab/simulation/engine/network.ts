@@ -19,6 +19,10 @@ export interface NetworkPolicy {
   admits(from: string, to: string): 'refused' | 'silent' | 'open';
 }
 
+/** Some first packets are late, so that much can happen while a connection opens. */
+const LATE_SYN_PERCENT = 15;
+const LATEST_SYN_MS = 250;
+
 /** The simulated network: hosts by address, listeners, connections. */
 export class Network {
   onWrite: WriteListener = () => undefined;
@@ -85,7 +89,8 @@ export class Network {
     const profile = this.#policy.profileOf(from, to, chance);
     const [least, bound] = profile.latencyMs;
     // At the other host: the system answers, whoever listens.
-    this.#schedule.after(chance.between(least, bound), owner, `syn ${label}`, () => {
+    const lateMs = chance.chance(LATE_SYN_PERCENT) ? chance.between(5, LATEST_SYN_MS) : 0;
+    this.#schedule.after(lateMs + chance.between(least, bound), owner, `syn ${label}`, () => {
       const admission = this.#policy.admits(from, to);
       if (admission === 'silent') return;
       const listeners = this.#listeners.get(to) ?? [];

@@ -1,8 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { AdminToken } from '../../config/admin-tokens.ts';
 
-/** Who calls: the name and the role of the token. */
-export type Caller = Pick<AdminToken, 'name' | 'role'>;
+/** Who calls: the name and the role of the token, and which replicas it may drain if that is all it may do. */
+export type Caller = Omit<AdminToken, 'token'>;
 
 /** A token that nobody has. `digest` is of the token. */
 export interface WrongToken {
@@ -46,11 +47,11 @@ interface KnownToken {
 }
 
 function isSame(a: KnownToken, b: KnownToken): boolean {
-  return a.digest.equals(b.digest) && a.caller.name === b.caller.name && a.caller.role === b.caller.role;
+  return a.digest.equals(b.digest) && isDeepStrictEqual(a.caller, b.caller);
 }
 
-function toKnownToken({ name, role, token }: AdminToken): KnownToken {
-  return { caller: { name, role }, digest: toDigest(token) };
+function toKnownToken({ token, ...caller }: AdminToken): KnownToken {
+  return { caller, digest: toDigest(token) };
 }
 
 function toDigest(token: string): Buffer {

@@ -24,6 +24,11 @@ const trafficSchema = z
     output_tokens_per_s: rate().describe(
       'Tokens of requests whose engine reported usage, counted when they ended.',
     ),
+    gpu_seconds: z
+      .number()
+      .min(0)
+      .nullable()
+      .describe('The GPU time of the requests, in seconds; null if none is known.'),
     ttft_p50_ms: milliseconds('The median time to the first token of streams'),
     ttft_p95_ms: milliseconds('The 95th percentile of the same'),
     latency_p50_ms: milliseconds('The median time from arrival to the end of the response'),

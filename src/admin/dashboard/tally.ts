@@ -5,6 +5,8 @@ import { DurationHistogram } from './duration-histogram.ts';
 export interface CountedRequest {
   readonly outcome: RequestOutcome;
   readonly outputTokens: number;
+  /** Null: unknown. */
+  readonly gpuSeconds: number | null;
   /** The bucket of the time to first token of a success; -1 without one. */
   readonly ttftBucket: number;
   /** The bucket of the latency of a success; -1 without one. */
@@ -20,6 +22,7 @@ export interface Traffic {
   readonly canceled: number;
   readonly requestsPerSecond: number;
   readonly outputTokensPerSecond: number;
+  readonly gpuSeconds: number | null;
   /** Of successes only: a failure that comes fast would make the others look fast. */
   readonly ttftP50Ms: number | null;
   readonly ttftP95Ms: number | null;
@@ -34,6 +37,9 @@ export class Tally {
   #clientErrors = 0;
   #canceled = 0;
   #outputTokens = 0;
+  /** Requests whose GPU time is known, and its sum. */
+  #gpuRequests = 0;
+  #gpuSeconds = 0;
   readonly #ttft = new DurationHistogram();
   readonly #latency = new DurationHistogram();
 
@@ -45,12 +51,16 @@ export class Tally {
     return this.#errors;
   }
 
-  add({ outcome, outputTokens, ttftBucket, latencyBucket }: CountedRequest): void {
+  add({ outcome, outputTokens, gpuSeconds, ttftBucket, latencyBucket }: CountedRequest): void {
     this.#requests += 1;
     if (outcome === 'error') this.#errors += 1;
     else if (outcome === 'client_error') this.#clientErrors += 1;
     else if (outcome === 'canceled') this.#canceled += 1;
     this.#outputTokens += outputTokens;
+    if (gpuSeconds !== null) {
+      this.#gpuRequests += 1;
+      this.#gpuSeconds += gpuSeconds;
+    }
     if (ttftBucket >= 0) this.#ttft.add(ttftBucket);
     if (latencyBucket >= 0) this.#latency.add(latencyBucket);
   }
@@ -76,6 +86,8 @@ export class Tally {
     this.#clientErrors = 0;
     this.#canceled = 0;
     this.#outputTokens = 0;
+    this.#gpuRequests = 0;
+    this.#gpuSeconds = 0;
     this.#ttft.clear();
     this.#latency.clear();
   }
@@ -86,6 +98,8 @@ export class Tally {
     this.#clientErrors += sign * other.#clientErrors;
     this.#canceled += sign * other.#canceled;
     this.#outputTokens += sign * other.#outputTokens;
+    this.#gpuRequests += sign * other.#gpuRequests;
+    this.#gpuSeconds += sign * other.#gpuSeconds;
   }
 
   /** The figures of an interval of this length. Rates divide by at least one second. */
@@ -99,6 +113,8 @@ export class Tally {
       requestsPerSecond: perSecond(this.#requests),
       // A sum beyond 2^53 is not exact, and neither is what is left of it.
       outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
+      // What is left after sums were taken away can be a little below zero.
+      gpuSeconds: this.#gpuRequests === 0 ? null : Math.max(0, this.#gpuSeconds),
       ttftP50Ms: this.#ttft.quantile(0.5),
       ttftP95Ms: this.#ttft.quantile(0.95),
       latencyP50Ms: this.#latency.quantile(0.5),

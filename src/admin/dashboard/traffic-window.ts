@@ -19,6 +19,7 @@ export type TrafficFacts = Pick<
   | 'ttft_ms'
   | 'e2e_ms'
   | 'completion_tokens'
+  | 'gpu_seconds'
 >;
 
 /** The figures of a name. */
@@ -147,11 +148,12 @@ export class TrafficWindow {
 }
 
 function toCounted(facts: TrafficFacts, outcome: RequestOutcome): CountedRequest {
-  const { ttft_ms, e2e_ms, completion_tokens } = facts;
+  const { ttft_ms, e2e_ms, completion_tokens, gpu_seconds } = facts;
   const isSuccess = outcome === 'success';
   return {
     outcome,
     outputTokens: completion_tokens ?? 0,
+    gpuSeconds: gpu_seconds ?? null,
     ttftBucket: isSuccess && ttft_ms !== undefined ? toBucket(ttft_ms) : -1,
     latencyBucket: isSuccess ? toBucket(e2e_ms) : -1,
   };

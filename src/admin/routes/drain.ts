@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/encode/shown-name.ts';
 import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values.ts';
-import { MAX_RAMP_MS } from '../../replicas/control/drains.ts';
+import { type DrainState, MAX_RAMP_MS } from '../../replicas/control/drains.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
 import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
@@ -65,6 +65,7 @@ export const drainReplica = defineRoute({
   path: '/admin/replicas/{name}/drain',
   params,
   role: 'operator',
+  isForDrainers: true,
   operationId: 'drainReplica',
   summary: 'Stop sending new requests to a replica',
   description:
@@ -72,7 +73,8 @@ export const drainReplica = defineRoute({
     '`unconfirmed` does not name. Requests in flight continue until they end. Draining a drained replica keeps ' +
     'its time, and its reason unless a new one is given. In a fleet it also replaces an earlier undrain that this ' +
     'gateway does not know yet. A drain does not need the replica to answer. It lasts until the replica is undrained, ' +
-    'even across restarts.',
+    'even across restarts. A replica that is being removed can be drained too, to wait for its last requests. A drain ' +
+    'token gives the reason `pod stops`.',
   query: {
     wait: durationParam(
       MAX_WAIT_MS,
@@ -91,19 +93,21 @@ export const drainReplica = defineRoute({
   response: { description: 'The drain is applied.', content: json(drainSchema) },
   errors: ['replica_not_found', 'last_replica', 'too_many_waits'],
   async handle({ params: { name }, query, caller, signal }, collaborators) {
-    const { registry, fleet, idleWatcher } = collaborators;
-    const replica = registry.find(name);
+    const { registry, drains, fleet, idleWatcher } = collaborators;
+    // A pod that stops was perhaps removed a moment ago, by what Kubernetes has told.
+    const replica = registry.find(name) ?? registry.removing.find((each) => each.name === name);
     if (replica === undefined) return replicaNotFound(name, registry);
     const { wait: timeoutMs = 0 } = query;
     if (timeoutMs > 0 && idleWatcher.isFull) return new AdminError('too_many_waits');
     if (query.unless_last === 'true' && !replica.drain.drained) {
       const findReason = await askForLastReplica(replica, registry.replicas, collaborators.ask);
-      if (registry.find(name) !== replica) return replicaNotFound(name, registry);
+      if (!registry.all.includes(replica)) return replicaNotFound(name, registry);
       // No other call runs between this check and the drain, so the second of two such calls sees the first drain.
       const why = findReason();
       if (why !== null) return new AdminError('last_replica', { message: `Nothing was drained: ${why}.` });
     }
-    const details = { reason: query.reason, tokenName: caller?.name ?? null };
+    const reason = caller?.role === 'drainer' ? reasonOfDrainer(drains.stateOf(name)) : query.reason;
+    const details = { reason, tokenName: caller?.name ?? null };
     const result = await changeDrain(replica, 'drain', details, collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
@@ -118,6 +122,7 @@ export const undrainReplica = defineRoute({
   path: '/admin/replicas/{name}/undrain',
   params,
   role: 'operator',
+  isForDrainers: true,
   operationId: 'undrainReplica',
   summary: 'Send new requests to a drained replica again',
   description:
@@ -135,11 +140,13 @@ export const undrainReplica = defineRoute({
     ).optional(),
   },
   response: { description: 'The replica gets new requests.', content: json(drainSchema) },
-  errors: ['replica_not_found'],
+  errors: ['replica_not_found', 'drained_by_other'],
   async handle({ params: { name }, query, caller }, collaborators) {
     const { registry, drains, refresh, rampMs } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
+    if (caller?.role === 'drainer' && isOfOther(drains.stateOf(name)))
+      return new AdminError('drained_by_other');
     // It may serve other models than before.
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
@@ -158,6 +165,18 @@ export const undrainReplica = defineRoute({
     return { body: toDrainJson('undrain', toJson, result) };
   },
 });
+
+/** The reason of a drain by a pod, which marks it as the pod's own. */
+const POD_STOPS = 'pod stops';
+
+/** A drain that somebody else began keeps its reason, so that the pod does not end it. */
+function reasonOfDrainer(state: DrainState): string | null {
+  return state.drained ? null : POD_STOPS;
+}
+
+function isOfOther({ drained, reason }: DrainState): boolean {
+  return drained && reason !== POD_STOPS;
+}
 
 function toDrainJson(
   action: 'drain' | 'undrain',

@@ -9,8 +9,9 @@ const ENVIRONMENT = `Environment:
   SVC_ADMIN_TOKEN     bearer token for every call of the admin API; without any token the API is off
   SVC_OPERATOR_TOKEN  bearer token that reads, drains and undrains
   SVC_READ_TOKEN      bearer token that only reads: GETs and the dashboard
+  SVC_DRAIN_TOKEN     bearer token that only drains and undrains certain replicas: vllm-*: TOKEN
   SVC_HASH_SALT       salt of the prefix hashes; without it the gateway creates one in state_dir
-  SVC_…_FILE          for each of the four above: a file that holds the value, or several tokens
+  SVC_…_FILE          for each of the five above: a file that holds the value, or several tokens
   STATE_DIRECTORY     directory that a relative state_dir is in, instead of that of the configuration file
   NO_COLOR            if it is not empty: no colour
   OTEL_EXPORTER_OTLP_HEADERS_FILE

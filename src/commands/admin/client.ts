@@ -1,4 +1,4 @@
-import { type AdminRole, allows, readAdminTokens } from '../../config/admin-tokens.ts';
+import { type AdminRole, allows, type NeededRole, readAdminTokens } from '../../config/admin-tokens.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
@@ -44,7 +44,7 @@ export class RefusedError extends StartError {
 export async function openAdmin(
   values: GatewayOptions,
   env: Invocation['env'],
-  role: AdminRole = 'reader',
+  role: NeededRole = 'reader',
 ): Promise<AdminClient> {
   const address = await findGateway(values, env);
   return createAdminClient(address, await findToken(env, role));
@@ -64,18 +64,22 @@ export function createAdminClient(
 }
 
 /** The strongest token of the environment. Of several in a file, the first: a new one is added below it until all know it. */
-async function findToken(env: Invocation['env'], needed: AdminRole): Promise<string> {
+async function findToken(env: Invocation['env'], needed: NeededRole): Promise<string> {
   const [strongest] = (await readAdminTokens(env)).tokens;
   if (strongest === undefined) {
     throw new UsageError('SVC_ADMIN_TOKEN is not set: it holds the token of the admin API');
   }
   if (allows(strongest.role, needed)) return strongest.token;
-  throw new UsageError(
-    strongest.role === 'reader'
-      ? 'SVC_ADMIN_TOKEN is not set, and the token in SVC_READ_TOKEN only reads'
-      : 'SVC_ADMIN_TOKEN is not set, and the token in SVC_OPERATOR_TOKEN only reads, drains and undrains',
-  );
+  throw new UsageError(`SVC_ADMIN_TOKEN is not set, and the token in ${LIMITS[strongest.role]}`);
 }
+
+/** What the tokens allow that may be too weak for a command. */
+const LIMITS: Readonly<Record<AdminRole, string>> = {
+  admin: 'SVC_ADMIN_TOKEN is none',
+  operator: 'SVC_OPERATOR_TOKEN only reads, drains and undrains',
+  reader: 'SVC_READ_TOKEN only reads',
+  drainer: 'SVC_DRAIN_TOKEN is for calls of the admin API from pods',
+};
 
 /** Long, because an undrain waits for unreachable gateways, and a drain waits for probes of replicas. */
 const ANSWER_TIMEOUT_MS = 20_000;

@@ -31,6 +31,8 @@ export interface AttemptVariant {
 export interface Attempts {
   /** Asks for a replica other than those tried. */
   acquire(tried: ReadonlySet<Replica>): Acquired;
+  /** The request holds this lease until it is given back. */
+  hold(lease: Lease): void;
   /** Begins an attempt. */
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest;
   /**
@@ -95,6 +97,7 @@ export async function forward(exchange: Exchange, attempts: Attempts, settings: 
     try {
       // The client may have left at the moment the wait ended.
       if (exchange.isFinished) return;
+      attempts.hold(lease);
       const { replica } = lease;
       const mayRetryStatus = retryCount < (settings.retry?.attempts ?? 0);
       const outcome = await tryReplica(replica, mayRetryStatus, exchange, attempts, settings);

@@ -1,3 +1,4 @@
+import type { Lease } from '../../replicas/data/lease.ts';
 import type { ReplicaPool } from '../../replicas/data/pool.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
@@ -106,6 +107,10 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
     if (wait !== 'overloaded') recording.noteWait(wait.result);
     return wait;
+  }
+
+  hold({ gpuShare }: Lease): void {
+    if (gpuShare !== null) this.#request.recording.noteGpuShare(gpuShare);
   }
 
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest {

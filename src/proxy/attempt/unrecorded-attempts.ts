@@ -53,6 +53,8 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
     return atHome === null || atHome === 'busy' ? pool.acquireAny(tried) : atHome;
   }
 
+  hold(): void {}
+
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     return {
       replica,

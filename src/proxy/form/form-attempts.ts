@@ -1,3 +1,4 @@
+import type { Lease } from '../../replicas/data/lease.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from '../attempt/forward.ts';
 import { logFailedAttempt } from '../attempt/log-failed-attempt.ts';
@@ -54,6 +55,10 @@ export class FormAttempts implements Attempts, AttemptObserver {
     const wait = pool.waitFor(this.#model, context, this.#settings.queueMs - recording.queuedMs);
     if (wait !== 'overloaded') recording.noteWait(wait.result);
     return wait;
+  }
+
+  hold({ gpuShare }: Lease): void {
+    if (gpuShare !== null) this.#request.recording.noteGpuShare(gpuShare);
   }
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {

@@ -3,6 +3,7 @@ import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
 import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
+import type { GpuShare } from '../../replicas/data/gpu-share.ts';
 import type { Ending, Exchange } from '../exchange.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
@@ -70,6 +71,8 @@ export class Recording {
   /** When the current wait for a replica began: monotonic; null while there is none. */
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
+  /** Of all attempts; null: none was at a replica with `gpu_count`. */
+  #gpuShares: GpuShare[] | null = null;
 
   constructor(exchange: Exchange, span: RequestSpan, endpoint: string, fields: RecordedFields) {
     this.span = span;
@@ -120,6 +123,14 @@ export class Recording {
   noteWait(end: Promise<unknown>): void {
     this.#waitsSinceMs = performance.now();
     void end.then(() => this.#endWait());
+  }
+
+  /** The request takes a share of a replica's GPU time, until the lease or the request ends. */
+  noteGpuShare(share: GpuShare): void {
+    if (this.#state.kind === 'closed') return;
+    share.claim();
+    this.#gpuShares ??= [];
+    this.#gpuShares.push(share);
   }
 
   /** An attempt at a replica begins. `url`: origin and path prefix. */
@@ -197,6 +208,14 @@ export class Recording {
     this.#close();
   }
 
+  /** No record is made of the request. */
+  discard(): void {
+    for (const share of this.#gpuShares ?? []) {
+      share.disclaim();
+      share.end();
+    }
+  }
+
   /** Makes the record of a request that is over, and ends its span. Returns the record. */
   finish(): RequestRecord {
     const ended = this.#close();
@@ -210,6 +229,7 @@ export class Recording {
     if (this.#state.kind === 'closed') return this.#state.ended;
     const { exchange } = this.#state;
     this.#endWait();
+    for (const share of this.#gpuShares ?? []) share.end();
     this.finishAttempt();
     const ended = {
       requestId: exchange.requestId,
@@ -237,6 +257,7 @@ export class Recording {
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
+    if (this.#gpuShares !== null) record.gpu_seconds = toGpuSeconds(this.#gpuShares);
     if (this.#form !== null) fillFromForm(record, this.#form);
     this.#fillBody(record);
     this.#response?.facts?.fill(record);
@@ -265,6 +286,10 @@ export class Recording {
     this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
+}
+
+function toGpuSeconds(shares: readonly GpuShare[]): number {
+  return shares.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
 function fillFromForm(record: RequestRecord, { sizeBytes, model, promptChars }: FormFacts): void {

@@ -19,7 +19,10 @@ export interface ReplicaDiff {
   readonly removed: readonly string[];
 }
 
-/** Compares two lists of replicas, each with unique names. The url and the TLS name tell whether a server is the same. */
+/**
+ * Compares two lists of replicas, each with unique names. The url, the TLS name and the id of the server, if it has one,
+ * tell whether a server is the same.
+ */
 export function diffReplicas(
   present: readonly ReplicaConfig[],
   wanted: readonly ReplicaConfig[],
@@ -35,5 +38,6 @@ export function diffReplicas(
 function decideAction(present: ReplicaConfig | undefined, wanted: ReplicaConfig): ReplicaDiffStep['action'] {
   if (present === undefined) return 'add';
   if (present.url !== wanted.url || present.tlsName !== wanted.tlsName) return 'replace';
+  if (present.serverId !== wanted.serverId) return 'replace';
   return isDeepStrictEqual(present, wanted) ? 'keep' : 'configure';
 }

@@ -4,6 +4,7 @@ import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../data/connections.ts';
 import type { PoolSnapshot, ReplicaKnowledge } from '../pool-snapshot.ts';
 import { type Finding, NOT_SEEN, type ReachabilityState } from '../reachability.ts';
+import type { GpuTime } from '../shared/gpu-time-table.ts';
 import type { Health } from '../shared/health-table.ts';
 import type { RampProgress } from '../shared/ramp-table.ts';
 import { MAX_REPLICAS, type SharedState } from '../shared/shared-state.ts';
@@ -82,6 +83,11 @@ export class RegisteredReplica {
       : { ...state, drained: true, since: this.#removal.at, reason: 'removed' };
   }
 
+  /** Whether its name is drained, whatever else is known of it. */
+  get hasDrainedName(): boolean {
+    return this.#collaborators.drains.stateOf(this.name).drained;
+  }
+
   /** Whether it was removed and finishes its requests. */
   get isRemoving(): boolean {
     return this.#removal !== null;
@@ -115,6 +121,11 @@ export class RegisteredReplica {
   /** Requests in flight, of all workers. */
   get inflight(): number {
     return this.#collaborators.shared.inflightOf(this.slot);
+  }
+
+  /** Its GPU time up to now; null without a `gpu_count`. */
+  get gpuTime(): GpuTime | null {
+    return this.#config.gpuCount ? this.#collaborators.shared.gpuTimes.timeOf(this.slot) : null;
   }
 
   /**

@@ -1,18 +1,23 @@
 import type { decideWhyNone } from '../routing/why-none.ts';
+import type { GpuShare } from './gpu-share.ts';
 import type { Replica } from './replica.ts';
 
 /** One unit of `inflight` on a replica, already counted. Released once, however often it is disposed. */
 export class Lease implements Disposable {
   readonly replica: Replica;
+  /** Null: the replica has no `gpu_count`. */
+  readonly gpuShare: GpuShare | null;
   #isHeld = true;
 
   constructor(replica: Replica) {
     this.replica = replica;
+    this.gpuShare = replica.beginGpuShare();
   }
 
   [Symbol.dispose](): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
+    this.gpuShare?.end();
     this.replica.finish();
   }
 }

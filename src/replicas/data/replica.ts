@@ -10,6 +10,7 @@ import { type ReachabilityReason, toConnectionReason } from '../reachability.ts'
 import { type HealthLog, logFailing, logOk } from '../shared/health-table.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
+import { GpuShare } from './gpu-share.ts';
 import { createUpstreamConnections } from './upstream.ts';
 
 /** What every replica of a pool works with. */
@@ -211,6 +212,12 @@ export class Replica {
   begin(): void {
     const { shared, worker } = this.#collaborators;
     shared.beginInflight(worker, this.slot, null);
+  }
+
+  /** Begins a lease's share of its GPU time; null if it has no `gpu_count`. */
+  beginGpuShare(): GpuShare | null {
+    const { shared, worker } = this.#collaborators;
+    return this.config.gpuCount ? new GpuShare(shared.gpuTimes, worker, this) : null;
   }
 
   /** Counts a request that ended. */

@@ -1,3 +1,4 @@
+import { GpuTimeTable, toGpuTimeShapes } from './gpu-time-table.ts';
 import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
 import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
@@ -37,7 +38,7 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 
 /**
  * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, reachability,
- * ramps, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
+ * ramps, GPU time, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
  * written with Atomics; no thread ever blocks.
  *
  * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
@@ -51,6 +52,7 @@ export class SharedState {
   readonly health: HealthTable;
   readonly reachability: ReachabilityTable;
   readonly ramps: RampTable;
+  readonly gpuTimes: GpuTimeTable;
   readonly waiting: WaitTable;
 
   /** @param nowMs shows the same time in all threads, in milliseconds */
@@ -64,6 +66,8 @@ export class SharedState {
     this.health = new HealthTable(tables.health, () => this.#changeEligibility());
     this.reachability = new ReachabilityTable(tables.reachability);
     this.ramps = new RampTable(tables.ramps, nowMs);
+    const size = { workerCount: memory.workerCount, slotCount: MAX_REPLICAS };
+    this.gpuTimes = new GpuTimeTable(tables, size, nowMs);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -132,6 +136,7 @@ export class SharedState {
       const count = Atomics.exchange(this.#inflightByWorker, rowOf(worker, slot), 0);
       Atomics.sub(this.#replicas.inflight, slot, count);
     }
+    this.gpuTimes.clearWorker(worker);
     this.waiting.clearWorker(worker);
   }
 
@@ -141,6 +146,7 @@ export class SharedState {
     this.ramps.set(slot, null);
     this.health.forget(slot);
     this.reachability.clear(slot);
+    this.gpuTimes.clear(slot);
     Atomics.store(this.#replicas.inflight, slot, 0);
     for (let worker = 0; worker < this.memory.workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, rowOf(worker, slot), 0);
@@ -183,6 +189,7 @@ function toShapes(workerCount: number) {
     eligibility: { rowCount: 1, columns: { version: 'int32' } },
     /** One row for each slot of each worker. */
     inflightByWorker: { rowCount: workerCount * MAX_REPLICAS, columns: { inflight: 'int32' } },
+    ...toGpuTimeShapes(workerCount, MAX_REPLICAS),
     ...toWaitShapes(workerCount, MAX_REPLICAS),
   } as const;
 }

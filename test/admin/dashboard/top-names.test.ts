@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { CountedRequest } from '../../../src/admin/dashboard/tally.ts';
 import { OTHER_NAMES, TopNames } from '../../../src/admin/dashboard/top-names.ts';
 
-const REQUEST: CountedRequest = { outcome: 'success', outputTokens: 1, ttftBucket: -1, latencyBucket: 3 };
+const REQUEST: CountedRequest = {
+  ...{ outcome: 'success', outputTokens: 1, gpuSeconds: null },
+  ...{ ttftBucket: -1, latencyBucket: 3 },
+};
 
 const add = (names: TopNames, slice: number, name: string, count = 1) => {
   for (let index = 0; index < count; index++) names.add(name, slice, REQUEST);

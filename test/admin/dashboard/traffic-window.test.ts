@@ -16,6 +16,7 @@ describe('the figures of the last minute', () => {
       canceled: 0,
       requestsPerSecond: 0,
       outputTokensPerSecond: 0,
+      gpuSeconds: null,
       ttftP50Ms: null,
       ttftP95Ms: null,
       latencyP50Ms: null,
@@ -29,6 +30,18 @@ describe('the figures of the last minute', () => {
     for (let index = 0; index < 20; index += 1) window.add({ ...SUCCESS, completion_tokens: 30 }, 4_000);
     const { total } = window.lastMinute(12_000);
     expect(total).toMatchObject({ requests: 20, requestsPerSecond: 2, outputTokensPerSecond: 60 });
+  });
+
+  test('have the GPU time of the requests that have one, by model and tenant too', () => {
+    const window = new TrafficWindow(0);
+    const named = { model: 'm', tenant: 'acme' };
+    for (const gpu_seconds of [0.25, 1.5]) window.add({ ...SUCCESS, ...named, gpu_seconds }, 1_000);
+    window.add({ ...SUCCESS, model: 'other' }, 1_000);
+    const { total, byModel, byTenant } = window.lastMinute(2_000);
+    expect(total.gpuSeconds).toBe(1.75);
+    expect(byModel.map(({ traffic }) => traffic.gpuSeconds)).toEqual([1.75, null]);
+    expect(byTenant.map(({ traffic }) => traffic.gpuSeconds)).toEqual([1.75]);
+    expect(window.lastMinute(2 * MINUTE_MS).total.gpuSeconds).toBeNull();
   });
 
   test('drop older requests slice by slice', () => {

@@ -81,6 +81,18 @@ describe('gateway top without a terminal, or with --once', () => {
     expect((await ended).stdout).toBe(toOverview(url));
   });
 
+  it('has a column for the GPU time if that of a row is known', async () => {
+    const [first, second] = OVERVIEW.replicas;
+    const withGpuTime = { ...first, last_minute: { ...TRAFFIC, gpu_seconds: 95.4 } };
+    const overview = { ...OVERVIEW, replicas: [withGpuTime, second] };
+    const { url } = await startAdmin(() => ({ body: overview }));
+    const { stdout } = await invoke(['top', '--admin', url], TOKEN);
+    const [head, one, other] = stdout.split('\n').slice(-4);
+    expect(head).toBe(`${TABLE[0]}  GPU TIME`);
+    expect(one).toBe(`${TABLE[1]}    95.4 s`);
+    expect(other).toBe(`${TABLE[2]}         -`);
+  });
+
   it('prints its data with --json', async () => {
     const { url } = await startAdmin(() => ({ body: OVERVIEW }));
     const { stdout } = await invoke(['top', '--json', '--admin', url], TOKEN);

@@ -7,7 +7,7 @@ import { exampleOf, findMistakes, hasTools, lint, parseManifests, render } from 
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (path: string) => readFile(join(ROOT, path), 'utf8');
-const EXAMPLES = ['minimal', 'production', 'fleet'];
+const EXAMPLES = ['minimal', 'production', 'fleet', 'pods'];
 
 const namesOf = (text: string) =>
   parseManifests(text)
@@ -107,6 +107,51 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
       .metadata;
     const seconds = Number(annotations['nginx.ingress.kubernetes.io/proxy-read-timeout']);
     expect(seconds).toBeGreaterThan(15 * 60); // timeouts.first_byte
+  });
+
+  test('lets the gateway follow pods, and pods drain themselves, with the example pods', async () => {
+    const manifests = parseManifests(await render('--values', exampleOf('pods')));
+    const find = (kind: string) => manifests.find((each) => each.kind === kind) as unknown;
+    expect(find('StatefulSet')).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            automountServiceAccountToken: true,
+            containers: [
+              {
+                env: expect.arrayContaining([
+                  {
+                    name: 'SVC_DRAIN_TOKEN',
+                    valueFrom: { secretKeyRef: { name: 'spangate', key: 'drain-token' } },
+                  },
+                ]),
+              },
+            ],
+          },
+        },
+      },
+    });
+    const pods = { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'vllm' } } };
+    expect(find('NetworkPolicy')).toMatchObject({
+      spec: {
+        ingress: expect.arrayContaining([{ from: [pods], ports: [{ port: 'admin' }] }]),
+        egress: expect.arrayContaining([{ ports: [{ port: 443 }, { port: 6443 }] }]),
+      },
+    });
+    expect(find('RoleBinding')).toMatchObject({
+      roleRef: { kind: 'Role', name: 'spangate' },
+      subjects: [{ kind: 'ServiceAccount', name: 'spangate' }],
+    });
+    const { data } = find('ConfigMap') as { data: Record<string, string> };
+    const { services } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
+    expect(services).toMatchObject([
+      {
+        kubernetes: {
+          ...{ service: 'vllm', namespace: null, apiServer: 'https://kubernetes.default.svc' },
+          tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+        },
+      },
+    ]);
   });
 
   test('refuses values that it does not know, and several gateways that share nothing', async () => {

@@ -38,6 +38,7 @@ describe('the attributes of a record', () => {
       'gateway.prompt_image_tokens': 1196,
       'gateway.completion_audio_tokens': 64,
       'gateway.tokens_per_second': 85.25,
+      'gateway.gpu_seconds': 1.875,
       'gateway.cache_creation_tokens': 32,
       'gateway.model_requested': 'gpt-4o',
       'gateway.request_bytes': 1_048_576,

@@ -3,7 +3,12 @@ import type { MetricsCollaborators } from '#otel/metrics/start-metrics.ts';
 
 /** A gateway with one drained replica, some load, and a worker, as the metrics see it. */
 export const GATEWAY_SOURCES = {
-  replicas: () => [{ name: 'vllm-a', inflight: 2, maxInflight: 8, drained: true, failing: false, up: true }],
+  replicas: () => [
+    {
+      ...{ name: 'vllm-a', inflight: 2, maxInflight: 8, drained: true, failing: false, up: true },
+      gpuTime: { busyMs: 12_500, unrecordedMs: 250 },
+    },
+  ],
   models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
   gateway: () => ({
     waiting: { now: 7, limit: 1000 },

@@ -4,7 +4,7 @@ import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
   ...{ name: 'vllm-a', inflight: 0, maxInflight: null },
-  ...{ drained: false, failing: false, up: null },
+  ...{ drained: false, failing: false, up: null, gpuTime: null },
 };
 
 /** The values of a metric by replica. */
@@ -29,6 +29,12 @@ test('a replica is up if it answers, and has no sample while that is unknown', (
   const replicas = [true, false, null].map((up, index) => ({ ...REPLICA, name: `vllm-${index}`, up }));
   expect(valuesOf(replicas, 'gateway.replica.up')).toEqual({ 'vllm-0': 1, 'vllm-1': 0 });
   expect(valuesOf([REPLICA], 'gateway.replica.up')).toEqual({});
+});
+
+test('the GPU time of a replica is in seconds, and absent without GPUs', () => {
+  const replicas = [REPLICA, { ...REPLICA, name: 'vllm-b', gpuTime: { busyMs: 2500, unrecordedMs: 125 } }];
+  expect(valuesOf(replicas, 'gateway.replica.gpu')).toEqual({ 'vllm-b': 2.5 });
+  expect(valuesOf(replicas, 'gateway.replica.gpu.unrecorded')).toEqual({ 'vllm-b': 0.125 });
 });
 
 test('a model has the number of its replicas, and of those that may answer', () => {

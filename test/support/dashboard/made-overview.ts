@@ -21,6 +21,7 @@ export const makeTraffic = (changes: Partial<Traffic> = {}): Traffic => {
     canceled: 0,
     requests_per_s: requests / 60,
     output_tokens_per_s: requests * 3.2,
+    gpu_seconds: requests * 0.9,
     ttft_p50_ms: 118,
     ttft_p95_ms: 290,
     latency_p50_ms: 1_240,
@@ -31,7 +32,7 @@ export const makeTraffic = (changes: Partial<Traffic> = {}): Traffic => {
 
 /** No traffic in the last minute. */
 export const NO_TRAFFIC: Traffic = makeTraffic({
-  ...{ requests: 0, output_tokens_per_s: 0 },
+  ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null },
   ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
 });
 

@@ -3,7 +3,7 @@ import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
 import type { Program } from '../../platform/program.ts';
 import { SimulatedThread } from '../../platform/thread.ts';
-import { hostOf } from '../addresses.ts';
+import { findLeftOpen } from '../checks/left-open.ts';
 import type { Plan } from '../plan.ts';
 import type { WorldParts } from '../world-parts.ts';
 import { createConfigOf } from './configure.ts';
@@ -15,6 +15,9 @@ const DEFECT_LINES = ['request handling failed', 'record handling failed', 'admi
 
 /** The line that says how many records a full queue has cost. */
 const DROPPED_LINE = 'dropping records is over';
+
+/** The longest that a file may be written after a gateway has closed. */
+const ENDING_MS = 100;
 
 type Log = (fields: unknown, message?: string) => void;
 
@@ -153,42 +156,15 @@ export class GatewayNode {
   #onClosed(thread: SimulatedThread, { undeliveredRecords }: CloseResult): void {
     if (thread.hasEnded) return;
     this.undeliveredRecords += undeliveredRecords;
-    const open = [...this.machine.network.open].filter(
-      ({ owner, isHandedOver, out, remoteAddress }) =>
-        owner === thread && isHandedOver && !out.isEnding && !remoteAddress.startsWith(hostOf.collector),
-    );
-    const listening = this.machine.network.listening.filter(([, owner]) => owner === thread);
-    // main.ts ends the process: a timer that ends on its own does no harm.
-    const timers = [...thread.timers.pending].filter((timer) => timer.repeats && timer.hasRef());
-    if (open.length > 0)
-      this.#violateOpen(
-        'connections',
-        open.map(({ localAddress, remoteAddress }) => `${localAddress} to ${remoteAddress}`),
-      );
-    if (listening.length > 0)
-      this.#violateOpen(
-        'listeners',
-        listening.map(([address]) => address),
-      );
-    if (thread.openFiles.size > 0) this.#violateOpen('files', [...thread.openFiles.values()]);
-    if (thread.children.size > 0)
-      this.#violateOpen(
-        'threads',
-        [...thread.children].map(({ name }) => name),
-      );
-    if (timers.length > 0)
-      this.#violateOpen(
-        'timers',
-        timers.map(({ delayMs }) => `${delayMs} ms`),
-      );
-    thread.end();
-    this.#forget();
-    if (this.#startsAgain)
-      this.#parts.schedule.after(1, this.#supervisor, 'starts again', () => this.start());
-  }
-
-  #violateOpen(what: string, list: readonly string[]): void {
-    this.#parts.ledger.violate(`gateway ${this.index} leaves ${what} open: ${list.join(', ')}`);
+    // main.ts would end the process now. What was being written to a file meanwhile may end first.
+    this.#parts.schedule.after(ENDING_MS, this.#supervisor, 'has closed', () => {
+      if (thread.hasEnded) return;
+      const left = findLeftOpen(thread);
+      if (left !== null) this.#parts.ledger.violate(left);
+      thread.end();
+      this.#forget();
+      if (this.#startsAgain) this.start();
+    });
   }
 
   #forget(): void {

@@ -80,6 +80,8 @@ const TRAFFIC_COLUMNS = [
   ...['REQ/S', 'ERRORS', '4XX', 'TOKENS/S'],
   ...['TTFT P50', 'TTFT P95', 'E2E P50', 'E2E P95'],
 ];
+/** Shown if the GPU time of a row is known. */
+const GPU_COLUMN = 'GPU TIME';
 
 function toTrafficTable(
   rows: readonly unknown[],
@@ -89,13 +91,19 @@ function toTrafficTable(
   if (rows.length === 0)
     return by === 'replica' ? 'no replicas\n' : `no requests with a ${by} in the last minute\n`;
   const isByReplica = by === 'replica';
-  const numbers = isByReplica ? ['INFLIGHT', ...TRAFFIC_COLUMNS] : TRAFFIC_COLUMNS;
+  const hasGpuTime = rows.some((row) => toGpuTime(row) !== null);
+  const numbers = [
+    ...(isByReplica ? ['INFLIGHT'] : []),
+    ...TRAFFIC_COLUMNS,
+    ...(hasGpuTime ? [GPU_COLUMN] : []),
+  ];
   const head = isByReplica ? ['NAME', 'STATE', ...numbers] : ['NAME', ...numbers];
   const cells = rows.map((row) => [
     ...(isByReplica
       ? [...toNameAndState(row, nowEpochMs), toDecimal(memberOf(row, 'inflight'))]
       : [String(memberOf(row, 'name'))]),
     ...toTrafficCells(memberOf(row, 'last_minute')),
+    ...(hasGpuTime ? [toTime(toGpuTime(row))] : []),
   ]);
   return toTable(head, cells, { paint, rightAligned: numbers });
 }
@@ -112,6 +120,12 @@ function toTrafficCells(traffic: unknown): readonly Cell[] {
     toTime(memberOf(traffic, 'latency_p50_ms')),
     toTime(memberOf(traffic, 'latency_p95_ms')),
   ];
+}
+
+/** Milliseconds; null if it is not known. */
+function toGpuTime(row: unknown): number | null {
+  const seconds = memberOf(memberOf(row, 'last_minute'), 'gpu_seconds');
+  return typeof seconds === 'number' ? seconds * 1000 : null;
 }
 
 function toShareCell(

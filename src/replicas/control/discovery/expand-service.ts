@@ -5,6 +5,9 @@ import type { Endpoint } from './resolver.ts';
 /** A host name that a URL and a replica's name can contain: letters, digits, dashes and underscores. */
 const HOST_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
 
+/** The names that the configuration allows. */
+const REPLICA_NAME = /^[A-Za-z0-9._~-]{1,128}$/;
+
 /** Whether the replicas of a service are the targets of SRV records. */
 export function hasSrvRecords(service: ServiceConfig): boolean {
   return new URL(service.url).hostname.startsWith('_');
@@ -21,16 +24,21 @@ export function expandService(service: ServiceConfig, endpoints: readonly Endpoi
     .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 }
 
-function toReplica(service: ServiceConfig, { host, port }: Endpoint): ReplicaConfig {
+function toReplica(
+  { kubernetes: _, ...service }: ServiceConfig,
+  { host, port, server }: Endpoint,
+): ReplicaConfig {
+  const pod = server?.pod ?? null;
   const url = new URL(service.url);
   const serviceHost = url.hostname;
   url.hostname = isIP(host) === 6 ? `[${host}]` : host;
   if (port !== null) url.port = String(port);
   return {
     ...service,
-    name: toName(service.name, host),
+    name: pod !== null && REPLICA_NAME.test(pod.name) ? pod.name : toName(service.name, host),
     url: url.origin + url.pathname.replace(/\/$/, ''),
-    host: service.host ?? host,
+    host: service.host ?? server?.node ?? host,
+    ...(pod === null || pod.uid === null ? {} : { serverId: pod.uid }),
     // The certificate is for the service's name, not for the addresses behind it.
     ...(isIP(host) === 0 || service.tlsName !== undefined ? {} : { tlsName: serviceHost }),
   };

@@ -3,11 +3,14 @@ import type { Config } from '../../../config/config.ts';
 import { createInTurn } from '../../../in-turn.ts';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
-import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
+import type { EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
+import type { SourceState } from './kubernetes/kubernetes-discovery.ts';
 import { ModelDiscovery } from './model-discovery.ts';
+import { type Poll, startPoll } from './poll.ts';
 import { ReachabilityLog } from './reachability-log.ts';
 import type { Resolver } from './resolver.ts';
+import { ServiceEndpoints } from './service-endpoints.ts';
 
 /** The configured replicas and services, and how often names and models are looked up. */
 export type DiscoverySettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
@@ -40,12 +43,12 @@ const MAX_RETRIES = 64;
 
 /**
  * Finds the replicas: those of the configuration, and those behind the names in it. It resolves the names and probes
- * the replicas for their models again and again, and publishes one change after another. Drained replicas are not
- * probed.
+ * the replicas for their models again and again, hears from Kubernetes, and publishes one change after another. Drained
+ * replicas are not probed.
  */
 export class ReplicaDiscovery {
   readonly #collaborators: DiscoveryCollaborators;
-  readonly #endpoints: EndpointDiscovery;
+  readonly #endpoints: ServiceEndpoints;
   readonly #models: ModelDiscovery;
   #settings: DiscoverySettings;
   /** Whether the registry knows something that was not published. */
@@ -56,13 +59,15 @@ export class ReplicaDiscovery {
   /** The urls of the replicas that were left out at the last update, because their name was taken. */
   #leftOut: ReadonlySet<string> = new Set();
   #lastFailure: string | null = null;
+  #hasStarted = false;
   #isStopped = false;
   #nextRetry = 0;
 
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#settings = settings;
     this.#collaborators = collaborators;
-    this.#endpoints = new EndpointDiscovery(collaborators.resolver, collaborators.log);
+    const { resolver, log } = collaborators;
+    this.#endpoints = new ServiceEndpoints({ resolver, log, onChange: () => void this.#takeChange() });
     this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {
       probeHealth: collaborators.probeHealth,
       log: new ReachabilityLog(collaborators.log),
@@ -75,10 +80,11 @@ export class ReplicaDiscovery {
   /** Finds what it can in a few seconds. The rest is published when it is found. */
   async start(): Promise<void> {
     // Before names are resolved, so that the admin API can drain the replicas of the file.
-    await this.#inTurn(() => this.#update(this.#settings));
-    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
+    await this.#update();
+    await this.#endpoints.find(this.#settings.services, PATIENCE_MS);
+    this.#hasStarted = true;
     // The admin API can also reload, so the settings may have changed.
-    await this.#inTurn(() => this.#update(this.#settings));
+    await this.#update();
     this.#startPolls();
   }
 
@@ -87,15 +93,14 @@ export class ReplicaDiscovery {
    * removed. Rejects with a TooManyReplicasError, and then changes nothing.
    */
   async configure(settings: DiscoverySettings): Promise<ReplicaChanges> {
-    await this.#endpoints.resolve(settings.services, PATIENCE_MS);
-    const changes = await this.#inTurn(async () => {
-      this.#hasNews = true; // another order of the replicas is not among the changes
-      const done = await this.#update(settings);
-      this.#settings = settings;
-      return done;
-    });
-    this.#startPolls();
-    return changes;
+    await this.#endpoints.find(settings.services, PATIENCE_MS);
+    try {
+      const changes = await this.#update({ settings });
+      this.#startPolls();
+      return changes;
+    } finally {
+      this.#endpoints.keepOnly(this.#settings.services);
+    }
   }
 
   /**
@@ -108,8 +113,14 @@ export class ReplicaDiscovery {
     await this.#inTurn(() => this.#publishNews());
   }
 
+  /** Whether each service of Kubernetes is watched. */
+  get sources(): readonly SourceState[] {
+    return this.#endpoints.statesOf(this.#settings.services);
+  }
+
   stop(): void {
     this.#isStopped = true;
+    this.#endpoints.stop();
     this.#models.stop();
     for (const poll of this.#polls) poll.stop();
   }
@@ -127,11 +138,19 @@ export class ReplicaDiscovery {
 
   async #pollEndpoints(): Promise<void> {
     if (this.#settings.services.length === 0) return;
-    await this.#endpoints.resolve(this.#settings.services, PATIENCE_MS);
-    await this.#orLog(async () => {
-      const changes = await this.#inTurn(() => this.#update(this.#settings));
-      if (isChange(changes)) this.#collaborators.log.info(changes, 'replicas changed');
-    });
+    await this.#endpoints.find(this.#settings.services, PATIENCE_MS);
+    await this.#orLog(() => this.#updateAndLog({}));
+  }
+
+  /** Takes over what Kubernetes has told: a pod that terminates must get no request, whatever else is under way. */
+  async #takeChange(): Promise<void> {
+    if (!this.#hasStarted || this.#isStopped) return;
+    await this.#orLog(() => this.#updateAndLog({ publishesAtOnce: true }));
+  }
+
+  async #updateAndLog(options: UpdateOptions): Promise<void> {
+    const changes = await this.#update(options);
+    if (isChange(changes)) this.#collaborators.log.info(changes, 'replicas changed');
   }
 
   async #pollModels(replicas: readonly RegisteredReplica[]): Promise<void> {
@@ -151,31 +170,40 @@ export class ReplicaDiscovery {
     return [...urgent.slice(start), ...urgent.slice(0, start)].slice(0, MAX_RETRIES);
   }
 
-  /** Registers the replicas that are configured and resolved, and probes the new ones before it publishes them. */
-  async #update(settings: DiscoverySettings): Promise<ReplicaChanges> {
-    const changes = this.#register(settings);
-    this.#hasNews ||= isChange(changes);
+  /**
+   * Registers the replicas that are configured and found, and probes the new ones before it publishes them. The turn is
+   * free while it waits for them.
+   */
+  async #update({ settings, publishesAtOnce = false }: UpdateOptions = {}): Promise<ReplicaChanges> {
+    const changes = await this.#inTurn(async () => {
+      const done = this.#register(settings ?? this.#settings);
+      // Another order of the replicas is not among the changes.
+      this.#hasNews ||= settings !== undefined || isChange(done);
+      this.#settings = settings ?? this.#settings;
+      if (publishesAtOnce) await this.#publishNews();
+      return done;
+    });
     const names = new Set([...changes.added, ...changes.changed]);
     const fresh = this.#undrained().filter(({ name }) => names.has(name));
     // Whether the others answer is found out meanwhile.
     void this.#models.ask(fresh.filter((replica) => !isAwaited(replica)));
     await waitAtMost(PATIENCE_MS, this.#models.ask(fresh.filter(isAwaited)));
-    await this.#publishNews();
+    await this.#inTurn(() => this.#publishNews());
     return changes;
   }
 
   #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
     const { registry, log } = this.#collaborators;
-    const found = services.map((service) => {
-      const endpoints = this.#endpoints.endpointsOf(service);
-      return endpoints === null ? null : expandService(service, endpoints);
-    });
-    const { replicas, leftOut } = mergeReplicas([...configured, ...found.flatMap((each) => each ?? [])]);
+    const found = services.flatMap((service) =>
+      expandService(service, this.#endpoints.endpointsOf(service) ?? []),
+    );
+    const { replicas, leftOut } = mergeReplicas([...configured, ...found]);
     for (const { name, url } of leftOut) {
       if (!this.#leftOut.has(url)) log.warn({ replica: name, url }, 'replica left out: its name is taken');
     }
     this.#leftOut = new Set(leftOut.map(({ url }) => url));
-    return registry.configure(replicas, new Date().toISOString(), { isComplete: !found.includes(null) });
+    const isComplete = this.#endpoints.areAllKnown(services);
+    return registry.configure(replicas, new Date().toISOString(), { isComplete });
   }
 
   async #publishNews(): Promise<void> {
@@ -203,6 +231,12 @@ export class ReplicaDiscovery {
   }
 }
 
+/** `settings`: those to take over. `publishesAtOnce`: before the new replicas are probed. */
+interface UpdateOptions {
+  readonly settings?: DiscoverySettings;
+  readonly publishesAtOnce?: boolean;
+}
+
 /** Whether a probe can tell which requests a replica takes and how they must be made. */
 function isAwaited({ config: { models, engine } }: RegisteredReplica): boolean {
   return models === 'auto' || engine === 'auto' || engine === 'vllm';
@@ -215,36 +249,4 @@ function isUrgent({ isFullyKnown, reachability }: RegisteredReplica): boolean {
 
 function isChange({ added, changed, removed }: ReplicaChanges): boolean {
   return added.length + changed.length + removed.length > 0;
-}
-
-/** Work that is repeated until it is stopped. */
-interface Poll {
-  stop(): void;
-}
-
-/**
- * Repeats work that never rejects. Each pause varies by up to a tenth, so that gateways that started together do not
- * stay in step.
- */
-function startPoll(work: () => Promise<void>, intervalMs: number): Poll {
-  let timer: NodeJS.Timeout;
-  let isStopped = false;
-
-  function schedule(): void {
-    timer = setTimeout(() => void run(), intervalMs * (0.9 + 0.2 * Math.random()));
-    timer.unref();
-  }
-
-  async function run(): Promise<void> {
-    await work();
-    if (!isStopped) schedule();
-  }
-
-  schedule();
-  return {
-    stop() {
-      isStopped = true;
-      clearTimeout(timer);
-    },
-  };
 }

@@ -6,6 +6,12 @@ export interface Endpoint {
   readonly host: string;
   /** Null: the port of the service's url. */
   readonly port: number | null;
+  /** What Kubernetes says of the server. Its name is that of the replica. */
+  readonly server?: {
+    readonly pod: { readonly name: string; readonly uid: string | null } | null;
+    /** The machine that it runs on. */
+    readonly node: string | null;
+  };
 }
 
 /** Looks names up. Rejects with the system's error if a look-up fails. */

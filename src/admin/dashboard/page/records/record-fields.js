@@ -32,6 +32,7 @@ export const RECORD_FIELDS = [
   { field: 'prompt_image_tokens', title: 'Images in the prompt', format: 'count' },
   { field: 'completion_audio_tokens', title: 'Generated audio', format: 'count' },
   { field: 'tokens_per_second', title: 'Tokens per second', format: 'plain' },
+  { field: 'gpu_seconds', title: 'GPU time', format: 'plain' },
   { field: 'cache_creation_tokens', title: 'Tokens written to cache', format: 'count' },
   { field: 'model_requested', title: 'Requested model', format: 'plain' },
   { field: 'request_bytes', title: 'Size of the request', format: 'count' },

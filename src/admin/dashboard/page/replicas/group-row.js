@@ -122,6 +122,7 @@ function sumTraffic(replicas) {
     canceled: sum('canceled'),
     requests_per_s: sum('requests_per_s'),
     output_tokens_per_s: sum('output_tokens_per_s'),
+    gpu_seconds: null,
     ttft_p50_ms: null,
     ttft_p95_ms: null,
     latency_p50_ms: null,

@@ -1,7 +1,7 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { ShowRecords } from '../records/filters.js' */
 import { create, setAttribute, setText } from '../elements/dom.js';
-import { formatMs, formatRate, formatShare } from '../elements/format.js';
+import { formatMs, formatRate, formatShare, UNKNOWN } from '../elements/format.js';
 import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
@@ -23,7 +23,12 @@ export function createBreakdown(table, field, showRecords) {
   const show = createLongTable(table, 'No requests in the last minute.', () =>
     createPartRow(field, showRecords),
   );
-  return (overview) => show(overview[`${field}s`]);
+  return (overview) => {
+    const parts = overview[`${field}s`];
+    const isKnown = parts.some(({ last_minute }) => last_minute.gpu_seconds !== null);
+    setAttribute(table, 'data-gpu', isKnown ? 'known' : null);
+    show(parts);
+  };
 }
 
 /**
@@ -39,6 +44,7 @@ function createPartRow(field, showRecords) {
   /** @param {...Node} children */
   const number = (...children) => create('td', { class: 'number' }, ...children);
   const [requests, ttft, latency, tokens] = [number(), number(), number(), number()];
+  const gpuTime = create('td', { class: 'number gpu' });
   const errorCell = number(errors);
   const element = create(
     'tr',
@@ -50,6 +56,7 @@ function createPartRow(field, showRecords) {
     ttft,
     latency,
     tokens,
+    gpuTime,
   );
   let shown = '';
   button.addEventListener('click', () =>
@@ -73,6 +80,7 @@ function createPartRow(field, showRecords) {
       setText(ttft, formatMs(last_minute.ttft_p95_ms));
       setText(latency, formatMs(last_minute.latency_p95_ms));
       setText(tokens, formatRate(last_minute.output_tokens_per_s));
+      setText(gpuTime, last_minute.gpu_seconds === null ? UNKNOWN : formatRate(last_minute.gpu_seconds));
     },
   };
 }

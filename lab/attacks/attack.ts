@@ -1,0 +1,42 @@
+import type { Socket } from 'node:net';
+import type { RawConnection } from '../../test/support/raw-http.ts';
+
+/** One attack on the wire, and what must come of it. */
+export interface Attack {
+  readonly name: string;
+  /** Where it is described: RFC section, CVE, paper. */
+  readonly source: string;
+  /** What the client sends; by default a chat completion. */
+  readonly bytes?: string | Buffer;
+  /** What the client does instead of sending `bytes` at once. */
+  readonly act?: (client: RawConnection, replica: WatchedReplica) => Promise<void>;
+  /** What the replica does once it has read the request; by default it answers. Resolves or not, as it likes. */
+  readonly replica?: (socket: Socket) => void;
+  /** The status of each answer, in order; 0: the connection was closed without one. */
+  readonly statuses: readonly number[];
+  /** Whether the last answer is whole. Default: true, and false for a status of 0. */
+  readonly isComplete?: boolean;
+  /** Whether the gateway then closes the connection, and sends nothing before. Default: true. */
+  readonly closes?: boolean;
+  /** The request lines that the replica sees. Default: none. */
+  readonly seen?: readonly string[];
+}
+
+/** The replica, as far as an attack waits for it. */
+export interface WatchedReplica {
+  /** Resolves when the gateway has closed every connection on which the replica was hostile. */
+  untilReplicaClosed(): Promise<void>;
+}
+
+/** A small body that is valid. */
+export const BODY = '{"model":"m"}';
+/** The request line of a chat completion, as the replica sees it. */
+export const CHAT_LINE = 'POST /v1/chat/completions HTTP/1.1';
+/** What an attacker wants the replica, or the next client, to see. */
+export const SMUGGLED = 'GET /v1/models?smuggled HTTP/1.1\r\nHost: g\r\n\r\n';
+/** A sound chat completion. */
+export const CHAT = `${CHAT_LINE}\r\nHost: g\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+
+/** A POST of a chat with these header lines; the body follows as it is. */
+export const post = (lines: readonly string[], body: string, target = '/v1/chat/completions'): string =>
+  `${[`POST ${target} HTTP/1.1`, 'Host: g', ...lines].join('\r\n')}\r\n\r\n${body}`;

@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { EventLog } from '../../test/support/event-log.ts';
+import type { Attack, WatchedReplica } from './attack.ts';
+
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
+
+/** A replica on a bare socket. It keeps the request lines that it sees, by a parser that knows lengths only. */
+export interface RawReplica extends AsyncDisposable, WatchedReplica {
+  readonly url: string;
+  /** The request lines, and whatever else came, in order. */
+  readonly seen: string[];
+  /** What it does for the next request; the others get an answer. */
+  actOnce(act: Attack['replica']): void;
+}
+
+/** Starts it on a free port. */
+export async function startRawReplica(): Promise<RawReplica> {
+  const seen: string[] = [];
+  const sockets = new Set<Socket>();
+  const closings = new EventLog<null>();
+  const hostile: Socket[] = [];
+  let act: Attack['replica'];
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      sockets.delete(socket);
+      closings.push(null);
+    });
+    let text = '';
+    socket.setEncoding('latin1').on('data', (piece: string) => {
+      text += piece;
+      for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
+        const head = text.slice(0, end);
+        const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
+        if (text.length < end + 4 + length) return;
+        text = text.slice(end + 4 + length);
+        seen.push(head.split('\r\n')[0] ?? '');
+        const next = act;
+        act = undefined;
+        if (next === undefined) socket.write(ANSWER);
+        else {
+          hostile.push(socket);
+          next(socket);
+        }
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    actOnce(next) {
+      hostile.length = 0;
+      act = next;
+    },
+    untilReplicaClosed: () =>
+      closings.until(() => hostile.length > 0 && hostile.every(({ destroyed }) => destroyed)),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}

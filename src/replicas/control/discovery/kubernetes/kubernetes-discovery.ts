@@ -1,0 +1,138 @@
+import { waitAtMost } from '#otel/clock.ts';
+import type { ServiceConfig } from '../../../../config/config.ts';
+import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { Endpoint } from '../resolver.ts';
+import type { EndpointSlice } from './endpoint-slice.ts';
+import { toReadyEndpoints } from './ready-endpoints.ts';
+import { createSliceApi, type SliceFailureCode } from './slice-api.ts';
+import { SliceWatch } from './slice-watch.ts';
+
+/** The log of Services that cannot be watched. A pino logger fits. */
+interface KubernetesLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface KubernetesCollaborators {
+  readonly log: KubernetesLog;
+  /** Called when the servers of a Service have changed. */
+  readonly onChange: () => void;
+}
+
+/** How fresh the list of a Service is. */
+export interface SourceState {
+  /** The entry of the configuration. */
+  readonly name: string;
+  /** Null: it is followed. Otherwise the list may be old, or was never had. */
+  readonly failure: SliceFailureCode | null;
+}
+
+/** One Service that is watched. */
+interface Watched {
+  readonly watch: SliceWatch;
+  /** Resolves after the first list, or the first failure. */
+  readonly asked: Promise<void>;
+  endpoints: readonly Endpoint[] | null;
+  failure: SliceFailureCode | null;
+}
+
+/** The servers behind the Services of Kubernetes. Each Service is watched; what was known of it stays while it is not. */
+export class KubernetesDiscovery {
+  readonly #collaborators: KubernetesCollaborators;
+  /** By source: entries with the same one share a watch. */
+  readonly #watched = new Map<string, Watched>();
+  #isStopped = false;
+
+  constructor(collaborators: KubernetesCollaborators) {
+    this.#collaborators = collaborators;
+  }
+
+  /** Null if the list was never read. */
+  endpointsOf(source: KubernetesSource): readonly Endpoint[] | null {
+    return this.#watched.get(keyOf(source))?.endpoints ?? null;
+  }
+
+  /** Watches these too. Waits for their first lists, at most `timeoutMs`. */
+  async watch(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
+    if (this.#isStopped) return;
+    const asked = services.flatMap(({ name, kubernetes }) => {
+      if (kubernetes === undefined) return [];
+      const key = keyOf(kubernetes);
+      const watched = this.#watched.get(key) ?? this.#begin(name, kubernetes);
+      this.#watched.set(key, watched);
+      return [watched.asked];
+    });
+    await waitAtMost(timeoutMs, Promise.all(asked));
+  }
+
+  /** Ends the watches of all others. */
+  keepOnly(services: readonly ServiceConfig[]): void {
+    const wanted = new Set(services.map(({ kubernetes }) => kubernetes && keyOf(kubernetes)));
+    for (const [key, { watch }] of this.#watched) {
+      if (wanted.has(key)) continue;
+      watch.stop();
+      this.#watched.delete(key);
+    }
+  }
+
+  /** The states of those of these services that are watched. */
+  statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
+    return services.flatMap(({ name, kubernetes }) => {
+      const watched = kubernetes === undefined ? undefined : this.#watched.get(keyOf(kubernetes));
+      return watched === undefined ? [] : [{ name, failure: watched.failure }];
+    });
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.keepOnly([]);
+  }
+
+  #begin(name: string, source: KubernetesSource): Watched {
+    const { log, onChange } = this.#collaborators;
+    const asked = Promise.withResolvers<void>();
+    const fields = { service: name, kubernetes_service: source.service };
+    let wasPortMissing = false;
+    const warnOfPort = (isMissing: boolean) => {
+      if (isMissing && !wasPortMissing) {
+        log.warn(fields, 'pods left out: set port or port_name to one that the Service has');
+      }
+      wasPortMissing = isMissing;
+    };
+    const watched: Watched = {
+      asked: asked.promise,
+      endpoints: null,
+      failure: null,
+      watch: new SliceWatch({
+        api: createSliceApi(source),
+        onSlices(slices: readonly EndpointSlice[]) {
+          const { endpoints, isPortMissing } = toReadyEndpoints(slices, source);
+          watched.endpoints = endpoints;
+          warnOfPort(isPortMissing);
+          asked.resolve();
+          onChange();
+        },
+        onFailure({ code, status }) {
+          asked.resolve();
+          if (watched.failure === code) return;
+          watched.failure = code;
+          const kept = watched.endpoints?.length ?? 0;
+          log.warn(
+            { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
+            'service not watched',
+          );
+        },
+        onSuccess() {
+          if (watched.failure !== null) log.info(fields, 'service watched again');
+          watched.failure = null;
+        },
+      }),
+    };
+    void watched.watch.run();
+    return watched;
+  }
+}
+
+function keyOf(source: KubernetesSource): string {
+  return JSON.stringify(source);
+}

@@ -1,0 +1,74 @@
+import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { Endpoint } from '../resolver.ts';
+import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
+
+/** Which port and which address of a pod is used. */
+export type PortChoice = Pick<KubernetesSource, 'port' | 'portName' | 'addressType'>;
+
+/** The servers that get requests. `isPortMissing`: some have not the port, or several and none is chosen. */
+export interface ReadyEndpoints {
+  readonly endpoints: readonly Endpoint[];
+  readonly isPortMissing: boolean;
+}
+
+interface Candidate {
+  readonly endpoint: SliceEndpoint;
+  readonly family: EndpointSlice['addressType'];
+  readonly port: number | null;
+}
+
+/**
+ * The servers of a Service that get new requests: those that are ready and do not terminate. A server may be in several
+ * slices: one for each kind of address, and two while Kubernetes moves it. It then gets requests only if all of them say
+ * so, because an old entry can only be more hopeful than a new one.
+ */
+export function toReadyEndpoints(slices: Iterable<EndpointSlice>, choice: PortChoice): ReadyEndpoints {
+  const byServer = new Map<string, Candidate[]>();
+  for (const slice of slices) {
+    const port = choosePort(slice, choice);
+    for (const endpoint of slice.endpoints) {
+      const key = endpoint.pod?.uid ?? endpoint.pod?.name ?? endpoint.address;
+      const entries = byServer.get(key) ?? [];
+      entries.push({ endpoint, family: slice.addressType, port });
+      byServer.set(key, entries);
+    }
+  }
+  const ready = [...byServer.values()].filter((entries) =>
+    entries.every(({ endpoint: { isReady, isTerminating } }) => isReady && !isTerminating),
+  );
+  const chosen = ready.map((entries) => chooseEntry(entries, choice.addressType));
+  const endpoints = chosen.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)));
+  return {
+    endpoints: withoutRepeated(endpoints),
+    isPortMissing: chosen.some((entry) => entry?.port === null),
+  };
+}
+
+function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): number | null {
+  if (port !== null) return port;
+  const fitting = portName === null ? ports : ports.filter(({ name }) => name === portName);
+  return fitting.length === 1 ? (fitting[0]?.port ?? null) : null;
+}
+
+/** The entry with the wanted address; of several the first by address, so that the order of slices does not matter. */
+function chooseEntry(entries: readonly Candidate[], wanted: PortChoice['addressType']): Candidate | null {
+  const fitting = entries.filter(({ family }) => wanted === 'auto' || family === wanted);
+  const sorted = fitting.toSorted(
+    (a, b) => a.family.localeCompare(b.family) || a.endpoint.address.localeCompare(b.endpoint.address),
+  );
+  return sorted.find(({ port }) => port !== null) ?? sorted[0] ?? null;
+}
+
+function toEndpoint({ endpoint: { address, pod, node }, port }: Candidate): Endpoint[] {
+  return port === null ? [] : [{ host: address, port, server: { pod, node } }];
+}
+
+/** Two names for one server would give it two turns. */
+function withoutRepeated(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const byAddress = new Map<string, Endpoint>();
+  const nameOf = ({ server }: Endpoint) => server?.pod?.name ?? '';
+  for (const endpoint of endpoints.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))) {
+    byAddress.set(`${endpoint.host} ${endpoint.port}`, endpoint);
+  }
+  return [...byAddress.values()];
+}

@@ -1,0 +1,58 @@
+import type { ServiceConfig } from '../../../config/config.ts';
+import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
+import { KubernetesDiscovery, type SourceState } from './kubernetes/kubernetes-discovery.ts';
+import type { Endpoint, Resolver } from './resolver.ts';
+
+export interface ServiceEndpointsCollaborators {
+  readonly resolver: Resolver;
+  readonly log: EndpointLog;
+  /** Called when Kubernetes has told of a change. */
+  readonly onChange: () => void;
+}
+
+/** The servers behind services: from DNS, which is asked again and again, or from Kubernetes, which tells of changes. */
+export class ServiceEndpoints {
+  readonly #dns: EndpointDiscovery;
+  readonly #kubernetes: KubernetesDiscovery;
+
+  constructor({ resolver, log, onChange }: ServiceEndpointsCollaborators) {
+    this.#dns = new EndpointDiscovery(resolver, log);
+    this.#kubernetes = new KubernetesDiscovery({ log, onChange });
+  }
+
+  /** Null if they were never found. */
+  endpointsOf(service: ServiceConfig): readonly Endpoint[] | null {
+    const { kubernetes } = service;
+    return kubernetes === undefined
+      ? this.#dns.endpointsOf(service)
+      : this.#kubernetes.endpointsOf(kubernetes);
+  }
+
+  /** Whether all were found. A Service without a ready pod was not: its models may come back. */
+  areAllKnown(services: readonly ServiceConfig[]): boolean {
+    return services.every((service) => {
+      const endpoints = this.endpointsOf(service);
+      return endpoints !== null && (service.kubernetes === undefined || endpoints.length > 0);
+    });
+  }
+
+  /** Resolves names again, and begins to watch what is not watched yet. Waits for that at most `timeoutMs`. */
+  async find(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
+    const names = services.filter(({ kubernetes }) => kubernetes === undefined);
+    await Promise.all([this.#dns.resolve(names, timeoutMs), this.#kubernetes.watch(services, timeoutMs)]);
+  }
+
+  /** Ends the watches of all others. */
+  keepOnly(services: readonly ServiceConfig[]): void {
+    this.#kubernetes.keepOnly(services);
+  }
+
+  /** How fresh the lists of those are that are watched. */
+  statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
+    return this.#kubernetes.statesOf(services);
+  }
+
+  stop(): void {
+    this.#kubernetes.stop();
+  }
+}
