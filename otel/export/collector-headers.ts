@@ -1,7 +1,9 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { parseKeyPairsIntoRecord } from '@opentelemetry/core';
 import { TelemetryError } from '../errors.ts';
-import type { Signal } from './otlp-options.ts';
+
+/** What is sent. Each signal has its own address and variables. */
+export type Signal = 'traces' | 'metrics';
 
 /**
  * Headers for the collector, as OTEL_EXPORTER_OTLP_HEADERS has them (`name=value,…`, percent-encoded): those for all

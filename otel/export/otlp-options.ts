@@ -8,7 +8,7 @@ import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import { TelemetryError } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
-import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS } from './collector-headers.ts';
+import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS, type Signal } from './collector-headers.ts';
 import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 
 /** How to reach the collector. */
@@ -25,9 +25,6 @@ export interface OtlpOptions {
   /** Creates another agent with the same options. */
   readonly createAgent: () => Promise<Agent>;
 }
-
-/** What is sent. Each signal has its own address and variables. */
-export type Signal = 'traces' | 'metrics';
 
 /** What the configuration says. It takes precedence over the variables. */
 export interface ConfiguredCollector {
