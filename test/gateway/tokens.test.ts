@@ -87,7 +87,9 @@ describe('an operator token', () => {
     );
     expect(Object.fromEntries(changes)).toEqual({
       '/admin/replicas/a/drain': 'done',
+      '/admin/replicas/a/probe': 'done',
       '/admin/replicas/a/undrain': 'done',
+      '/admin/rollout-steps': 'invalid_request',
       '/admin/gateways/a/forget': 'admin_token_required',
       '/admin/reload': 'admin_token_required',
     });
@@ -120,9 +122,9 @@ describe('tokens from files', () => {
     const gateway = await startGateway({
       replicas: [replica],
       readToken: READ_TOKEN,
-      readTokens: async () => {
+      readSecrets: async () => {
         const env = { SVC_ADMIN_TOKEN_FILE: files.admin, SVC_READ_TOKEN_FILE: files.read };
-        return (await readAdminTokens(env)).tokens;
+        return { tokens: (await readAdminTokens(env)).tokens };
       },
     });
     files.admin = join(gateway.stateDir, 'admin-token');
