@@ -103,7 +103,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/admin-tokens.ts',
+      'src/config/environment-secrets.ts',
       'otel/',
       NODE,
     ],
@@ -121,7 +121,7 @@ export const ROOMS: readonly Room[] = [
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
-      'src/config/admin-tokens.ts',
+      'src/config/environment-secrets.ts',
       'src/config/config.ts',
       // How much of the limits that all workers share is used.
       'src/http/shared-limit.ts',

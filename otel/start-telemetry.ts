@@ -5,6 +5,7 @@ import { openFileExporter } from './disk/file-exporter.ts';
 import type { RecordFileSettings } from './disk/record-files.ts';
 import { openSpool } from './disk/spool.ts';
 import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resource-spans.ts';
+import type { CollectorHeaders } from './export/collector-headers.ts';
 import { createOtlpExporter } from './export/otlp-exporter.ts';
 import { type ConfiguredCollector, readOtlpOptions } from './export/otlp-options.ts';
 import type { RecordExporter } from './export/record-exporter.ts';
@@ -67,6 +68,8 @@ export interface TelemetryCollaborators {
   /** Of the gateway: `service.version`, and the version of the scope. Default: unknown. */
   readonly version?: string | undefined;
   readonly log: TelemetryLog;
+  /** Headers for the collector beside those of the variables. Default: none. */
+  readonly collectorHeaders?: CollectorHeaders | undefined;
   /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
   readonly onRecord?: ((ended: EndedRecord) => void) | undefined;
   readonly random?: (() => number) | undefined;
@@ -107,7 +110,13 @@ export interface Telemetry {
  */
 export async function startTelemetry(
   settings: TelemetrySettings,
-  { log, version, onRecord = () => undefined, random = Math.random }: TelemetryCollaborators,
+  {
+    log,
+    version,
+    collectorHeaders,
+    onRecord = () => undefined,
+    random = Math.random,
+  }: TelemetryCollaborators,
 ): Promise<Telemetry> {
   warnOfVariables(log);
   const resource = createResource({
@@ -115,7 +124,10 @@ export async function startTelemetry(
     instanceId:
       settings.instanceFile === undefined ? randomUUID() : await loadInstanceId(settings.instanceFile, log),
   });
-  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource, version), log);
+  const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource, version), {
+    log,
+    collectorHeaders,
+  });
   const queueState = new SharedQueueState(allocateSharedQueue(settings.workerCount ?? 0, settings.queue));
   const queue = new RecordQueue(queueState);
   const counters = new ExportCounters();
@@ -191,11 +203,14 @@ function startLedger(
 export async function openExporter(
   settings: TelemetrySettings['exporter'],
   resourceSpans: EncodedResourceSpans,
-  log: TelemetryLog,
+  { log, collectorHeaders }: Pick<TelemetryCollaborators, 'log' | 'collectorHeaders'>,
 ): Promise<RecordExporter> {
   refuseConfigFile();
   if (settings.to === 'file') {
     return await openFileExporter(settings.files, resourceSpans, { log, clock: systemClock });
   }
-  return createOtlpExporter(await readOtlpOptions(settings, log), resourceSpans);
+  return createOtlpExporter(
+    await readOtlpOptions({ ...settings, headers: collectorHeaders }, log),
+    resourceSpans,
+  );
 }

@@ -59,13 +59,13 @@ export:
   replica or collector that is the gateway itself.
 - \`gateway check --connect -config gateway.yaml\` also tries every replica, the collector, Redis and \`jwt.jwks\`, and prints a table:
   see [operations.md](operations.md#check-the-connections).
-- SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. A change of
+- SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. So does another user or password in \`state.redis\`. A change of
   any other key needs a restart; the reload names such keys.
 - Editors that support JSON Schema can use [config.schema.json](config.schema.json).
 - Secrets: \`api_key\` and the password in \`state.redis\` are masked by \`gateway check\` and never logged. The tokens of
   the admin API and the salt of the prefix hashes are not keys of this file: they come from SVC_ADMIN_TOKEN,
   SVC_OPERATOR_TOKEN, SVC_READ_TOKEN, SVC_DRAIN_TOKEN and SVC_HASH_SALT, or from the files that the same names with \`_FILE\` name
-  ([security.md](security.md#who-may-use-the-admin-api)).
+  ([security.md](security.md#secrets-from-files)).
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply to what this file does not set.
 `;
 

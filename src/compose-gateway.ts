@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { toShownAddress } from '#otel/export/collector-advice.ts';
+import { CollectorHeaders } from '#otel/export/collector-headers.ts';
 import type { Metrics } from '#otel/metrics/start-metrics.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
@@ -20,8 +21,8 @@ import { composeReplicas, withCertificates } from './composition/compose-replica
 import { composeResponseExchange } from './composition/compose-response-exchange.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
-import type { AdminToken } from './config/admin-tokens.ts';
 import type { Config } from './config/config.ts';
+import type { EnvironmentSecrets } from './config/environment-secrets.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
@@ -74,7 +75,7 @@ export async function composeGateway(
   config: Config,
   collaborators: GatewayCollaborators,
 ): Promise<GatewayParts> {
-  const { env, log, resolver = createResolver() } = collaborators;
+  const { secrets, log, resolver = createResolver() } = collaborators;
   const version = await readVersion();
   const inEffect = new ConfigInEffect(config);
   const readCertificates = createCertificateReader();
@@ -95,25 +96,33 @@ export async function composeGateway(
 
   const replicas = await composeReplicas(config, {
     ...{ certificates, shared, clientLimits: limitRows, resolver, log },
+    redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
-  const responseExchange = composeResponseExchange(config, memory, log);
+  const responseExchange = composeResponseExchange(inEffect, memory, log);
   const failedTokens = new FailedTokens(log);
+  const collectorHeaders = await orStartError(
+    'telemetry',
+    Promise.try(() => new CollectorHeaders(secrets.collectorHeaders)),
+  );
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const clients = withRows(clientList.clients);
   const dataPlane = await composeDataPlane(inEffect, {
     ...surroundings,
-    ...{ clients, authority, jwtKeys: jwksSource.current },
+    ...{ clients, authority, jwtKeys: jwksSource.current, collectorHeaders },
   });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
-  const { tokens } = env;
-  const access = new AdminAccess(tokens);
+  const access = new AdminAccess(secrets.tokens);
   const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config, nextTokens: readonly AdminToken[]) => {
+  const apply = async (next: Config, nextSecrets: EnvironmentSecrets) => {
+    const useHeaders = await orStartError(
+      'telemetry',
+      Promise.try(() => collectorHeaders.prepare(nextSecrets.collectorHeaders)),
+    );
     const [read, nextClients, nextKeys] = await Promise.all([
       readCertificates(next),
       readClients(next),
@@ -129,11 +138,12 @@ export async function composeGateway(
     await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
     responseExchange?.configure(next.endpoints.includes('responses'));
-    access.configure(nextTokens);
+    access.configure(nextSecrets.tokens);
+    useHeaders();
     inEffect.replace(next);
     return changes;
   };
-  const reload = createReload(collaborators.configSource, { inTurn, tokens, apply, onAction, log });
+  const reload = createReload(collaborators.configSource, { inTurn, secrets, apply, onAction, log });
   const adminListener = composeAdmin(inEffect, { ...surroundings, dataPlane, access, reload, onAction });
   const certificateWatcher = new CertificateWatcher(certificates, {
     ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log, epochMs: Date.now },

@@ -1,9 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
-import { type AdminRole, type AdminToken, TOKEN_VARIABLES } from './config/admin-tokens.ts';
 import { type Config, toConfig } from './config/config.ts';
 import { ConfigError, type ConfigProblem } from './config/config-error.ts';
+import { type EnvironmentSecrets, findChangedSecrets } from './config/environment-secrets.ts';
 import { planReload } from './config/reload-plan.ts';
 import type { ConfigFile } from './config/schema.ts';
 import { SecretError } from './config/secret-file.ts';
@@ -17,18 +16,18 @@ export interface ConfigSource {
   readonly file: ConfigFile;
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
   readonly read: () => Promise<ConfigFile>;
-  /** Reads the tokens of the admin API again. Rejects with a SecretError. Unset: a reload keeps the tokens. */
-  readonly readTokens?: (() => Promise<readonly AdminToken[]>) | undefined;
+  /** Reads the secrets of the environment again. Rejects with a SecretError. Unset: a reload keeps them. */
+  readonly readSecrets?: (() => Promise<EnvironmentSecrets>) | undefined;
 }
 
 /** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
   readonly inTurn: InTurn;
-  /** The tokens of the admin API at the start. */
-  readonly tokens: readonly AdminToken[];
+  /** Those of the start. */
+  readonly secrets: EnvironmentSecrets;
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
-  readonly apply: (config: Config, tokens: readonly AdminToken[]) => Promise<ReplicaChanges>;
+  readonly apply: (config: Config, secrets: EnvironmentSecrets) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
@@ -40,10 +39,10 @@ export interface ReloadCollaborators {
  */
 export function createReload(
   source: ConfigSource | undefined,
-  { inTurn, tokens, apply, onAction, log }: ReloadCollaborators,
+  { inTurn, secrets, apply, onAction, log }: ReloadCollaborators,
 ): (tokenName: string | null) => Promise<ReloadOutcome> {
   let fileInEffect = source?.file;
-  let tokensInEffect = tokens;
+  let secretsInEffect = secrets;
 
   async function reload(tokenName: string | null): Promise<ReloadOutcome> {
     const startEpochMs = Date.now();
@@ -64,21 +63,28 @@ export function createReload(
 
   async function attempt(): Promise<ReloadOutcome> {
     if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
-    const [file, nextTokens] = await Promise.allSettled([
+    const [file, given] = await Promise.allSettled([
       source.read(),
-      source.readTokens?.() ?? tokensInEffect,
+      source.readSecrets?.() ?? secretsInEffect,
     ]);
-    if (file.status === 'rejected' || nextTokens.status === 'rejected') {
-      const failed = [file, nextTokens].filter((each) => each.status === 'rejected');
+    if (file.status === 'rejected' || given.status === 'rejected') {
+      const failed = [file, given].filter((each) => each.status === 'rejected');
       return { kind: 'refused', problems: failed.flatMap(({ reason }) => toProblems(reason)) };
     }
     try {
       const plan = planReload(fileInEffect, file.value);
-      const replicas = await apply(toConfig(plan.file), nextTokens.value);
-      const changed = [...plan.changed, ...toChangedTokens(tokensInEffect, nextTokens.value)];
+      // A salt that needs a restart is reported by each reload until then.
+      const nextSecrets = { ...given.value, hashSalt: secretsInEffect.hashSalt };
+      const replicas = await apply(toConfig(plan.file), nextSecrets);
+      const found = findChangedSecrets(secretsInEffect, given.value);
       fileInEffect = plan.file;
-      tokensInEffect = nextTokens.value;
-      return { kind: 'reloaded', changed, needsRestart: plan.needsRestart, replicas };
+      secretsInEffect = nextSecrets;
+      return {
+        kind: 'reloaded',
+        changed: [...plan.changed, ...found.changed],
+        needsRestart: [...plan.needsRestart, ...found.needsRestart],
+        replicas,
+      };
     } catch (error) {
       return { kind: 'refused', problems: toProblems(error) };
     }
@@ -91,16 +97,6 @@ const NO_SOURCE: ReloadOutcome = {
   kind: 'refused',
   problems: ['the configuration was not read from a file'],
 };
-
-/** The variables whose tokens have changed. Only those of a file can change while the process runs. */
-function toChangedTokens(before: readonly AdminToken[], after: readonly AdminToken[]): string[] {
-  const roles = ['admin', 'operator', 'reader', 'drainer'] as const;
-  const ofRole = (tokens: readonly AdminToken[], role: AdminRole) =>
-    tokens.filter((token) => token.role === role);
-  return roles
-    .filter((role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)))
-    .map((role) => `${TOKEN_VARIABLES[role]}_FILE`);
-}
 
 /** The problems that the file's author can fix. Throws any other error again. */
 function toProblems(error: unknown): string[] {

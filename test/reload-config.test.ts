@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
+import { NO_SECRETS } from '../src/config/environment-secrets.ts';
 import { parseConfigFile } from '../src/config/load.ts';
 import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
 
-const NO_TOKENS = [] as const;
 const NOTHING = { added: [], changed: [], removed: [] };
 
 const parse = (level: string) =>
@@ -23,7 +23,7 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
     inTurn: createInTurn(),
-    tokens: NO_TOKENS,
+    secrets: NO_SECRETS,
     apply,
     onAction: (action) => actions.push(action),
     log: { info: write, warn: write, error: write },
@@ -85,7 +85,7 @@ test('a reload without a file is refused', async () => {
   const quiet = () => undefined;
   const reload = createReload(undefined, {
     inTurn: createInTurn(),
-    tokens: NO_TOKENS,
+    secrets: NO_SECRETS,
     apply: async () => NOTHING,
     onAction: quiet,
     log: { info: quiet, warn: quiet, error: quiet },

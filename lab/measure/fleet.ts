@@ -94,7 +94,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
   });
   const quiet = () => undefined;
   return await openFleet(name, {
-    store: createRedisStore({ url, prefix: 'spangate' }),
+    store: createRedisStore({ url: () => url, prefix: 'spangate' }),
     file: createMembershipFile(stateDir, console),
     drains,
     inflight: () =>

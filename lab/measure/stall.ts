@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
+import { NO_SECRETS } from '../../src/config/environment-secrets.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { startProgram, toCount } from '../support/program.ts';
@@ -92,7 +93,7 @@ async function measure(sizeBytes: number): Promise<void> {
       }),
       { path: 'gateway.yaml', env: {} },
     ),
-    { env: { tokens: [] }, log: pino({ level: 'silent' }), pid: process.pid },
+    { secrets: NO_SECRETS, log: pino({ level: 'silent' }), pid: process.pid },
   );
   const { listen } = await gateway.start();
   console.log(`bodies of ${sizeBytes / MEGABYTE} MB, ${REPEATS} each: delay of the event loop, in ms`);

@@ -25,6 +25,7 @@ export type Stats = Readonly<Record<string, number>>;
 export interface GatewayProcess extends AsyncDisposable {
   readonly url: string;
   readonly adminUrl: string;
+  readonly pid: number;
   stats(): Promise<Stats>;
   /**
    * Resolves with the counters when nothing is queued and at least `restoredCount` records of an earlier run are
@@ -81,6 +82,7 @@ export async function startGateway(
   return {
     url: `http://${serving.listen}`,
     adminUrl,
+    pid: child.pid,
     stats,
     async untilDelivered(restoredCount = 0) {
       const startedAtMs = performance.now();

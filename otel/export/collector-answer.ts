@@ -34,11 +34,14 @@ export function toPartialSuccess(body: AnswerBody): PartialSuccess {
   const { rejected, message } = isProtobuf(body)
     ? readPartialSuccess(body.bytes)
     : parsePartialSuccess(body.bytes);
-  const rejectedCount = Math.trunc(Number(rejected));
-  return {
-    rejectedCount: Number.isSafeInteger(rejectedCount) ? rejectedCount : 0,
-    message: toMessage(message),
-  };
+  return { rejectedCount: toCount(rejected), message: toMessage(message) };
+}
+
+/** 0 for what is no number: an object would make Number() throw, and a list of one is no number either. */
+function toCount(value: unknown): number {
+  if (typeof value === 'object') return 0;
+  const count = Math.trunc(Number(value));
+  return Number.isSafeInteger(count) ? count : 0;
 }
 
 /** The message of a google.rpc.Status, which is the body of a collector's failure. */

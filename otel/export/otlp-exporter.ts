@@ -55,7 +55,8 @@ export function createOtlpExporter(
       try {
         if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
         const { bytes, malformedCount } = await toBatch(options.protocol, resourceSpans, encodedSpans);
-        const answer = await post(options, await compressed(options.compression, bytes), end.signal);
+        const body = await compressed(options.compression, bytes);
+        const answer = await post(options, await options.headers(), body, end.signal);
         return toOutcome(answer, CONTENT_TYPES[options.protocol], malformedCount);
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'network') };
@@ -89,10 +90,15 @@ async function compressed(compression: OtlpOptions['compression'], bytes: Buffer
  * Rejects if no complete answer came: with the system's error, or the reason of the signal. In all cases nothing of the
  * call remains, except a connection that can be reused.
  */
-function post(options: OtlpOptions, body: Buffer, signal: AbortSignal): Promise<Answer> {
+function post(
+  options: OtlpOptions,
+  ownHeaders: Readonly<Record<string, string>>,
+  body: Buffer,
+  signal: AbortSignal,
+): Promise<Answer> {
   const request = options.url.protocol === 'https:' ? requestHttps : requestHttp;
   const headers = {
-    ...options.headers,
+    ...ownHeaders,
     ...(options.compression === 'gzip' ? { 'Content-Encoding': 'gzip' } : {}),
     'Content-Length': body.length,
   };

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
-import { type Agent, validateHeaderName, validateHeaderValue } from 'node:http';
+import type { Agent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { diag } from '@opentelemetry/api';
@@ -8,14 +8,15 @@ import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import { TelemetryError } from '../errors.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
+import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS, type Signal } from './collector-headers.ts';
 import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 
 /** How to reach the collector. */
 export interface OtlpOptions {
   readonly url: URL;
   readonly protocol: OtlpProtocol;
-  /** With the Content-Type of the protocol. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** The headers of a call that begins now, with the Content-Type of the protocol. Never rejects. */
+  readonly headers: () => Promise<Record<string, string>>;
   /** The deadline of a whole call. */
   readonly timeoutMs: number;
   readonly compression: 'none' | 'gzip';
@@ -25,14 +26,13 @@ export interface OtlpOptions {
   readonly createAgent: () => Promise<Agent>;
 }
 
-/** What is sent. Each signal has its own address and variables. */
-export type Signal = 'traces' | 'metrics';
-
 /** What the configuration says. It takes precedence over the variables. */
 export interface ConfiguredCollector {
   /** A base URL: `v1/traces` or `v1/metrics` is appended. */
   readonly endpoint?: string | undefined;
   readonly protocol?: OtlpProtocol | undefined;
+  /** Headers beside those of the variables. */
+  readonly headers?: CollectorHeaders | undefined;
 }
 
 /**
@@ -47,6 +47,7 @@ export async function readOtlpOptions(
   signal: Signal = 'traces',
 ): Promise<OtlpOptions> {
   const { endpoint, protocol = readProtocol(signal, log) } = configured;
+  const { headers: configuredHeaders = new CollectorHeaders(NO_HEADER_TEXTS) } = configured;
   if (endpoint === undefined) checkAddresses(signal);
   checkFiles(signal);
   const path = `v1/${signal}`;
@@ -54,10 +55,15 @@ export async function readOtlpOptions(
   const url = base === undefined ? undefined : toSignalUrl(base, path);
   const required = { 'Content-Type': CONTENT_TYPES[protocol], 'User-Agent': 'spangate' };
   const options = withWarnings(log, () =>
-    convertLegacyHttpOptions(url === undefined ? {} : { url }, signal.toUpperCase(), path, required),
+    convertLegacyHttpOptions(
+      { ...(url === undefined ? {} : { url }), headers: async () => ({ ...configuredHeaders.of(signal) }) },
+      signal.toUpperCase(),
+      path,
+      required,
+    ),
   );
-  const headers = await options.headers();
-  checkHeaders(headers);
+  const { headers } = options;
+  checkHeaders(await headers());
   const signalUrl = new URL(options.url);
   const createAgent = async () => await options.agentFactory(signalUrl.protocol);
   const agent = await createAgent();
@@ -131,18 +137,6 @@ function checkFiles(signal: Signal): void {
       } catch (error) {
         throw new TelemetryError(`the file that ${variable} names cannot be read`, error);
       }
-    }
-  }
-}
-
-/** A header that node:http refuses would fail every call. Its value may be secret: only its name is in the message. */
-function checkHeaders(headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) {
-    try {
-      validateHeaderName(name);
-      validateHeaderValue(name, value);
-    } catch {
-      throw new TelemetryError(`OTEL_EXPORTER_OTLP_HEADERS: the header ${JSON.stringify(name)} is not valid`);
     }
   }
 }

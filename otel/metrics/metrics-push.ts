@@ -84,7 +84,7 @@ export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
 function createExporter(collector: OtlpOptions, serializer: MetricsSerializer) {
   const headers = { 'Content-Type': CONTENT_TYPES[collector.protocol] };
   return new DeadlineExporter<ResourceMetrics>(collector, (httpAgentOptions) => {
-    const options = { url: collector.url.href, httpAgentOptions };
+    const options = { url: collector.url.href, headers: collector.headers, httpAgentOptions };
     return new OTLPExporterBase(
       createOtlpHttpExportDelegate(
         convertLegacyHttpOptions(options, 'METRICS', 'v1/metrics', headers),

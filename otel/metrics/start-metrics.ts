@@ -4,6 +4,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock } from '../clock.ts';
 import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
+import type { CollectorHeaders } from '../export/collector-headers.ts';
 import { type ConfiguredCollector, readOtlpOptions } from '../export/otlp-options.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
@@ -49,6 +50,8 @@ export interface MetricsCollaborators {
   readonly exportState: () => ExportState;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
+  /** Headers for the push beside those of the variables. Default: none. */
+  readonly collectorHeaders?: CollectorHeaders | undefined;
   /** The same as on spans. */
   readonly resource: Resource;
   readonly log: TelemetryLog;
@@ -102,13 +105,13 @@ export async function startMetrics(
 async function startPush(
   push: MetricsSettings['push'],
   collect: () => Iterable<MetricData>,
-  { resource, version, log }: MetricsCollaborators,
+  { resource, collectorHeaders, version, log }: MetricsCollaborators,
 ): Promise<MetricsPush | undefined> {
   const isOff =
     getBooleanFromEnv('OTEL_SDK_DISABLED') || getStringFromEnv('OTEL_METRICS_EXPORTER') === 'none';
   if (push === undefined || isOff) return undefined;
   return startMetricsPush({
-    collector: await readOtlpOptions(push, log, 'metrics'),
+    collector: await readOtlpOptions({ ...push, headers: collectorHeaders }, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
     scope: { name: SCOPE_NAME, version, schemaUrl: SCHEMA_URL },
     ...{ collect, resource, clock: systemClock, log },

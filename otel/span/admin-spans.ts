@@ -81,7 +81,7 @@ export function startAdminSpans(
   const Exporter = collector.protocol === 'http/json' ? JsonTraceExporter : ProtobufTraceExporter;
   const exporter = new DeadlineExporter<ReadableSpan[]>(
     collector,
-    (httpAgentOptions) => new Exporter({ url, httpAgentOptions }),
+    (httpAgentOptions) => new Exporter({ url, headers: collector.headers, httpAgentOptions }),
   );
   const ids = new SpanIdSource();
   const provider = new TracerProvider({

@@ -53,7 +53,7 @@ export function createAdminListener(
     // `isWellFormed` checks this.
     requireHostHeader: false,
   };
-  const server = tls === null ? createServer(options) : createSecuredServer(tls, options, settings);
+  const server = tls === null ? createServer(options) : createSecuredServer(tls, options);
   // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
@@ -89,35 +89,61 @@ export function createAdminListener(
   return server;
 }
 
-function createSecuredServer(
-  tls: TlsMaterial,
-  options: ServerOptions,
-  settings: AdminListenerSettings,
-): Server {
+function createSecuredServer(tls: TlsMaterial, options: ServerOptions): Server {
   const choice = new CertificateChoice(tls);
   const server = createTlsServer({
-    ...{ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls, settings) },
+    ...{ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls) },
     SNICallback: choice.sniCallback,
   });
-  // A client that closes its side during the handshake has given up.
+  const handshakes = new HandshakeTimers();
   server.prependListener('connection', (socket: Socket) => {
+    // A client that closes its side during the handshake has given up.
     socket.allowHalfOpen = false;
+    handshakes.begin(socket, server.headersTimeout);
   });
-  server.on('secureConnection', (socket) => {
+  server.prependListener('secureConnection', (socket) => {
     socket.allowHalfOpen = true;
+    handshakes.end(socket);
   });
   choices.set(server, choice);
   return server;
 }
 
-function toHandshakeOptions({ clientCa }: TlsMaterial, { headersTimeoutMs }: AdminListenerSettings) {
+function toHandshakeOptions({ clientCa }: TlsMaterial) {
   const asksForCertificate = clientCa !== null;
   return {
     ALPNProtocols: ['http/1.1'],
     requestCert: asksForCertificate,
     rejectUnauthorized: asksForCertificate,
-    handshakeTimeout: headersTimeoutMs,
+    // HandshakeTimers limits the time: Node's own cannot change at run time.
+    handshakeTimeout: 2 ** 31 - 1,
   };
+}
+
+/**
+ * Closes connections whose handshake takes too long. The TLS socket that Node makes of a connection has the same
+ * addresses, and nothing else in common with it.
+ */
+class HandshakeTimers {
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  begin(socket: Socket, timeoutMs: number): void {
+    const key = toKey(socket);
+    const timer = setTimeout(() => socket.destroy(), timeoutMs);
+    this.#timers.set(key, timer);
+    socket.once('close', () => {
+      clearTimeout(timer);
+      if (this.#timers.get(key) === timer) this.#timers.delete(key);
+    });
+  }
+
+  end(socket: Socket): void {
+    clearTimeout(this.#timers.get(toKey(socket)));
+  }
+}
+
+function toKey({ localAddress, remoteAddress, remotePort }: Socket): string {
+  return `${localAddress} ${remoteAddress} ${remotePort}`;
 }
 
 /** Uses this material for handshakes from now on. A listener without TLS stays as it is. */

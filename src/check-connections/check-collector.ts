@@ -1,5 +1,6 @@
 import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
 import { adviseOnCollector, toShownAddress } from '#otel/export/collector-advice.ts';
+import { CollectorHeaders, type HeaderTexts } from '#otel/export/collector-headers.ts';
 import type { ExportOutcome } from '#otel/export/record-exporter.ts';
 import { createResource } from '#otel/resource/create-resource.ts';
 import { openExporter } from '#otel/start-telemetry.ts';
@@ -11,13 +12,20 @@ import { type ConnectionCheck, runCheck } from './connection-check.ts';
 const EXPORT_TIMEOUT_MS = 5_000;
 
 /**
- * Sends the collector an export without records. Null if records go to files. Rejects with a TelemetryError for an address
+ * Sends the collector an export without records, with these headers beside those of the variables. Null if records go to files. Rejects with a TelemetryError for an address
  * that is no URL, or a certificate that cannot be read.
  */
-export async function checkCollector(config: Config, log: TelemetryLog): Promise<ConnectionCheck | null> {
+export async function checkCollector(
+  config: Config,
+  headers: HeaderTexts,
+  log: TelemetryLog,
+): Promise<ConnectionCheck | null> {
   const { exporter: settings } = toTelemetrySettings(config);
   if (settings.to === 'file') return null;
-  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), log);
+  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), {
+    log,
+    collectorHeaders: new CollectorHeaders(headers),
+  });
   const url = exporter.collector?.url ?? new URL('http://localhost');
   const name = config.export.endpoint === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
   return await runCheck('collector', name, async () => {

@@ -1,3 +1,4 @@
+import type { HeaderTexts } from '#otel/export/collector-headers.ts';
 import type { TelemetryLog } from '#otel/telemetry-log.ts';
 import type { Config } from '../config/config.ts';
 import { createResolver } from '../replicas/control/discovery/resolver.ts';
@@ -14,11 +15,12 @@ import type { ConnectionCheck } from './connection-check.ts';
  */
 export async function checkConnections(
   config: Config,
+  collectorHeaders: HeaderTexts,
   log: TelemetryLog,
 ): Promise<readonly ConnectionCheck[]> {
   const [replicas, collector, redis, jwks] = await Promise.all([
     checkReplicas(config, createResolver()),
-    checkCollector(config, log),
+    checkCollector(config, collectorHeaders, log),
     config.fleet === null ? null : checkRedis(config.fleet.url),
     config.jwt === null ? null : checkJwks(config.jwt.jwks),
   ]);

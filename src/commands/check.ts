@@ -2,6 +2,7 @@ import { createCertificateReader } from '../certificates/certificate-files.ts';
 import type { ConnectionCheck } from '../check-connections/connection-check.ts';
 import { readClients } from '../clients/read-clients.ts';
 import { type Config, toConfig } from '../config/config.ts';
+import { readCollectorHeaders } from '../config/environment-secrets.ts';
 import { printConfigFile } from '../config/load.ts';
 import { orStartError } from '../start-error.ts';
 import { printJson } from './admin/client.ts';
@@ -30,7 +31,7 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
     stdout.write(printConfigFile(file, fromFiles));
     return 0;
   }
-  const checks = await connectToAll(config, stderr);
+  const checks = await connectToAll(config, { env, stderr });
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
   else {
@@ -48,12 +49,13 @@ async function withCertificates(config: Config): Promise<Config> {
 
 async function connectToAll(
   config: Config,
-  stderr: Invocation['stderr'],
+  { env, stderr }: Pick<Invocation, 'env' | 'stderr'>,
 ): Promise<readonly ConnectionCheck[]> {
   // What the check of a file alone does not need is not loaded for it.
   const { checkConnections } = await import('../check-connections/check-connections.ts');
+  const collectorHeaders = await readCollectorHeaders(env);
   const log = createLogger('warn', stderr);
-  return await orStartError('telemetry', checkConnections(config, log));
+  return await orStartError('telemetry', checkConnections(config, collectorHeaders, log));
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', 'TIME', 'WHAT TO CHANGE'];

@@ -1,5 +1,6 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import type { CollectorHeaders } from '#otel/export/collector-headers.ts';
 import type { ModelState, ReplicaState } from '#otel/metrics/replica-metrics.ts';
 import { type Metrics, startMetrics } from '#otel/metrics/start-metrics.ts';
 import { RecentRecords } from '#otel/queue/recent-records.ts';
@@ -45,6 +46,7 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   /** The keys that verify tokens; null: tokens are not accepted. */
   readonly jwtKeys: JwtKeys | null;
   readonly authority: JwtAuthority;
+  readonly collectorHeaders: CollectorHeaders;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -60,7 +62,8 @@ export async function composeDataPlane(
 ): Promise<DataPlane> {
   const { config } = inEffect;
   const {
-    env,
+    secrets,
+    collectorHeaders,
     log,
     replicas,
     certificates,
@@ -74,14 +77,13 @@ export async function composeDataPlane(
   } = surroundings;
   const { registry, isKnownModel } = replicas;
   const workerCount = toWorkerCount(config);
-  const salt = await orStartError('hash salt', loadSalt(config.stateDir, env.hashSalt ?? undefined));
+  const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orStartError(
     'telemetry',
     startTelemetry(toTelemetrySettings(config), {
-      log,
-      version,
+      ...{ log, version, collectorHeaders },
       onRecord(ended) {
         recentRecords.add(ended);
         observeRecord(ended.record);
@@ -112,7 +114,7 @@ export async function composeDataPlane(
       eventLoopDelays: memory.eventLoopDelays,
       exportState: () => telemetry.exportState(),
       version,
-      ...{ collector: telemetry.collector, resource: telemetry.resource, log },
+      ...{ collector: telemetry.collector, collectorHeaders, resource: telemetry.resource, log },
     }),
   );
 

@@ -38,6 +38,8 @@ interface ReplicaControlCollaborators {
   readonly clientLimits: LimitRows;
   readonly resolver: Resolver;
   readonly log: Logger;
+  /** The URL of the fleet's store, as of the last reload. */
+  readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
 }
@@ -45,7 +47,7 @@ interface ReplicaControlCollaborators {
 /** Composes the control plane of the replicas. Rejects with a StartError if a file in state_dir cannot be used. */
 export async function composeReplicas(
   config: Config,
-  { certificates, shared, clientLimits, resolver, log, serving }: ReplicaControlCollaborators,
+  { certificates, shared, clientLimits, resolver, redisUrl, log, serving }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
   const file = createDrainFile(config.stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
@@ -53,7 +55,7 @@ export async function composeReplicas(
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
   const fleet = await orStartError(
     'fleet',
-    openConfiguredFleet(config, { drains, registry, clientLimits, log }),
+    openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
   const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
   let knownModels: ReadonlySet<string> = new Set();
@@ -80,12 +82,14 @@ async function openConfiguredFleet(
     drains,
     registry,
     clientLimits,
+    redisUrl,
     log,
-  }: Pick<ReplicaControlCollaborators, 'clientLimits' | 'log'> & Pick<ReplicaControl, 'drains' | 'registry'>,
+  }: Pick<ReplicaControlCollaborators, 'clientLimits' | 'redisUrl' | 'log'> &
+    Pick<ReplicaControl, 'drains' | 'registry'>,
 ): Promise<Fleet | null> {
   if (fleet === null) return null;
   return await openFleet(gateway.name, {
-    store: createRedisStore(fleet),
+    store: createRedisStore({ url: redisUrl, prefix: fleet.prefix }),
     file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),

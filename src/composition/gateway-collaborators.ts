@@ -1,17 +1,12 @@
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { AdminToken } from '../config/admin-tokens.ts';
+import type { EnvironmentSecrets } from '../config/environment-secrets.ts';
 import type { ConfigSource } from '../reload-config.ts';
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
-  readonly env: {
-    /** The bearer tokens of the admin API. */
-    readonly tokens: readonly AdminToken[];
-    /** The salt of the prefix hashes. Unset or empty: the salt in state_dir. */
-    readonly hashSalt?: string | null | undefined;
-  };
+  readonly secrets: EnvironmentSecrets;
   readonly log: Logger;
   /** The id of the process. */
   readonly pid: number;

@@ -188,7 +188,7 @@ export function network() {
 export function baseUrl(credentialsGoTo: string, parse = parseBaseUrl) {
   return textOf({
     title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
-    pattern: 'https?://.+',
+    pattern: '[hH][tT][tT][pP][sS]?://.+',
     parse,
     print: (url) => url,
     explain: explainUrl,
@@ -206,7 +206,7 @@ function explainUrl(text: string): string | null {
 export function replicaUrl(credentialsGoTo: string) {
   return textOf({
     title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
-    pattern: 'https?://.+',
+    pattern: '[hH][tT][tT][pP][sS]?://.+',
     parse: parseReplicaUrl,
     print: (url) => url,
     explain: explainUrl,
@@ -221,7 +221,7 @@ export function serviceUrl() {
   return textOf({
     title:
       'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)',
-    pattern: 'https?://.+',
+    pattern: '[hH][tT][tT][pP][sS]?://.+',
     parse: parseServiceUrl,
     print: (url) => url,
     explain: explainUrl,
@@ -243,7 +243,7 @@ export function passedPath() {
 export function traceUrlTemplate() {
   return textOf({
     title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
-    pattern: 'https?://.+\\{trace_id\\}.*',
+    pattern: '[hH][tT][tT][pP][sS]?://.+\\{trace_id\\}.*',
     parse: parseTraceUrlTemplate,
     print: (template) => template,
   });

@@ -56,7 +56,9 @@ export function planReload(current: ConfigFile, next: ConfigFile): ReloadPlan {
 
 /** Returns `before` with the values that a reload takes from `wanted`. */
 function applyReloaded(before: unknown, wanted: unknown, keyPath: string): unknown {
-  if (!isSection(before) || !isSection(wanted)) return isReloaded(keyPath) ? wanted : before;
+  if (!isSection(before) || !isSection(wanted)) {
+    return isReloaded(keyPath) || isOtherPassword(keyPath, before, wanted) ? wanted : before;
+  }
   const values = keysOf(before, wanted).map((key) => [
     key,
     applyReloaded(before[key], wanted[key], join(keyPath, key)),
@@ -71,6 +73,19 @@ function findDifferences(a: unknown, b: unknown, keyPath: string): string[] {
 
 function isReloaded(keyPath: string): boolean {
   return RELOADED_KEYS.some((key) => keyPath === key || keyPath.startsWith(`${key}.`));
+}
+
+/** Whether two URLs of `state.redis` differ in nothing but user and password, which the next connection uses. */
+function isOtherPassword(keyPath: string, before: unknown, wanted: unknown): boolean {
+  if (keyPath !== 'state.redis' || typeof before !== 'string' || typeof wanted !== 'string') return false;
+  return withoutCredentials(before) === withoutCredentials(wanted);
+}
+
+function withoutCredentials(address: string): string {
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  return url.href;
 }
 
 type Section = Readonly<Record<string, unknown>>;

@@ -372,7 +372,9 @@ const limits = z.strictObject({
     ),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
-    .describe('The maximum number of client connections. Each takes up to two file descriptors.'),
+    .describe(
+      'The maximum number of client connections. Each takes up to two file descriptors: where the process may open too few files, fewer connections are accepted.',
+    ),
 });
 
 const shutdown = z.strictObject({

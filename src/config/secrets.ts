@@ -21,9 +21,3 @@ export async function readSecret(name: string, env: Environment): Promise<GivenS
   const source = `the file that ${fileName} names`;
   return { text: await readSecretFile(path, source), source, isFile: true };
 }
-
-/** Reads the salt of the prefix hashes from SVC_HASH_SALT or SVC_HASH_SALT_FILE. Null: not set. Rejects with a SecretError. */
-export async function readHashSalt(env: Environment): Promise<string | null> {
-  const { text } = await readSecret('SVC_HASH_SALT', env);
-  return text === '' ? null : text;
-}

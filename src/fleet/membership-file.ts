@@ -58,9 +58,14 @@ function parseMembership(text: string): Parsed<StoredMembership> | null {
   const removed = stored.removed.filter(isLogicalTimestamp);
   const unreadable = [
     ...named.filter((entry) => !isMember(entry)).map(([member]) => member),
-    ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map(String),
+    ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map(toName),
   ];
   return { value: { id, isKnown, members, removed }, unreadable };
+}
+
+/** Not by String(), which throws for an object whose `toString` is no function. */
+function toName(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function isMember(entry: readonly [string, unknown]): entry is [string, string] {

@@ -65,12 +65,12 @@ export class WrongTypeError extends Error {
 /** For connecting, and for each round trip to the server. A read may take two. */
 const DEADLINE_MS = 1_000;
 
-/** Creates a store on a Redis or Valkey server. The first call connects. */
+/** Creates a store on a Redis or Valkey server. The first call connects, and each connection is to `url` as it is then. */
 export function createRedisStore({
   url,
   prefix,
 }: {
-  readonly url: string;
+  readonly url: () => string;
   readonly prefix: string;
 }): FleetStore {
   const keys = toKeys(prefix);
@@ -85,7 +85,7 @@ export function createRedisStore({
    * Uses one connection. Any failure closes it, so that a late answer is never taken for the answer to another call.
    */
   async function call<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    connection ??= connect(url, end);
+    connection ??= connect(url(), end);
     const used = connection;
     try {
       return await work(await withDeadline(used.ready));

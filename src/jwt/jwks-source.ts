@@ -58,12 +58,7 @@ export class JwksSource {
       return;
     }
     this.#current = { source, keys: null };
-    if (/^http:/i.test(source)) {
-      this.#collaborators.log.warn(
-        { source: toShown(source) },
-        'jwt.jwks is not https: who can change its answers can sign tokens',
-      );
-    }
+    this.#warnIfPlain(source);
     await this.#read();
   }
 
@@ -102,11 +97,20 @@ export class JwksSource {
   /** Has prepared keys used. */
   async adopt(prepared: JwtKeys | null): Promise<void> {
     const isSame = isDeepStrictEqual(prepared, this.#current);
+    if (prepared !== null && prepared.source !== this.#current?.source) this.#warnIfPlain(prepared.source);
     this.#current = prepared;
     this.#schedule();
     if (prepared === null || isSame) return;
     this.#lastProblem = null;
     await this.#collaborators.use(prepared);
+  }
+
+  #warnIfPlain(source: string): void {
+    if (!/^http:/i.test(source)) return;
+    this.#collaborators.log.warn(
+      { source: toShown(source) },
+      'jwt.jwks is not https: who can change its answers can sign tokens',
+    );
   }
 
   async #readOrRefuse(source: string): Promise<JwtKeys> {

@@ -26,6 +26,7 @@ import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
 import { allocateStoredResponses, StoredResponses } from '../replicas/shared/stored-responses.ts';
 import { ClientAccess, type JwtAuthority } from './client-access.ts';
+import { capConnections, readMaxFiles } from './file-descriptors.ts';
 import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
 
 /** What all data planes of a gateway share in memory. */
@@ -51,7 +52,7 @@ export function allocateServingMemory(
   return {
     replicas: allocateSharedState(workerCount),
     buffered: allocateLimit(workerCount, bufferedBytes),
-    connections: allocateLimit(workerCount, connections),
+    connections: allocateLimit(workerCount, capConnections(connections, readMaxFiles())),
     clientLimits: allocateClientLimits(workerCount),
     storedResponses: allocateStoredResponses(),
     eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
@@ -171,9 +172,17 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const server = new HttpServer(toClientConnectionSettings(config), tls, {
     ...{ clock, handle: proxy.handle, onDefect },
     connections: new SharedLimit(memory.connections, worker),
-    onTooMany: atMostOncePerMinute(() =>
-      log.warn({}, 'limits.connections reached: new connections are closed'),
-    ),
+    onTooMany: atMostOncePerMinute(() => {
+      const connections = memory.connections.limit;
+      if (connections === config.limits.connections) {
+        log.warn({}, 'limits.connections reached: new connections are closed');
+      } else {
+        log.warn(
+          { connections },
+          'no file descriptors for more clients: new connections are closed; raise the limit of open files (ulimit -n, LimitNOFILE)',
+        );
+      }
+    }),
     onHandshakeFailed: (code) => logHandshake(code),
   });
 

@@ -82,3 +82,24 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
     expect(file.log.level).toBe('info');
   });
 });
+
+describe('state.redis', () => {
+  const redis = (url: string) => `state: { redis: "${url}" }\n`;
+
+  it.each([
+    ['redis://gateway:old@redis:6379/1', 'redis://gateway:new@redis:6379/1'],
+    ['redis://redis:6379', 'redis://gateway:new@redis:6379'],
+  ])('applies with another user or password: %s', (before, after) => {
+    expect(plan(redis(before), redis(after))).toMatchObject({ changed: ['state.redis'], needsRestart: [] });
+  });
+
+  it.each([
+    [redis('redis://:p@redis:6379'), redis('redis://:p@other:6379')],
+    [redis('redis://:p@redis:6379'), redis('rediss://:p@redis:6379')],
+    [redis('redis://:p@redis:6379/1'), redis('redis://:p@redis:6379/2')],
+    [redis('redis://:p@redis:6379'), ''],
+    ['', redis('redis://:p@redis:6379')],
+  ])('needs a restart for anything else: %s', (before, after) => {
+    expect(plan(before, after)).toMatchObject({ changed: [], needsRestart: ['state.redis'] });
+  });
+});

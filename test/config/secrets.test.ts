@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readAdminTokens } from '../../src/config/admin-tokens.ts';
+import { readEnvironmentSecrets } from '../../src/config/environment-secrets.ts';
 import { SecretError } from '../../src/config/secret-file.ts';
-import { readHashSalt } from '../../src/config/secrets.ts';
 
 const ADMIN = 'admin-token-of-the-test';
 const READ = 'read-token-of-the-test';
@@ -158,6 +158,9 @@ async function makeFifo(): Promise<string> {
 }
 
 describe('the salt of the prefix hashes', () => {
+  const readHashSalt = async (env: Record<string, string>) =>
+    (await readEnvironmentSecrets(env)).secrets.hashSalt;
+
   test('comes from its variable or its file', async () => {
     expect(await readHashSalt({ SVC_HASH_SALT: 'pepper' })).toBe('pepper');
     expect(await readHashSalt({ SVC_HASH_SALT_FILE: await fileOf('pepper\n') })).toBe('pepper');

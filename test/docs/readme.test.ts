@@ -23,7 +23,7 @@ describe('the figures of the README are those of the page that it links to:', ()
   });
 
   test('reliability', () => {
-    const [, table = ''] = /<!-- measured -->(.*)<!-- end/s.exec(read('docs/reliability.md')) ?? [];
+    const [, table = ''] = /<!-- measured -->(.*?)<!-- end/s.exec(read('docs/reliability.md')) ?? [];
     const rows = table
       .split('\n')
       .filter((line) => /^\| .*\| \d+ \|/.test(line) && !line.startsWith('| none |'));

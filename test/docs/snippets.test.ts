@@ -35,6 +35,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/connecting.md # OpenAI SDK for Python [python]': 'test/docs/connecting.test.ts',
   'docs/connecting.md # LangChain [js]':
     'run by hand with @langchain/openai 1.5.8, which has 75 MB with its dependencies',
+  'docs/kubernetes.md # A pod that stops [yaml]': 'part of a pod of Kubernetes',
   'docs/ledger.md # The canonical form [python]': 'test/verify-ledger/reference.test.ts',
   'docs/metrics.md # How to get them [yaml]': 'configuration of Prometheus',
   'docs/migrating.md # From LiteLLM [yaml]': 'test/docs/migrating.test.ts',

@@ -43,3 +43,14 @@ test.each([
     },
   ]);
 });
+
+test('an id that is an object which cannot be a text is named as JSON', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spangate-membership-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const damaged = { ...FOREIGN, members: {}, removed: [{ toString: 1 }] };
+  await writeFile(join(folder, 'fleet.json'), JSON.stringify(damaged));
+  const lines: object[] = [];
+  const file = createMembershipFile(folder, { error: (fields) => void lines.push(fields) });
+  expect(await file.read()).toMatchObject({ id: ID, removed: [] });
+  expect(lines).toMatchObject([{ lost: ['{"toString":1}'] }]);
+});

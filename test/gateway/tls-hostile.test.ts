@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority, type TestAuthority } from '../support/certificates.ts';
 import { type FakeReplica, hang, startFakeReplica } from '../support/fake-replica.ts';
 import { postBytes, RawConnection } from '../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const LIMIT = 4;
 const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
@@ -169,6 +169,36 @@ test('the admin listener ends the handshake of a client that leaves, too', async
   const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
   socket.end();
   await untilClosed(socket);
+});
+
+test('a reload of client_headers applies to the handshakes of the admin listener that follow, and to no others', async () => {
+  const { certPath: cert, keyPath: key } = await authority.issue('timed');
+  const gatewayKeys = { gateway: { admin_tls: { cert, key } } };
+  await using secured = await startGateway({
+    replicas: [replica],
+    config: { ...gatewayKeys, timeouts: { client_headers: '300s' } },
+  });
+  const { hostname: host, port } = new URL(secured.adminUrl);
+  const open = async () => {
+    const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  };
+  const earlier = await open();
+  secured.writeConfig({ config: { ...gatewayKeys, timeouts: { client_headers: '200ms' } } });
+  using kept = await RawConnection.open(secured.adminUrl, { ca: authority.ca.cert });
+  const call = (method: string, path: string) => {
+    kept.write(
+      `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`,
+    );
+    return kept.readResponse();
+  };
+  expect((await call('POST', '/admin/reload')).status).toBe(200);
+  await untilClosed(await open());
+  // A connection whose handshake is complete stays open, and one that began before has its own time.
+  expect((await call('GET', '/admin/stats')).status).toBe(200);
+  expect(earlier.readableEnded || earlier.destroyed).toBe(false);
+  earlier.destroy();
 });
 
 test('a head that does not end gets 408 over TLS, too', async () => {

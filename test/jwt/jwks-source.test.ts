@@ -44,3 +44,18 @@ test('keys that a reload has replaced while they were read are not used', async 
   expect(used).toEqual([other.jwksUrl]);
   expect(source.current).toMatchObject({ source: other.jwksUrl, keys: [{ kid: 'k2' }] });
 });
+
+test('a source without https is a warning, at the start and when a reload names it', async () => {
+  await using first = await startIssuer(await makeKey('k1'));
+  await using other = await startIssuer(await makeKey('k2'));
+  const warnings: unknown[] = [];
+  const log = { ...silent, warn: (fields: object) => warnings.push(fields) };
+  const source = new JwksSource({ use: async () => undefined, log });
+  await source.open(first.jwksUrl);
+  await source.adopt(await source.prepare(first.jwksUrl));
+  expect(warnings).toEqual([{ source: first.jwksUrl }]);
+  await source.adopt(await source.prepare(other.jwksUrl));
+  await source.adopt(await source.prepare(null));
+  await source.adopt(await source.prepare(other.jwksUrl));
+  expect(warnings.slice(1)).toEqual([{ source: other.jwksUrl }, { source: other.jwksUrl }]);
+});

@@ -24,15 +24,21 @@ export interface SpawnOptions {
   /** Options of Node. */
   readonly nodeArgs?: readonly string[];
   readonly cwd?: string;
+  /** How many files the process may open. */
+  readonly maxFiles?: number;
 }
 
 /** Starts the real command in a process of its own. `env` is its whole environment, but for the compile cache. */
 export function spawnMain(
   args: readonly string[],
-  { env = {}, preload = '', nodeArgs = [], cwd }: SpawnOptions = {},
+  { env = {}, preload = '', nodeArgs = [], cwd, maxFiles }: SpawnOptions = {},
 ) {
   const imports = preload === '' ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`];
-  const child = spawn(process.execPath, [...nodeArgs, ...imports, MAIN, ...args], {
+  const command = [process.execPath, ...nodeArgs, ...imports, MAIN, ...args];
+  // The shell sets the limit, and becomes the process.
+  const limited = maxFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${maxFiles}; exec "$@"`, 'bash'];
+  const [file = '', ...words] = [...limited, ...command];
+  const child = spawn(file, words, {
     ...{ env: { ...COMPILE_CACHE, ...env }, cwd },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

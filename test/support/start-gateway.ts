@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { AdminToken } from '../../src/config/admin-tokens.ts';
 import { toConfig } from '../../src/config/config.ts';
+import { type EnvironmentSecrets, NO_SECRETS } from '../../src/config/environment-secrets.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
 import { type CloseResult, createGateway } from '../../src/gateway.ts';
 import type { Resolver } from '../../src/replicas/control/discovery/resolver.ts';
@@ -52,8 +53,10 @@ export interface StartGatewayOptions {
   readonly readToken?: string;
   /** Further tokens. */
   readonly moreTokens?: readonly AdminToken[];
-  /** Reads the tokens again at each reload; without it a reload keeps them. */
-  readonly readTokens?: () => Promise<readonly AdminToken[]>;
+  /** Reads secrets again at each reload; the others, and all without it, stay as they are. */
+  readonly readSecrets?: () => Promise<Partial<EnvironmentSecrets>>;
+  /** Headers for the collector. */
+  readonly collectorHeaders?: EnvironmentSecrets['collectorHeaders'];
   readonly hashSalt?: string;
   /** Default: a temporary directory, removed when the gateway is closed. */
   readonly stateDir?: string;
@@ -137,10 +140,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const file = readConfig();
   const records = new EventLog<Readonly<RequestRecord>>();
   const logLines = new EventLog<string>();
+  const { collectorHeaders = NO_SECRETS.collectorHeaders } = options;
+  const secrets = { hashSalt, tokens: toTokens(options), collectorHeaders };
   const gateway = createGateway(toConfig(file), {
-    configSource: { file, read: async () => readConfig(), readTokens: options.readTokens },
+    configSource: {
+      ...{ file, read: async () => readConfig() },
+      readSecrets: async () => ({ ...secrets, ...(await options.readSecrets?.()) }),
+    },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
-    env: { hashSalt, tokens: toTokens(options) },
+    secrets,
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
     pid: process.pid,
     onRecord: (record) => {

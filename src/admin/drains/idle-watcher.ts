@@ -18,9 +18,15 @@ export class IdleWatcher {
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Whether no further wait may start. */
-  get isFull(): boolean {
-    return this.#count >= MAX_WAITS;
+  /** Takes a place for a wait, before anything is awaited. Null: there is none left. Disposing it gives it back. */
+  takePlace(): Disposable | null {
+    if (this.#count >= MAX_WAITS) return null;
+    this.#count += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#count -= 1;
+      },
+    };
   }
 
   /**
@@ -49,7 +55,6 @@ export class IdleWatcher {
     const watch = this.#watches.get(key) ?? { isOver, wakeUps: new Set() };
     watch.wakeUps.add(wakeUp);
     this.#watches.set(key, watch);
-    this.#count += 1;
     this.#timer ??= setInterval(() => this.#check(), CHECK_EVERY_MS);
   }
 
@@ -57,8 +62,7 @@ export class IdleWatcher {
     const wakeUps = this.#watches.get(key)?.wakeUps;
     wakeUps?.delete(wakeUp);
     if (wakeUps?.size === 0) this.#watches.delete(key);
-    this.#count -= 1;
-    if (this.#count > 0) return;
+    if (this.#watches.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

@@ -98,7 +98,8 @@ export const drainReplica = defineRoute({
     const replica = registry.find(name) ?? registry.removing.find((each) => each.name === name);
     if (replica === undefined) return replicaNotFound(name, registry);
     const { wait: timeoutMs = 0 } = query;
-    if (timeoutMs > 0 && idleWatcher.isFull) return new AdminError('too_many_waits');
+    using place = timeoutMs > 0 ? idleWatcher.takePlace() : null;
+    if (timeoutMs > 0 && place === null) return new AdminError('too_many_waits');
     if (query.unless_last === 'true' && !replica.drain.drained) {
       const findReason = await askForLastReplica(replica, registry.replicas, collaborators.ask);
       if (!registry.all.includes(replica)) return replicaNotFound(name, registry);

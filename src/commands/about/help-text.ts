@@ -14,6 +14,8 @@ const ENVIRONMENT = `Environment:
   SVC_…_FILE          for each of the five above: a file that holds the value, or several tokens
   STATE_DIRECTORY     directory that a relative state_dir is in, instead of that of the configuration file
   NO_COLOR            if it is not empty: no colour
+  OTEL_EXPORTER_OTLP_HEADERS_FILE
+                      a file that holds what OTEL_EXPORTER_OTLP_HEADERS would: credentials for the collector
   OTEL_*              OTLP address, headers, TLS and resource, as OpenTelemetry specifies them
 
 Exit codes: 0 success; 1 failure, or something was cut short; 2 wrong command line or configuration.

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { readAdminTokens } from '../../config/admin-tokens.ts';
 import type { Config } from '../../config/config.ts';
+import { readEnvironmentSecrets } from '../../config/environment-secrets.ts';
 import { parseConfig } from '../../config/load.ts';
-import { readHashSalt } from '../../config/secrets.ts';
 import { createGateway } from '../../gateway.ts';
 import { createSimulatedReplica } from '../../simulate/create-replica.ts';
 import { StartError } from '../../start-error.ts';
@@ -32,8 +31,8 @@ async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: 
   // A closed terminal ends the demo, because nobody can press Ctrl-C.
   const hungUp = new AbortController();
   signals.onHangup(() => hungUp.abort());
-  const { tokens, warnings } = await readAdminTokens(env);
-  const hashSalt = await readHashSalt(env);
+  const { secrets, warnings } = await readEnvironmentSecrets(env);
+  const { tokens } = secrets;
   const stopped = AbortSignal.any([signals.shutdown, hungUp.signal]);
   await using cleanUp = new AsyncDisposableStack();
   const replicas = await Promise.all(
@@ -52,7 +51,7 @@ async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: 
   const admin = given ?? { name: 'admin', role: 'admin' as const, token: randomBytes(16).toString('hex') };
   const log = createLogger('warn', stderr);
   const gateway = createGateway(config, {
-    env: { tokens: [admin, ...tokens.filter((each) => each !== given)], hashSalt },
+    secrets: { ...secrets, tokens: [admin, ...tokens.filter((each) => each !== given)] },
     ...{ log, pid },
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import { type AdminToken, readAdminTokens } from '../../config/admin-tokens.ts';
+import type { AdminToken } from '../../config/admin-tokens.ts';
 import { isLoopback } from '../../config/check-addresses.ts';
 import { type Config, toConfig } from '../../config/config.ts';
-import { readHashSalt } from '../../config/secrets.ts';
+import { readEnvironmentSecrets } from '../../config/environment-secrets.ts';
 import { printListenAddress } from '../../config/values.ts';
 import type { Gateway, ServingGateway } from '../../gateway.ts';
 import { readVersion } from '../../version.ts';
@@ -20,8 +20,8 @@ import { createLogger } from './log/logger.ts';
 export async function serve({ args, env, pid, stdout, signals }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.serve.options);
   const path = requireConfigPath(values.config, env);
-  const { tokens, warnings } = await readAdminTokens(env);
-  const hashSalt = await readHashSalt(env);
+  const { secrets, warnings } = await readEnvironmentSecrets(env);
+  const { tokens } = secrets;
   const read = () => readConfigFile(path, env);
   const file = await read();
   const config = toConfig(file);
@@ -35,15 +35,14 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
 
   const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
   const { createGateway } = await import('../../gateway.ts'); // a wrong configuration is reported without loading it
-  const readTokens = async () => {
-    const given = await readAdminTokens(env);
+  const readSecrets = async () => {
+    const given = await readEnvironmentSecrets(env);
     for (const warning of given.warnings) log.warn(warning);
-    return given.tokens;
+    return given.secrets;
   };
   const gateway = createGateway(config, {
-    env: { tokens, hashSalt },
-    ...{ log, pid },
-    configSource: { file, read, readTokens },
+    ...{ secrets, log, pid },
+    configSource: { file, read, readSecrets },
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();

@@ -21,10 +21,10 @@ const MAX_UNANSWERED = 1_000;
 
 /**
  * Opens the channel of a fleet on a Redis or Valkey server, with a connection for each direction. They are opened again
- * whenever they are lost.
+ * whenever they are lost, with the user and the password that `url` has then.
  */
 export function openRedisChannel(
-  { url, prefix }: { readonly url: string; readonly prefix: string },
+  { url, prefix }: { readonly url: () => string; readonly prefix: string },
   { onMessage, onRefused }: ChannelListener,
 ): Channel {
   const channel = `{${prefix}}:responses`;
@@ -55,9 +55,19 @@ export function openRedisChannel(
   };
 }
 
-function createClientOf(url: string) {
+function createClientOf(url: () => string) {
+  const server = new URL(url());
+  server.username = '';
+  server.password = '';
   const client = createClient({
-    url,
+    url: server.href,
+    credentialsProvider: {
+      type: 'async-credentials-provider',
+      credentials: async () => {
+        const { username, password } = new URL(url());
+        return { username: decodeURIComponent(username), password: decodeURIComponent(password) };
+      },
+    },
     RESP: 2, // understood by every version
     disableOfflineQueue: true,
     disableClientInfo: true, // an ACL need not allow CLIENT

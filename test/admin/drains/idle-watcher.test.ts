@@ -39,10 +39,14 @@ test('five hundred waits share each check, and no further wait may start', async
     looks += 1;
     return looks > 501;
   };
-  const all = Array.from({ length: 500 }, () =>
-    watcher.waitUntil(key, isOver, { timeoutMs: HOUR_MS, signal }),
-  );
-  expect([watcher.isFull, looks]).toEqual([true, 500]);
+  const all = Array.from({ length: 500 }, async () => {
+    using place = watcher.takePlace();
+    expect(place).not.toBeNull();
+    await watcher.waitUntil(key, isOver, { timeoutMs: HOUR_MS, signal });
+  });
+  expect([watcher.takePlace(), looks]).toEqual([null, 500]);
   await Promise.all(all);
-  expect([watcher.isFull, looks]).toEqual([false, 502]);
+  expect(looks).toBe(502);
+  using free = watcher.takePlace();
+  expect(free).not.toBeNull();
 });

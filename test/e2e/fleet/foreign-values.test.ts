@@ -48,7 +48,8 @@ describe('foreign data in the shared state', () => {
 test('a read returns foreign names beside the messages of the fleet', async () => {
   const redis = await startRedisServer();
   onTestFinished(() => redis[Symbol.asyncDispose]());
-  const store = createRedisStore({ url: (await redis.openLink()).url, prefix: 'spangate' });
+  const { url } = await redis.openLink();
+  const store = createRedisStore({ url: () => url, prefix: 'spangate' });
   onTestFinished(() => store.close());
   const [one, two] = [newLogicalTimestamp(''), newLogicalTimestamp('')];
   const putMany = `for i = 1, 300 do redis.call('hset', KEYS[1], 'f\\027' .. i, '1') end`;

@@ -19,7 +19,7 @@ const HEARTBEAT = {
 };
 
 function open(url: string, prefix = 'spangate'): FleetStore {
-  const store = createRedisStore({ url, prefix });
+  const store = createRedisStore({ url: () => url, prefix });
   onTestFinished(() => store.close());
   return store;
 }

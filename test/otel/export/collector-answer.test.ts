@@ -23,6 +23,8 @@ describe('an answer in JSON', () => {
     { body: '{"partialSuccess":{"rejectedSpans":3}}', expected: { rejectedCount: 3, message: undefined } },
     { body: '{"partialSuccess":{"rejectedSpans":"many"}}', expected: NONE },
     { body: '{"partialSuccess":{"rejectedSpans":1e999}}', expected: NONE },
+    { body: '{"partialSuccess":{"rejectedSpans":{"toString":1}}}', expected: NONE },
+    { body: `{"partialSuccess":{"rejectedSpans":${'['.repeat(9000)}${']'.repeat(9000)}}}`, expected: NONE },
     { body: '{"partialSuccess":{"errorMessage":"old"}}', expected: { rejectedCount: 0, message: 'old' } },
   ])('$body rejects $expected.rejectedCount', ({ body, expected }) => {
     expect(toPartialSuccess(json(body))).toEqual(expected);

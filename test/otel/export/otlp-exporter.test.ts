@@ -30,7 +30,7 @@ function createExporter(options: Partial<OtlpOptions> = {}) {
   agents.push(agent);
   const url = new URL('/v1/traces', collector.url);
   const { protocol = 'http/protobuf' } = options;
-  const headers = { 'x-key': 'k', 'content-type': CONTENT_TYPES[protocol] };
+  const headers = async () => ({ 'x-key': 'k', 'content-type': CONTENT_TYPES[protocol] });
   return createOtlpExporter(
     {
       ...{ url, protocol, headers, timeoutMs: 10_000, compression: 'none', ...options },

@@ -28,7 +28,7 @@ async function read(variables: Record<string, string>, configured: ConfiguredCol
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(`OTEL_EXPORTER_OTLP_${name}`, value);
   const log = createQuietLog();
   const options = await readOtlpOptions(configured, log);
-  return { ...options, url: options.url.href, lines: log.lines };
+  return { ...options, headers: await options.headers(), url: options.url.href, lines: log.lines };
 }
 
 describe('the address', () => {

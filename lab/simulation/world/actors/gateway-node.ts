@@ -1,3 +1,4 @@
+import { NO_SECRETS } from '../../../../src/config/environment-secrets.ts';
 import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
 import type { Program } from '../../platform/program.ts';
@@ -124,7 +125,11 @@ export class GatewayNode {
     const createGateway = exports.createGateway as typeof import('../../../../src/gateway.ts').createGateway;
     const { file, config } = createConfigOf(this.#plan, this.index, this.firstByteMs);
     const gateway = createGateway(config, {
-      env: { tokens: [{ name: 'admin', role: 'admin', token: ADMIN_TOKEN }], hashSalt: 'salt' },
+      secrets: {
+        ...NO_SECRETS,
+        tokens: [{ name: 'admin', role: 'admin', token: ADMIN_TOKEN }],
+        hashSalt: 'salt',
+      },
       log: this.#createLog(thread) as never,
       pid: this.index + 1,
       configSource: { file, read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs).file },

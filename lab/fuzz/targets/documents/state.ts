@@ -1,0 +1,124 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSpool } from '#otel/disk/spool.ts';
+import { createMembershipFile } from '../../../../src/fleet/membership-file.ts';
+import { createDrainFile } from '../../../../src/replicas/control/drain-file.ts';
+import { isLogicalTimestamp } from '../../../../src/replicas/control/logical-timestamp.ts';
+import type { Random } from '../../../fuzz-http/random.ts';
+import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
+import { jsonText } from '../../generate.ts';
+import { spoolLines } from './spans.ts';
+
+const STAMP = '0mcabc123-0123456789ab';
+const WORDS = [
+  'version',
+  'replicas',
+  'drained',
+  'since',
+  'reason',
+  'id',
+  'isKnown',
+  'members',
+  'removed',
+  STAMP,
+  'a',
+];
+const FILES = ['drains.json', 'fleet.json', 'spool/00000000000001-000001-00000000.spool'] as const;
+const SILENT = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+const directory = mkdtempSync(join(tmpdir(), 'spangate-fuzz-'));
+process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+
+/** The files in state_dir. */
+export const STATE: FuzzTarget = {
+  name: 'state',
+  reads: 'the files of state_dir: drains.json, fleet.json, the spool',
+  oracle:
+    'reading never fails; a replica that the file, as JSON.parse reads it, has as drained, is drained; what was read is the same when it is written and read again',
+  variants: FILES.length,
+  ciInputs: 1_000,
+  generate(random, variant) {
+    if (variant === 2) return spoolLines(random);
+    return Buffer.from(variant === 0 ? drains(random) : membership(random));
+  },
+  check({ bytes, variant }) {
+    if (variant === 2) return checkSpool(bytes);
+    writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
+    return variant === 0 ? checkDrains(bytes) : checkMembership();
+  },
+};
+
+async function checkDrains(bytes: Buffer): Promise<boolean> {
+  const file = createDrainFile(directory, SILENT);
+  const states = await file.read();
+  const isDrained = (name: string) => states.get(name)?.drained === true;
+  for (const name of drainedIn(bytes)) must(isDrained(name), `the drain of ${name} is lost`);
+  for (const { version } of states.values())
+    must(version === '' || isLogicalTimestamp(version), `${version} is no version`);
+  await file.write(states);
+  mustEqual('drains that are written and read again', await file.read(), states);
+  return states.size > 0;
+}
+
+/** The replicas that are drained in a file that is JSON as a whole. */
+function drainedIn(bytes: Buffer): string[] {
+  try {
+    const { version, replicas } = JSON.parse(bytes.toString()) as { version?: unknown; replicas?: object };
+    if (version !== 1 || Array.isArray(replicas)) return [];
+    return Object.entries(replicas ?? {}).flatMap(([name, state]) => (state?.drained === true ? [name] : []));
+  } catch {
+    return [];
+  }
+}
+
+async function checkMembership(): Promise<boolean> {
+  const file = createMembershipFile(directory, SILENT);
+  const membership = await file.read();
+  const { id, members, removed } = membership;
+  for (const each of [...members.keys(), ...removed]) must(isLogicalTimestamp(each), `${each} is no id`);
+  if (id === null) return false;
+  await file.write(membership);
+  mustEqual('a fleet that is written and read again', await file.read(), membership);
+  return true;
+}
+
+async function checkSpool(bytes: Buffer): Promise<boolean> {
+  const spoolDirectory = join(directory, 'spool');
+  const writing = await openSpool(spoolDirectory, SILENT);
+  if (readdirSync(directory).includes('spool') === false) await writing.put([Buffer.from([1])]);
+  for (const name of readdirSync(spoolDirectory)) rmSync(join(spoolDirectory, name), { recursive: true });
+  writeFileSync(join(directory, FILES[2]), bytes);
+  const spool = await openSpool(spoolDirectory, SILENT);
+  let count = 0;
+  for (let batch = await spool.next(); batch !== undefined; batch = await spool.next()) {
+    count += batch.encodedSpans.length;
+    for (const span of batch.encodedSpans) must(span.length > 0, 'an empty span');
+    await batch.settle(batch.encodedSpans.length);
+  }
+  return count > 0;
+}
+
+function drains(random: Random): string {
+  const state = () => {
+    if (random.chance(15)) return jsonText(random, WORDS, 1);
+    const ramp = random.chance(20) ? `,"rampMs":${random.pick(['60000', '-1', '"x"'])}` : '';
+    return `{"drained":${random.pick(['true', 'true', 'false', '1'])},"since":${random.pick(['null', '"2026-11-22T00:00:00.000Z"', '"x"', '7'])},"reason":${random.pick(['null', '"update"', '{}'])},"version":${random.pick([`"${STAMP}"`, '""', '"zzzzzzzzz-ffffffffffff"'])}${ramp}}`;
+  };
+  const members = Array.from(
+    { length: random.below(4) },
+    () => `${JSON.stringify(random.pick(['a', 'b', '__proto__', 'é']))}:${state()}`,
+  );
+  return `{"version":1,"replicas":{${members.join(',')}}}\n`;
+}
+
+function membership(random: Random): string {
+  const other = () =>
+    random.chance(70) ? `"${STAMP}"` : jsonText(random, [...WORDS, 'toString', 'valueOf'], 2);
+  return `{"version":1,"id":${other()},"isKnown":${random.pick(['true', 'false', '1'])},"members":{"${STAMP}":${other()},${JSON.stringify(random.pick(WORDS))}:"gw"},"removed":[${other()},${other()}]}\n`;
+}

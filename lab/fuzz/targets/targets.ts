@@ -1,0 +1,31 @@
+import type { FuzzTarget } from '../fuzz-target.ts';
+import { FORM } from './bodies/form.ts';
+import { JSON_READER } from './bodies/json.ts';
+import { MODEL_NAME } from './bodies/model-name.ts';
+import { SPLICE } from './bodies/splice.ts';
+import { SSE } from './bodies/sse.ts';
+import { USAGE } from './bodies/usage.ts';
+import { COLLECTOR } from './documents/collector.ts';
+import { CONFIG } from './documents/config.ts';
+import { FLEET } from './documents/fleet.ts';
+import { JWT } from './documents/jwt.ts';
+import { LEDGER } from './documents/ledger.ts';
+import { STATE } from './documents/state.ts';
+import { TRACE } from './documents/trace.ts';
+
+/** All targets, in the order of the document. */
+export const TARGETS: readonly FuzzTarget[] = [
+  SSE,
+  JSON_READER,
+  SPLICE,
+  USAGE,
+  FORM,
+  MODEL_NAME,
+  CONFIG,
+  COLLECTOR,
+  FLEET,
+  STATE,
+  LEDGER,
+  TRACE,
+  JWT,
+];
