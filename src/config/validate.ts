@@ -118,6 +118,14 @@ function checkClients(data: unknown): Violation[] {
   });
 }
 
+/** Without keys or tokens nobody knows the tenant. */
+function checkTenantLimits(data: Readonly<Record<string, unknown>>): Violation[] {
+  const { tenant_limits, clients, clients_file, jwt } = data;
+  if (tenant_limits === undefined || [clients, clients_file, jwt].some((given) => given !== undefined)) return [];
+  const message = 'tenants are known by keys or tokens: it needs clients, clients_file or jwt';
+  return [{ path: ['tenant_limits'], message }];
+}
+
 /** Checks one entry of `clients` that stands in a file of its own. Paths begin with `['clients', 0]`. */
 export function validateClient(
   given: unknown,
@@ -148,5 +156,5 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.body > limits.buffered) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return [...violations, ...checkAliases(data), ...checkPass(data), ...checkAddresses(data)];
+  return [...violations, ...checkTenantLimits(data), ...checkAliases(data), ...checkPass(data), ...checkAddresses(data)];
 }

@@ -21,7 +21,7 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
     return {
       id: `gateway-${index}`,
       exchange: new ClientUseExchange(rows),
-      admit: () => limiter.admit(counted),
+      admit: () => limiter.admit([counted]),
     };
   });
   const sync = () => {
