@@ -1,4 +1,4 @@
-import { printReset, toCostNs, toRemaining, toRetryAfterSeconds, WINDOW_NS } from './budget.ts';
+import { printReset, toCostNs, toRemaining, toRetryAfterSeconds } from './budget.ts';
 import type { BudgetKind, ClientLimitTable } from './client-limit-table.ts';
 
 /** What a client may use; null: as much as it likes. */
@@ -106,7 +106,7 @@ export class Admission {
       const perMinute = perMinuteOf(kind, limits);
       if (perMinute === null) continue;
       const taken = unitsOf(kind, units, limits);
-      if (this.#table.tryTake(kind, limits.row, Math.min(toCostNs(taken, perMinute), WINDOW_NS))) {
+      if (this.#table.tryTake(kind, limits.row, toCostNs(taken, perMinute))) {
         this.#table.addUsed(kind, limits.row, taken);
         continue;
       }
@@ -125,7 +125,7 @@ export class Admission {
     const seconds = this.#limits.map((limits) => {
       const perMinute = perMinuteOf(kind, limits);
       if (perMinute === null) return 0;
-      const costNs = Math.min(toCostNs(unitsOf(kind, units, limits), perMinute), WINDOW_NS);
+      const costNs = toCostNs(unitsOf(kind, units, limits), perMinute);
       return toRetryAfterSeconds(this.#table.fullInNs(kind, limits.row), costNs);
     });
     return Math.max(...seconds);
@@ -135,7 +135,9 @@ export class Admission {
   #charge(kind: BudgetKind, units: number, limits: CountedLimits): void {
     const perMinute = perMinuteOf(kind, limits);
     if (perMinute === null) return;
-    this.#table.charge(kind, limits.row, toCostNs(units, perMinute));
+    // What is given back is what was taken, to the nanosecond.
+    const costNs = Math.sign(units) * toCostNs(Math.abs(units), perMinute);
+    this.#table.charge(kind, limits.row, costNs);
     this.#table.addUsed(kind, limits.row, units);
   }
 
@@ -146,8 +148,11 @@ export class Admission {
   }
 
   #toLines(kind: BudgetKind): string {
-    let tightest: { readonly perMinute: number; readonly fullInNs: number; readonly remaining: number } | null =
-      null;
+    let tightest: {
+      readonly perMinute: number;
+      readonly fullInNs: number;
+      readonly remaining: number;
+    } | null = null;
     for (const limits of this.#limits) {
       const perMinute = perMinuteOf(kind, limits);
       if (perMinute === null) continue;

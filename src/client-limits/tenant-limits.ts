@@ -12,7 +12,6 @@ export class TenantLimits {
   readonly #askRow: (tenant: string) => Promise<number | null>;
   #named: ReadonlyMap<string, ClientLimits | null> = new Map();
   #rest: ClientLimits | null = null;
-  /** A tenant has the same row for ever. */
   readonly #rows = new Map<string, number>();
 
   /** @param askRow the row where the use of a tenant is counted; null: there is none at the moment. Never rejects. */
@@ -23,6 +22,8 @@ export class TenantLimits {
   configure({ named, rest }: TenantLimitsConfig): void {
     this.#named = new Map(named.map(({ tenant, limits }) => [tenant, limits]));
     this.#rest = rest;
+    // A tenant that shared a row with others may have one of its own now.
+    this.#rows.clear();
   }
 
   /** The limits of a tenant. A promise for one that this thread does not know yet; it never rejects. */

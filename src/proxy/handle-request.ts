@@ -102,18 +102,18 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     { tenantLimits, recordedFields }: ProxySettings,
     handle: () => void,
   ): void {
-    if (client === null || tenantLimits === null) {
-      limitFound(exchange, client, null, handle);
+    if (client === null) {
+      handle();
       return;
     }
-    const found = tenantLimits.limitsOf(tenantOf(exchange.head.fields, client, recordedFields));
+    const found = tenantLimits?.limitsOf(tenantOf(exchange.head.fields, client, recordedFields)) ?? null;
     if (found instanceof Promise) void found.then((later) => limitFound(exchange, client, later, handle));
     else limitFound(exchange, client, found, handle);
   }
 
   function limitFound(
     exchange: Exchange,
-    client: ApiClient | null,
+    { limits }: ApiClient,
     tenant: TenantAnswer,
     handle: () => void,
   ): void {
@@ -123,10 +123,15 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       exchange.fail('keys_unavailable');
       return;
     }
-    const limits = [client?.limits ?? null, tenant].filter((counted) => counted !== null);
-    if (limits.length > 0) exchange.admission = limiter.admit(limits);
-    if (exchange.admission !== null && exchange.admission.refusal !== null) exchange.fail('rate_limit_exceeded');
-    else handle();
+    if (limits !== null || tenant !== null) {
+      const admission = limiter.admit([limits, tenant].filter((counted) => counted !== null));
+      exchange.admission = admission;
+      if (admission.refusal !== null) {
+        exchange.fail('rate_limit_exceeded');
+        return;
+      }
+    }
+    handle();
   }
 
   /** Begins a request that leaves a record. */

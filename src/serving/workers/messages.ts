@@ -52,7 +52,8 @@ export interface NumberedCall {
 /** What a worker asks the main thread. */
 export type WorkerQuestion =
   /** See `JwtAuthority`. */
-  { readonly kind: 'refreshKeys' } | { readonly kind: 'limitRowOf'; readonly of: TenantKind; readonly tenant: string };
+  | { readonly kind: 'refreshKeys' }
+  | { readonly kind: 'limitRowOf'; readonly of: TenantKind; readonly tenant: string };
 
 /** What a worker sends to the main thread. */
 export type WorkerMessage =
