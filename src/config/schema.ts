@@ -359,7 +359,7 @@ const limits = z.strictObject({
   before_model: size({ minBytes: 1024 })
     .prefault('8MiB')
     .describe(
-      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or, without `aliases`, if only one model is served.',
     ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
