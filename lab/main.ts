@@ -14,6 +14,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
+  'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',
   'measure/guard': 'the CPU time of a request, with a bound; part of CI',
