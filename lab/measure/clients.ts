@@ -100,7 +100,7 @@ async function measure(): Promise<void> {
 /** The configurations that are compared, each with a key or token that it accepts. */
 async function toKinds(folder: string) {
   const limits = {
-    requests_per_minute: 1_000_000_000,
+    requests_per_minute: 10_000_000,
     tokens_per_minute: 1_000_000_000,
     max_inflight: 10_000,
   };
