@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { apiClient } from './clients-schema.ts';
+import { apiClient, tenantLimits } from './clients-schema.ts';
 import {
   apiKey,
   baseUrl,
@@ -364,7 +364,7 @@ const limits = z.strictObject({
   before_model: size({ minBytes: 1024 })
     .prefault('8MiB')
     .describe(
-      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or if only one model is served.',
+      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or, without `aliases`, if only one model is served.',
     ),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
@@ -494,6 +494,11 @@ export const configSchema = z.strictObject({
     .optional()
     .describe(
       'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
+    ),
+  tenant_limits: tenantLimits
+    .optional()
+    .describe(
+      'Limits of each tenant over all its clients, with the keys `max_inflight`, `requests_per_minute` and `tokens_per_minute`; `default` is for every other tenant. Needs `clients`, `clients_file` or `jwt`: see api-keys.md.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   retry: retry

@@ -32,6 +32,7 @@ describe('a configuration with only a replica', () => {
       clients: null,
       clientsFile: null,
       jwt: null,
+      tenantLimits: null,
       fleet: null,
       replicas: [
         {

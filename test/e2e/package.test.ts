@@ -32,6 +32,7 @@ describe('the packed package', () => {
         'deploy',
         'docs',
         'package.json',
+        'sbom.cdx.json',
       ]),
     );
   });

@@ -27,9 +27,9 @@ export class FormAttempts implements Attempts, AttemptObserver {
    */
   constructor(request: RecordedRequest, form: FormBody, settings: ProxySettings, tools: ProxyTools) {
     const { exchange, client, recording } = request;
-    const { model } = form;
+    const { model, alias, addedBytes } = form;
     if (model === null) throw new Failure('missing_model');
-    if (client !== null && !mayUse(client, model)) throw new Failure('model_not_found');
+    if (client !== null && !mayUse(client, alias ?? model)) throw new Failure('model_not_found');
     if (exchange.admission !== null) {
       const estimate = estimateTokens({ maxTokens: undefined, n: undefined }, form.promptChars);
       recording.noteEstimate(estimate);
@@ -42,8 +42,10 @@ export class FormAttempts implements Attempts, AttemptObserver {
     this.#settings = settings;
     this.#tools = tools;
     const { maxBodyBytes, clientBodyMs } = settings;
-    const limits = { maxBytes: maxBodyBytes, timeoutMs: clientBodyMs };
-    this.#upload = new Upload(form, exchange.head.framing, limits);
+    const limits = { maxBytes: maxBodyBytes + addedBytes, timeoutMs: clientBodyMs };
+    const { framing } = exchange.head;
+    const sent = framing.kind === 'length' ? { ...framing, bytes: framing.bytes + addedBytes } : framing;
+    this.#upload = new Upload(form, sent, limits);
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
@@ -77,8 +79,7 @@ export class FormAttempts implements Attempts, AttemptObserver {
       reading: {
         endpoint,
         scratch: this.#tools.scratch,
-        // A form goes on as it comes: aliases are not replaced in it.
-        modelName: null,
+        modelName: this.#form.alias,
         maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
         onResponseId: null,

@@ -4,6 +4,8 @@ import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { UploadSink, UploadSource } from '../attempt/upload.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
+import { replaceInChunks } from '../request/body-edits.ts';
+import { type ModelAliases, resolveModel, type UsedAlias } from '../request/model-aliases.ts';
 import { ChunkList, type ReadBodySettings } from '../request/read-body.ts';
 import { FormReader, FormSyntaxError } from './form-reader.ts';
 import { parseBoundary } from './part-head.ts';
@@ -13,14 +15,16 @@ export interface FormBodySettings extends ReadBodySettings {
   readonly maxHeldBytes: number;
   /** The model of a form that has not named one yet; null: the form must name it before it can be sent. */
   readonly onlyModel: string | null;
+  readonly aliases: ModelAliases;
 }
 
 /** How much is held while the request waits for a replica: a connection that is not read does not show that it closes. */
 const WAITING_BYTES = 64 * 1024;
 
 /**
- * The body of a form, which is read as it comes from the client and sent on unchanged. It is held only until its model is
- * known and a replica takes it. Whatever is wrong with it ends the upload, so that no replica gets all of it.
+ * The body of a form, which is read as it comes from the client and sent on. Only an alias of a model is replaced in it.
+ * It is held until its model is known and a replica takes it. Whatever is wrong with it ends the upload, so that no
+ * replica gets all of it.
  */
 export class FormBody implements RequestBodySink, UploadSource, Abandonable {
   readonly #http: HttpExchange;
@@ -37,6 +41,9 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
   #isComplete = false;
   #failure: FailureCode | null = null;
   #model: string | null = null;
+  /** What the form calls its model. */
+  #name: string | null = null;
+  #alias: UsedAlias | null = null;
   #onRoutable: (() => void) | null = null;
 
   /** @throws {Failure} `unsupported_encoding`, `request_too_large` or `invalid_form`, before a byte is read */
@@ -69,6 +76,18 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
   /** The model that the request is sent for. */
   get model(): string | null {
     return this.#model;
+  }
+
+  /** The name that the form has instead of the model's own; null: it has none. */
+  get alias(): string | null {
+    return this.#alias?.name ?? null;
+  }
+
+  /** How much longer the body is for the replica than it came from the client; negative: shorter. */
+  get addedBytes(): number {
+    if (this.#alias === null || this.#model === null) return 0;
+    const { start, end } = this.#alias.span;
+    return Buffer.byteLength(this.#model) - (end - start);
   }
 
   /** The whole body, if all of it is held. */
@@ -162,15 +181,22 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
       this.#fail('invalid_form');
       return false;
     }
-    const named = this.#reader.model;
-    if (named === null) return true;
-    if (this.#model !== null && this.#model !== named) {
-      // It was sent for the only model, and asks for another.
-      this.#fail('model_not_found');
-      return false;
-    }
-    this.#model = named;
+    const name = this.#reader.model;
+    if (name === null || name === this.#name) return true;
+    this.#name = name;
+    const model = resolveModel(name, this.#settings.aliases);
+    if (this.#model !== null) return this.#checkLateName(name, model);
+    this.#model = model;
+    if (name !== model) this.#alias = { name, span: this.#reader.modelSpan };
     return true;
+  }
+
+  /** The form was sent for the only model before it named one. Returns false if it has failed. */
+  #checkLateName(name: string, model: string): boolean {
+    if (model !== this.#model) this.#fail('model_not_found');
+    // How long the body is was said to the replica, and the answer may have begun.
+    else if (name !== model) this.#fail('late_model');
+    return this.#failure === null;
   }
 
   #hold(view: Buffer): void {
@@ -181,9 +207,12 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
     this.#heldBytes += view.length;
     // A view keeps its whole read in memory: a much smaller one is copied.
     this.#held.push(view.length * 2 < view.buffer.byteLength ? Buffer.from(view) : view);
-    this.#model ??= this.#settings.onlyModel;
+    const { aliases, maxHeldBytes, onlyModel } = this.#settings;
+    const isLate = this.#heldBytes > maxHeldBytes;
+    // The only model may have an alias, which can be replaced only before the form is sent.
+    if (aliases === null || isLate) this.#model ??= onlyModel;
     if (this.#model !== null) this.#settle();
-    else if (this.#heldBytes > this.#settings.maxHeldBytes) this.#fail('late_model');
+    else if (isLate) this.#fail('late_model');
     if (this.#model !== null && this.#heldBytes > WAITING_BYTES) {
       this.#isPaused = true;
       this.#http.pauseReading();
@@ -199,7 +228,12 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
   }
 
   #settle(): void {
-    this.#onRoutable?.();
+    if (this.#onRoutable === null) return;
+    if (this.#alias !== null && this.#model !== null && this.#failure === null) {
+      // All of the part has come: its name is known when the boundary after it has been read.
+      this.#held = replaceInChunks(this.#held.items, { ...this.#alias.span, text: this.#model });
+    }
+    this.#onRoutable();
     this.#onRoutable = null;
   }
 }

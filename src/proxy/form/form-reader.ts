@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Span } from '../../json/cursor.ts';
 import { type PartHead, parsePartHead } from './part-head.ts';
 
 /** The bytes are not a form that every parser reads in the same way. The message says why, and quotes nothing. */
@@ -37,12 +38,16 @@ export class FormReader {
   /** Begins with the bytes that have come but cannot be read yet: less than a head and a delimiter. */
   #store: Buffer = Buffer.alloc(0);
   #pendingBytes = 0;
+  /** Where the pending bytes begin in the body. */
+  #position = 0;
   #headsBytes = 0;
   #part: 'model' | 'prompt' | 'other' = 'other';
   #model: string | null = null;
   readonly #modelBytes: Buffer[] = [];
   #modelSize = 0;
   #hasModel = false;
+  #modelStart = 0;
+  #modelEnd = 0;
   #promptChars: number | undefined;
 
   constructor(boundary: string) {
@@ -53,6 +58,11 @@ export class FormReader {
   /** The value of the part `model`; null until the whole part has come, or if it is empty, too long or not UTF-8. */
   get model(): string | null {
     return this.#model;
+  }
+
+  /** Where the bytes of `model` stand in the body. Ask when there is one. */
+  get modelSpan(): Span {
+    return { start: this.#modelStart, end: this.#modelEnd };
   }
 
   /** Unicode code points of the parts `prompt` so far; undefined without such a part. */
@@ -70,6 +80,7 @@ export class FormReader {
       offset = next;
     }
     if (this.#state === 'content') offset = this.#readContent(bytes, offset);
+    this.#position += offset;
     this.#keep(bytes.subarray(offset));
   }
 
@@ -114,7 +125,7 @@ export class FormReader {
         const end = bytes.indexOf(this.#delimiter, offset);
         if (end === -1) return null;
         this.#takeContent(bytes.subarray(offset, end));
-        this.#endPart();
+        this.#endPart(this.#position + end);
         this.#state = 'after_delimiter';
         return end + this.#delimiter.length;
       }
@@ -158,12 +169,13 @@ export class FormReader {
     const head = parsePartHead(bytes.toString('latin1', offset, end));
     if (head === null) throw new FormSyntaxError('the head of a part is malformed or ambiguous');
     this.#headsBytes += sizeBytes;
-    this.#beginPart(head);
+    const contentStart = end + HEAD_END.length;
+    this.#beginPart(head, this.#position + contentStart);
     this.#state = 'content';
-    return end + HEAD_END.length;
+    return contentStart;
   }
 
-  #beginPart({ name, isFile }: PartHead): void {
+  #beginPart({ name, isFile }: PartHead, contentStart: number): void {
     this.#part = name === 'model' || name === 'prompt' ? name : 'other';
     if (name === 'prompt') this.#promptChars ??= 0;
     if (name !== 'model') return;
@@ -171,6 +183,7 @@ export class FormReader {
     if (this.#hasModel) throw new FormSyntaxError('the form has two models');
     if (isFile) throw new FormSyntaxError('the model is a file');
     this.#hasModel = true;
+    this.#modelStart = contentStart;
   }
 
   /** Reads all but the bytes that may begin a delimiter. Returns the offset of those. */
@@ -189,8 +202,9 @@ export class FormReader {
     }
   }
 
-  #endPart(): void {
+  #endPart(contentEnd: number): void {
     if (this.#part !== 'model') return;
+    this.#modelEnd = contentEnd;
     const bytes = Buffer.concat(this.#modelBytes.splice(0));
     if (this.#modelSize > 0 && this.#modelSize <= MAX_MODEL_BYTES && isUtf8(bytes)) {
       this.#model = bytes.toString('utf8');

@@ -21,6 +21,7 @@ export async function handleForm(
       maxHeldBytes: settings.maxBeforeModelBytes,
       // A client that may not use every model must name one first: later, the replica would have it already.
       onlyModel: client?.models ? null : tools.pool.onlyModel,
+      aliases: settings.aliases,
     });
     recording.noteForm(form);
     await form.untilRoutable(exchange);

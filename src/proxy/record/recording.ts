@@ -34,7 +34,9 @@ interface EndedExchange {
 /** What a form that is sent as it comes says of itself, so far. */
 export interface FormFacts {
   readonly sizeBytes: number;
+  /** What an alias stands for, if the form has one. */
   readonly model: string | null;
+  readonly alias: string | null;
   readonly promptChars: number | undefined;
 }
 
@@ -292,9 +294,10 @@ function toGpuSeconds(shares: readonly GpuShare[]): number {
   return shares.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-function fillFromForm(record: RequestRecord, { sizeBytes, model, promptChars }: FormFacts): void {
+function fillFromForm(record: RequestRecord, { sizeBytes, model, alias, promptChars }: FormFacts): void {
   record.request_bytes = sizeBytes;
   if (model !== null) record.model = toShownName(model);
+  if (alias !== null) record.model_requested = toShownName(alias);
   if (promptChars !== undefined) record.prompt_chars = promptChars;
 }
 

@@ -38,6 +38,8 @@ export const FORM: FuzzTarget = {
     mustEqual('what a form says in pieces', read(piecesOf(input)), whole);
     if (whole === null) return false;
     if (whole.model === null) return true;
+    const { start, end } = whole.modelSpan;
+    mustEqual('the bytes of the model', bytes.toString('utf8', start, end), whole.model);
     const form = new Response(new Uint8Array(bytes), { headers: { 'Content-Type': FORM_TYPE } });
     const data = await form.formData().catch(() => null);
     if (data !== null) mustEqual('the model', data.getAll('model'), [whole.model]);
@@ -51,7 +53,7 @@ function rawPart(random: Random): Buffer {
 }
 
 /** Null: it is refused. */
-function read(pieces: readonly Buffer[]): { model: string | null; promptChars: number | undefined } | null {
+function read(pieces: readonly Buffer[]): Pick<FormReader, 'model' | 'modelSpan' | 'promptChars'> | null {
   const reader = new FormReader('boundary');
   try {
     for (const piece of pieces) {
@@ -60,7 +62,8 @@ function read(pieces: readonly Buffer[]): { model: string | null; promptChars: n
       copy.fill('-');
     }
     reader.end();
-    return { model: reader.model, promptChars: reader.promptChars };
+    const { model, modelSpan, promptChars } = reader;
+    return { model, modelSpan, promptChars };
   } catch (error) {
     if (error instanceof FormSyntaxError) return null;
     throw error;

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { Agent, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { post, sendInClosedLoop } from '../support/load.ts';
+import { readCpu, toSpentUs } from '../support/process-tree.ts';
+import { startProgram, toCount } from '../support/program.ts';
+import { readCircumstances } from '../support/results.ts';
+import { median } from '../support/statistics.ts';
+
+const USAGE = `npm run lab -- measure/clients [options]
+  Measures what API keys, limits and tokens of an issuer cost: the CPU time of a request through gateways that differ in
+  nothing else, in turn. Linux only.
+  --rounds N    turns of each (default 9); the result is the median
+  --requests N  requests of a turn (default 4000)`;
+
+const { rounds, requests } = startProgram(USAGE, {
+  rounds: { type: 'string', default: '9' },
+  requests: { type: 'string', default: '4000' },
+});
+const ROUNDS = toCount(rounds);
+const REQUESTS = toCount(requests);
+const CLIENTS = 32;
+/** V8 goes on compiling the gateway's hot code for tens of thousands of requests. */
+const WARM_REQUESTS = 40_000;
+const ISSUER = 'https://issuer.example';
+const AUDIENCE = 'spangate';
+const BODY = JSON.stringify({
+  model: 'm',
+  max_tokens: 40,
+  messages: [{ role: 'user', content: 'lorem ipsum '.repeat(166) }],
+});
+const ANSWER = JSON.stringify({
+  object: 'chat.completion',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: 'hello '.repeat(40) }, finish_reason: 'stop' },
+  ],
+  usage: { prompt_tokens: 500, completion_tokens: 40, total_tokens: 540 },
+});
+
+/** A gateway, what its clients send, and what its requests have cost. */
+interface Contender {
+  readonly name: string;
+  readonly gateway: GatewayProcess;
+  readonly token: string;
+  readonly spentUs: number[];
+}
+
+await measure();
+
+async function measure(): Promise<void> {
+  await using cleanUp = new AsyncDisposableStack();
+  const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-clients-'))).path;
+  const replica = createServer((incoming, outgoing) => {
+    incoming.resume().once('end', () => {
+      outgoing
+        .setHeader('content-type', 'application/json')
+        .end(incoming.url === '/v1/traces' ? '{}' : ANSWER);
+    });
+  });
+  await new Promise<void>((resolve) => replica.listen(0, '127.0.0.1', resolve));
+  cleanUp.defer(() => {
+    replica.close();
+    replica.closeAllConnections();
+  });
+  const replicaUrl = `http://127.0.0.1:${(replica.address() as AddressInfo).port}`;
+
+  const contenders: Contender[] = [];
+  for (const { name, config, token } of await toKinds(folder)) {
+    const own = join(folder, String(contenders.length));
+    await mkdir(own);
+    const whole = {
+      gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+      state_dir: join(own, 'state'),
+      replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' }],
+      export: { endpoint: replicaUrl },
+      ...config,
+    };
+    const gateway = cleanUp.use(await startGateway(own, whole, { SVC_HASH_SALT: 'measurement' }));
+    contenders.push({ name, gateway, token, spentUs: [] });
+  }
+  for (const contender of contenders) await load(contender, WARM_REQUESTS);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const contender of contenders) contender.spentUs.push((await load(contender, REQUESTS)) / REQUESTS);
+  }
+  const base = median(contenders[0]?.spentUs ?? []);
+  const { date, commit, machine } = readCircumstances();
+  console.log(`${date}, commit ${commit}, ${machine}, ${ROUNDS} rounds of ${REQUESTS} requests\n`);
+  console.log('| clients | CPU per request, µs | beside no keys |\n|---|---:|---:|');
+  for (const { name, spentUs } of contenders) {
+    const spent = median(spentUs);
+    console.log(`| ${name} | ${spent.toFixed(1)} | ${(spent / base).toFixed(2)} × |`);
+  }
+}
+
+/** The configurations that are compared, each with a key or token that it accepts. */
+async function toKinds(folder: string) {
+  const limits = {
+    requests_per_minute: 1_000_000_000,
+    tokens_per_minute: 1_000_000_000,
+    max_inflight: 10_000,
+  };
+  const issued = await issue(folder);
+  return [
+    { name: 'no keys', config: {}, token: 'none' },
+    { name: '10 keys', config: { clients: toEntries(10) }, token: 'key-1' },
+    { name: '100,000 keys', config: { clients_file: await writeClients(folder, 100_000) }, token: 'key-1' },
+    {
+      name: '10 keys with all three limits',
+      config: { clients: toEntries(10).map((entry) => ({ ...entry, ...limits })) },
+      token: 'key-1',
+    },
+    { name: 'a token of an issuer, seen before', config: { jwt: issued.config }, token: issued.token },
+  ];
+}
+
+function toEntries(count: number) {
+  return Array.from({ length: count }, (_, index) => ({
+    name: `client-${index}`,
+    key_sha256: createHash('sha256').update(`key-${index}`).digest('hex'),
+  }));
+}
+
+async function writeClients(folder: string, count: number): Promise<string> {
+  const path = join(folder, 'clients.jsonl');
+  await writeFile(
+    path,
+    toEntries(count).map((entry) => `${JSON.stringify(entry)}\n`),
+  );
+  return path;
+}
+
+/** A token, and what accepts it. */
+async function issue(folder: string) {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const jwks = join(folder, 'jwks.json');
+  await writeFile(
+    jwks,
+    JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: '1', alg: 'ES256' }] }),
+  );
+  const token = await new SignJWT({ tenant: 'acme' })
+    .setProtectedHeader({ alg: 'ES256', kid: '1' })
+    .setIssuer(ISSUER)
+    .setAudience(AUDIENCE)
+    .setExpirationTime('1h')
+    .sign(privateKey);
+  return { token, config: { issuer: ISSUER, audience: AUDIENCE, jwks, tenant_claim: 'tenant' } };
+}
+
+/** Sends requests and returns the CPU time in µs that the gateway spent on them. */
+async function load({ gateway, token, name }: Contender, requestCount: number): Promise<number> {
+  const before = readCpu(gateway.pid);
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  await sendInClosedLoop(CLIENTS, requestCount, async () => {
+    const url = `${gateway.url}/v1/chat/completions`;
+    const { problem } = await post(agent, url, BODY, { Authorization: `Bearer ${token}` });
+    if (problem !== null) throw new Error(`${name}: a request failed: ${problem}`);
+  });
+  agent.destroy();
+  return toSpentUs(before, readCpu(gateway.pid));
+}
