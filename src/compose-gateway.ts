@@ -12,7 +12,7 @@ import type { RunningFigures } from './admin/dashboard/live-figures.ts';
 import { createCertificateReader } from './certificates/certificate-files.ts';
 import { CertificateWatcher } from './certificates/certificate-watcher.ts';
 import { ClientLimitTable } from './client-limits/client-limit-table.ts';
-import { LimitRows } from './client-limits/limit-rows.ts';
+import { LimitRows, type TenantKind } from './client-limits/limit-rows.ts';
 import { ClientsWatcher } from './clients/clients-watcher.ts';
 import { type ClientList, readClients } from './clients/read-clients.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
@@ -87,10 +87,10 @@ export async function composeGateway(
   const clientList = await readClients(config);
   const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
   await jwksSource.open(config.jwt?.jwks ?? null);
-  limitRows.configureTenants(config.jwt?.limits ?? null);
+  limitRows.configureTenants(toTenantLimitSettings(config));
   const authority = {
     refreshKeys: () => jwksSource.refresh(),
-    limitRowOf: async (tenant: string) => limitRows.rowOfTenant(tenant),
+    limitRowOf: async (kind: TenantKind, tenant: string) => limitRows.rowOfTenant(kind, tenant),
   };
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
@@ -98,6 +98,7 @@ export async function composeGateway(
     ...{ certificates, shared, clientLimits: limitRows, resolver, log },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
+    onAction: (action) => telemetry.recordAdminAction(action),
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
   const responseExchange = composeResponseExchange(inEffect, memory, log);
@@ -133,7 +134,7 @@ export async function composeGateway(
     if (next.log.level !== inEffect.config.log.level) log.level = next.log.level;
     configureAdminListener(adminListener, toAdminListenerSettings(next));
     await jwksSource.adopt(nextKeys);
-    limitRows.configureTenants(next.jwt?.limits ?? null);
+    limitRows.configureTenants(toTenantLimitSettings(next));
     await serving.configure(next);
     await clientsWatcher.adopt(nextClients);
     healthChecker.configure(next.health);
@@ -170,4 +171,8 @@ export async function composeGateway(
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
   };
+}
+
+function toTenantLimitSettings({ jwt, tenantLimits }: Config) {
+  return { jwt: jwt?.limits ?? null, tenantLimits };
 }

@@ -1,4 +1,4 @@
-import { printReset, toCostNs, toRemaining, toRetryAfterSeconds, WINDOW_NS } from './budget.ts';
+import { printReset, toCostNs, toRemaining, toRetryAfterSeconds } from './budget.ts';
 import type { BudgetKind, ClientLimitTable } from './client-limit-table.ts';
 
 /** What a client may use; null: as much as it likes. */
@@ -19,28 +19,27 @@ export type LimitKind = BudgetKind | 'inflight';
 /** When a request in flight ends is not known. */
 const INFLIGHT_RETRY_SECONDS = 1;
 
-/** What one request of a client with limits holds of them, from its head to its end. */
+/** What one request holds of the limits of its client and of its tenant, from its head to its end. */
 export class Admission {
-  readonly #limits: CountedLimits;
+  /** A request is admitted if all of them admit it. */
+  readonly #limits: readonly CountedLimits[];
   readonly #table: ClientLimitTable;
   readonly #worker: number;
   #holdsInflight = false;
-  /** What was taken of the budget of tokens. */
-  #reservedTokens = 0;
+  /** What was taken of each budget of tokens, in the order of the limits. */
+  #reservedTokens: readonly number[] = [];
   #refusal: { readonly kind: LimitKind; readonly retryAfterSeconds: number } | null = null;
 
   /** Admits the request, or refuses it: see `refusal`. */
-  constructor(limits: CountedLimits, table: ClientLimitTable, worker: number) {
+  constructor(limits: readonly CountedLimits[], table: ClientLimitTable, worker: number) {
     this.#limits = limits;
     this.#table = table;
     this.#worker = worker;
-    const { row, maxInflight, requestsPerMinute } = limits;
-    if (!table.beginInflight(worker, row, maxInflight)) {
+    if (!this.#beginInflight()) {
       this.#refusal = { kind: 'inflight', retryAfterSeconds: INFLIGHT_RETRY_SECONDS };
       return;
     }
-    this.#holdsInflight = true;
-    if (requestsPerMinute !== null) this.#take('requests', 1, requestsPerMinute);
+    this.#take('requests', 1);
   }
 
   /** The limit that refused the request; null: none. */
@@ -50,79 +49,133 @@ export class Admission {
 
   /** Whether the request needs `reserveTokens`. */
   get countsTokens(): boolean {
-    return this.#limits.tokensPerMinute !== null;
+    return this.#limits.some(({ tokensPerMinute }) => tokensPerMinute !== null);
   }
 
   /**
-   * Takes an estimate of the tokens from their budget and returns true, or refuses the request. An estimate beyond the
+   * Takes an estimate of the tokens from their budgets and returns true, or refuses the request. An estimate beyond a
    * whole budget needs a full one.
    */
   reserveTokens(estimate: number): boolean {
-    const { row, requestsPerMinute, tokensPerMinute } = this.#limits;
-    if (tokensPerMinute === null) return true;
-    const tokens = Math.min(Math.ceil(estimate), tokensPerMinute);
-    if (this.#take('tokens', tokens, tokensPerMinute)) {
-      this.#reservedTokens = tokens;
+    const tokens = Math.ceil(estimate);
+    if (this.#take('tokens', tokens)) {
+      this.#reservedTokens = this.#limits.map((limits) => unitsOf('tokens', tokens, limits));
       return true;
     }
     // A request that is refused is not counted.
-    if (requestsPerMinute !== null) {
-      this.#table.charge('requests', row, -toCostNs(1, requestsPerMinute));
-      this.#table.addUsed('requests', row, -1);
-    }
+    for (const limits of this.#limits) this.#charge('requests', -1, limits);
     return false;
   }
 
   /** The request is over: it has used so many tokens, and is not in flight any more. */
   end(usedTokens: number): void {
-    const { row, tokensPerMinute } = this.#limits;
     if (!this.#holdsInflight) return;
-    const rest = Math.ceil(usedTokens) - this.#reservedTokens;
-    if (tokensPerMinute !== null && rest !== 0) {
-      this.#table.charge('tokens', row, toCostNs(rest, tokensPerMinute));
-      this.#table.addUsed('tokens', row, rest);
+    for (const [index, limits] of this.#limits.entries()) {
+      const rest = Math.ceil(usedTokens) - (this.#reservedTokens[index] ?? 0);
+      if (rest !== 0) this.#charge('tokens', rest, limits);
     }
-    // Last: the row may be another client's when nothing is in flight.
-    this.#endInflight();
+    // Last: a row may be another client's when nothing is in flight.
+    this.#endInflight(this.#limits.length);
   }
 
-  /** The field lines of the answer that say what is left of the budgets, and after a refusal when to come back. */
+  /**
+   * The field lines of the answer that say what is left of the budgets, and after a refusal when to come back. Of two
+   * budgets of a kind they tell the one that has less left.
+   */
   fieldLines(): string {
-    const { requestsPerMinute, tokensPerMinute } = this.#limits;
     return (
-      this.#toLines('requests', requestsPerMinute) +
-      this.#toLines('tokens', tokensPerMinute) +
+      this.#toLines('requests') +
+      this.#toLines('tokens') +
       (this.#refusal === null ? '' : `Retry-After: ${this.#refusal.retryAfterSeconds}\r\n`)
     );
   }
 
-  #take(kind: BudgetKind, units: number, perMinute: number): boolean {
-    const { row } = this.#limits;
-    const costNs = Math.min(toCostNs(units, perMinute), WINDOW_NS);
-    if (this.#table.tryTake(kind, row, costNs)) {
-      this.#table.addUsed(kind, row, units);
-      return true;
+  #beginInflight(): boolean {
+    for (const [index, { row, maxInflight }] of this.#limits.entries()) {
+      if (this.#table.beginInflight(this.#worker, row, maxInflight)) continue;
+      this.#endInflight(index);
+      return false;
     }
-    const retryAfterSeconds = toRetryAfterSeconds(this.#table.fullInNs(kind, row), costNs);
-    this.#refusal = { kind, retryAfterSeconds };
-    this.#endInflight();
-    return false;
+    this.#holdsInflight = true;
+    return true;
   }
 
-  #endInflight(): void {
+  /** Takes the units from all budgets of a kind, or from none. */
+  #take(kind: BudgetKind, units: number): boolean {
+    for (const [index, limits] of this.#limits.entries()) {
+      const perMinute = perMinuteOf(kind, limits);
+      if (perMinute === null) continue;
+      const taken = unitsOf(kind, units, limits);
+      if (this.#table.tryTake(kind, limits.row, toCostNs(taken, perMinute))) {
+        this.#table.addUsed(kind, limits.row, taken);
+        continue;
+      }
+      for (const before of this.#limits.slice(0, index)) {
+        this.#charge(kind, -unitsOf(kind, units, before), before);
+      }
+      this.#refusal = { kind, retryAfterSeconds: this.#retryAfterSecondsOf(kind, units) };
+      this.#endInflight(this.#limits.length);
+      return false;
+    }
+    return true;
+  }
+
+  /** When all budgets of a kind hold the units. */
+  #retryAfterSecondsOf(kind: BudgetKind, units: number): number {
+    const seconds = this.#limits.map((limits) => {
+      const perMinute = perMinuteOf(kind, limits);
+      if (perMinute === null) return 0;
+      const costNs = toCostNs(unitsOf(kind, units, limits), perMinute);
+      return toRetryAfterSeconds(this.#table.fullInNs(kind, limits.row), costNs);
+    });
+    return Math.max(...seconds);
+  }
+
+  /** Counts units that were used whether the budget holds them or not; negative: they are given back. */
+  #charge(kind: BudgetKind, units: number, limits: CountedLimits): void {
+    const perMinute = perMinuteOf(kind, limits);
+    if (perMinute === null) return;
+    // What is given back is what was taken, to the nanosecond.
+    const costNs = Math.sign(units) * toCostNs(Math.abs(units), perMinute);
+    this.#table.charge(kind, limits.row, costNs);
+    this.#table.addUsed(kind, limits.row, units);
+  }
+
+  /** Ends it in the first `count` of the limits. */
+  #endInflight(count: number): void {
     this.#holdsInflight = false;
-    this.#table.endInflight(this.#worker, this.#limits.row);
+    for (const { row } of this.#limits.slice(0, count)) this.#table.endInflight(this.#worker, row);
   }
 
-  #toLines(kind: BudgetKind, perMinute: number | null): string {
-    if (perMinute === null) return '';
-    const fullInNs = this.#table.fullInNs(kind, this.#limits.row);
+  #toLines(kind: BudgetKind): string {
+    let tightest: {
+      readonly perMinute: number;
+      readonly fullInNs: number;
+      readonly remaining: number;
+    } | null = null;
+    for (const limits of this.#limits) {
+      const perMinute = perMinuteOf(kind, limits);
+      if (perMinute === null) continue;
+      const fullInNs = this.#table.fullInNs(kind, limits.row);
+      const remaining = toRemaining(fullInNs, perMinute);
+      if (tightest === null || remaining < tightest.remaining) tightest = { perMinute, fullInNs, remaining };
+    }
+    if (tightest === null) return '';
     return (
-      `x-ratelimit-limit-${kind}: ${perMinute}\r\n` +
-      `x-ratelimit-remaining-${kind}: ${toRemaining(fullInNs, perMinute)}\r\n` +
-      `x-ratelimit-reset-${kind}: ${printReset(fullInNs)}\r\n`
+      `x-ratelimit-limit-${kind}: ${tightest.perMinute}\r\n` +
+      `x-ratelimit-remaining-${kind}: ${tightest.remaining}\r\n` +
+      `x-ratelimit-reset-${kind}: ${printReset(tightest.fullInNs)}\r\n`
     );
   }
+}
+
+function perMinuteOf(kind: BudgetKind, { requestsPerMinute, tokensPerMinute }: ClientLimits): number | null {
+  return kind === 'requests' ? requestsPerMinute : tokensPerMinute;
+}
+
+/** What a budget is asked for: never more than all of it. */
+function unitsOf(kind: BudgetKind, units: number, limits: ClientLimits): number {
+  return Math.min(units, perMinuteOf(kind, limits) ?? 0);
 }
 
 /** Admits the requests that one worker serves. */
@@ -135,8 +188,8 @@ export class ClientLimiter {
     this.#worker = worker;
   }
 
-  /** Admits or refuses a request of a client with these limits. */
-  admit(limits: CountedLimits): Admission {
+  /** Admits or refuses a request with these limits: of its client, of its tenant, or of both. */
+  admit(limits: readonly CountedLimits[]): Admission {
     return new Admission(limits, this.#table, this.#worker);
   }
 }

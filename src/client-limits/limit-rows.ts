@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ApiClientConfig } from '../config/config.ts';
+import type { ApiClientConfig, TenantLimitsConfig } from '../config/config.ts';
 import { StartError } from '../start-error.ts';
 import type { ClientLimits, CountedLimits } from './admission.ts';
 import { toCostNs, WINDOW_NS } from './budget.ts';
@@ -11,7 +11,21 @@ interface Used {
   readonly tokens: number;
 }
 
-/** Tenants of tokens beyond this many share one row. */
+/**
+ * Which limits of a tenant: those of `jwt`, over its tokens, or those of `tenant_limits`, over all its clients. The names
+ * of rows begin with it and a colon, which no client has in its name.
+ */
+export type TenantKind = 'jwt' | 'tenant';
+
+/** The limits that tenants have. */
+export interface TenantLimitSettings {
+  /** Of each tenant, over its tokens; null: none. */
+  readonly jwt: ClientLimits | null;
+  /** Null: none. */
+  readonly tenantLimits: TenantLimitsConfig | null;
+}
+
+/** Tenants beyond this many of a kind share one row, but for those that `tenant_limits` names. */
 const MAX_TENANTS = 65_536;
 
 /** A client with the row of its limits; null: it has none. */
@@ -30,9 +44,12 @@ export class LimitRows {
   /** The limits of the latest assignment, by the names of the clients. */
   #inEffect: ReadonlyMap<string, CountedLimits> = new Map();
 
-  /** The limits of the tenants of tokens, by names that no client has. They keep their rows. */
+  /** The limits of tenants, by names that no client has. They keep their rows. */
   readonly #tenants = new Map<string, CountedLimits>();
-  #tenantLimits: ClientLimits = NO_LIMITS;
+  readonly #tenantCounts: Record<TenantKind, number> = { jwt: 0, tenant: 0 };
+  /** The limits of tenants that have none of their own. */
+  #commonLimits: Readonly<Record<TenantKind, ClientLimits>> = { jwt: NO_LIMITS, tenant: NO_LIMITS };
+  #ownLimits: ReadonlyMap<string, ClientLimits> = new Map();
 
   constructor(table: ClientLimitTable, rowCount = MAX_LIMIT_ROWS) {
     this.#table = table;
@@ -59,24 +76,33 @@ export class LimitRows {
     return assigned;
   }
 
-  /** Sets the limits of each tenant whose tokens are accepted; null: none. */
-  configureTenants(limits: ClientLimits | null): void {
-    this.#tenantLimits = limits ?? NO_LIMITS;
-    for (const [name, { row }] of this.#tenants) this.#tenants.set(name, { ...this.#tenantLimits, row });
+  /** Sets the limits of tenants. */
+  configureTenants({ jwt, tenantLimits }: TenantLimitSettings): void {
+    this.#commonLimits = { jwt: jwt ?? NO_LIMITS, tenant: tenantLimits?.rest ?? NO_LIMITS };
+    this.#ownLimits = new Map(
+      tenantLimits?.named.map(({ tenant, limits }) => [toTenantName('tenant', tenant), limits ?? NO_LIMITS]),
+    );
+    for (const [name, { row }] of this.#tenants) this.#setTenant(name, row);
   }
 
-  /** The row of a tenant of tokens; null if none is left. */
-  rowOfTenant(tenant: string): number | null {
-    const isFull = this.#tenants.size >= MAX_TENANTS;
-    const name = toTenantName(tenant);
-    const known = this.#tenants.get(name) ?? (isFull ? this.#tenants.get(OTHER_TENANTS) : undefined);
+  /** The row of a tenant; null if none is left. */
+  rowOfTenant(kind: TenantKind, tenant: string): number | null {
+    const own = toTenantName(kind, tenant);
+    const isOther = this.#tenantCounts[kind] >= MAX_TENANTS && !this.#ownLimits.has(own);
+    const name = isOther && !this.#tenants.has(own) ? `${kind}:_OTHER` : own;
+    const known = this.#tenants.get(name);
     if (known !== undefined) return known.row;
     if (this.#usedCount >= this.#rowCount) return null;
-    const newName = isFull ? OTHER_TENANTS : name;
-    const row = this.#takeRow(newName, []);
-    this.#tenants.set(newName, { ...this.#tenantLimits, row });
+    const row = this.#takeRow(name, []);
+    this.#tenantCounts[kind] += 1;
+    this.#setTenant(name, row);
     this.#table.noteUsedRows(this.#usedCount);
     return row;
+  }
+
+  #setTenant(name: string, row: number): void {
+    const kind = name.startsWith('jwt:') ? 'jwt' : 'tenant';
+    this.#tenants.set(name, { ...(this.#ownLimits.get(name) ?? this.#commonLimits[kind]), row });
   }
 
   /**
@@ -176,9 +202,7 @@ export class LimitRows {
 
 const NO_LIMITS: ClientLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
 
-/** No client has a name with a colon. A digest: heartbeats have the name, and a tenant may be a long text. */
-function toTenantName(tenant: string): string {
-  return `jwt:${hash('sha256', tenant, 'base64url').slice(0, 22)}`;
+/** A digest: heartbeats have the name, and a tenant may be a long text. */
+function toTenantName(kind: TenantKind, tenant: string): string {
+  return `${kind}:${hash('sha256', tenant, 'base64url').slice(0, 22)}`;
 }
-
-const OTHER_TENANTS = 'jwt:_OTHER';

@@ -5,7 +5,7 @@ const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway ke
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
 const oneLine = () => text('a text of one line', /^[^\p{Cc}]{1,256}$/u);
 
-/** What a client may use: of `clients`, and of each tenant with `jwt`. */
+/** What a client may use: of `clients`, and of each tenant with `jwt` and `tenant_limits`. */
 export const clientLimits = {
   max_inflight: wholeNumber(1, 1_000_000)
     .optional()
@@ -47,6 +47,14 @@ export const apiClient = z.strictObject({
     .describe('When the keys of this client become invalid. Default: never.'),
   ...clientLimits,
 });
+
+const tenantLimitsTitle = 'names of tenants with their limits, at most 10000';
+
+/** Limits of tenants: `tenant_limits`. */
+export const tenantLimits = z
+  .record(oneLine(), z.strictObject(clientLimits), { error: tenantLimitsTitle })
+  .refine((rows) => Object.keys(rows).length <= 10_000, { error: tenantLimitsTitle })
+  .meta({ title: tenantLimitsTitle });
 
 /** A valid entry. */
 export type ApiClientSection = z.output<typeof apiClient>;

@@ -76,6 +76,7 @@ export function toConfig(file: ConfigFile) {
     /** Absolute; null: there is none. */
     clientsFile: file.clients_file ?? null,
     jwt: file.jwt === undefined ? null : toJwtConfig(file.jwt),
+    tenantLimits: file.tenant_limits === undefined ? null : toTenantLimits(file.tenant_limits),
     fleet: toFleetConfig(file.state),
     replicas: file.replicas.flatMap(({ url, ...rest }) =>
       url === undefined ? [] : toReplicaConfig(url, rest),
@@ -175,6 +176,17 @@ function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }
   return Object.values(limits).every((limit) => limit === null) ? null : limits;
 }
 
+/** `limits`: null for a tenant without limits. `rest`: those of each tenant that is not among them. */
+function toTenantLimits({ default: rest, ...named }: NonNullable<ConfigFile['tenant_limits']>) {
+  return {
+    named: Object.entries(named).map(([tenant, row]) => ({ tenant, limits: toClientLimits(row) })),
+    rest: rest === undefined ? null : toClientLimits(rest),
+  };
+}
+
+/** The limits of tenants. */
+export type TenantLimitsConfig = NonNullable<Config['tenantLimits']>;
+
 /** One client, from `clients` or from the file of clients. */
 export type ApiClientConfig = NonNullable<Config['clients']>[number];
 
@@ -230,8 +242,14 @@ function toReplicaTls({ ca, cert, key, server_name, verify }: NonNullable<Replic
   return { ca: ca ?? null, cert: cert ?? null, key: key ?? null, serverName: server_name ?? null, verify };
 }
 
-function toHealthConfig({ cool_down, interval, timeout, ...rest }: ConfigFile['health']) {
-  return { ...rest, coolDownMs: cool_down, intervalMs: interval, timeoutMs: timeout };
+function toHealthConfig({ cool_down, frozen_after, interval, timeout, ...rest }: ConfigFile['health']) {
+  return {
+    ...rest,
+    frozenAfterMs: frozen_after ?? null,
+    coolDownMs: cool_down,
+    intervalMs: interval,
+    timeoutMs: timeout,
+  };
 }
 
 function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {

@@ -17,6 +17,7 @@ export const RELOADED_KEYS = [
   'clients',
   'clients_file',
   'jwt',
+  'tenant_limits',
   'replicas',
   'discovery',
   'routing',

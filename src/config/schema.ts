@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { apiClient } from './clients-schema.ts';
+import { apiClient, tenantLimits } from './clients-schema.ts';
 import {
   apiKey,
   baseUrl,
@@ -161,7 +161,12 @@ const health = z.strictObject({
     .describe('A failing replica is ok again after this many answered probes in a row.'),
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
-    .describe('With `passive`: how often one request tries a failing replica again.'),
+    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
+  frozen_after: duration({ minMs: 100 })
+    .optional()
+    .describe(
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
+    ),
   path: text('a path that begins with /', URL_PATH)
     .prefault('/health')
     .describe(
@@ -489,6 +494,11 @@ export const configSchema = z.strictObject({
     .optional()
     .describe(
       'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
+    ),
+  tenant_limits: tenantLimits
+    .optional()
+    .describe(
+      'Limits of each tenant over all its clients, with the keys `max_inflight`, `requests_per_minute` and `tokens_per_minute`; `default` is for every other tenant. Needs `clients`, `clients_file` or `jwt`: see api-keys.md.',
     ),
   routing: routing.prefault({}).describe('How a replica is chosen.'),
   retry: retry

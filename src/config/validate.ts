@@ -118,6 +118,25 @@ function checkClients(data: unknown): Violation[] {
   });
 }
 
+/** Without keys or tokens nobody knows the tenant. */
+function checkTenantLimits(data: Readonly<Record<string, unknown>>): Violation[] {
+  const { tenant_limits, clients, clients_file, jwt } = data;
+  if (tenant_limits === undefined) return [];
+  const violations: Violation[] = [];
+  if ([clients, clients_file, jwt].every((given) => given === undefined)) {
+    const message = 'tenants are known by keys or tokens: it needs clients, clients_file or jwt';
+    violations.push({ path: ['tenant_limits'], message });
+  }
+  // The schema leaves this key out, and its limits would be lost.
+  if (isObject(tenant_limits) && Object.hasOwn(tenant_limits, '__proto__')) {
+    violations.push({
+      path: ['tenant_limits', '__proto__'],
+      message: 'this name cannot have limits of its own',
+    });
+  }
+  return violations;
+}
+
 /** Checks one entry of `clients` that stands in a file of its own. Paths begin with `['clients', 0]`. */
 export function validateClient(
   given: unknown,
@@ -148,5 +167,11 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.body > limits.buffered) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
-  return [...violations, ...checkAliases(data), ...checkPass(data), ...checkAddresses(data)];
+  return [
+    ...violations,
+    ...checkTenantLimits(data),
+    ...checkAliases(data),
+    ...checkPass(data),
+    ...checkAddresses(data),
+  ];
 }

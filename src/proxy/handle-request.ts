@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { TenantAnswer } from '../client-limits/tenant-limits.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { Replica } from '../replicas/data/replica.ts';
 import { logDefect } from './defect.ts';
@@ -13,6 +14,7 @@ import { handleRecorded, startRecording } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
+import { tenantOf } from './record/recorded-fields.ts';
 import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
 import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/event-scratch.ts';
@@ -93,13 +95,43 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     else handle(found);
   }
 
-  /** Counts a request of a client that has limits. Returns whether it was refused because of one. */
-  function refuseOverLimit(exchange: Exchange, client: ApiClient | null): boolean {
-    if (client === null || client.limits === null) return false;
-    exchange.admission = limiter.admit(client.limits);
-    if (exchange.admission.refusal === null) return false;
-    exchange.fail('rate_limit_exceeded');
-    return true;
+  /** Calls `handle` unless the request is over a limit of its client or of its tenant. */
+  function limit(
+    exchange: Exchange,
+    client: ApiClient | null,
+    { tenantLimits, recordedFields }: ProxySettings,
+    handle: () => void,
+  ): void {
+    if (client === null) {
+      handle();
+      return;
+    }
+    const found = tenantLimits?.limitsOf(tenantOf(exchange.head.fields, client, recordedFields)) ?? null;
+    if (found instanceof Promise) void found.then((later) => limitFound(exchange, client, later, handle));
+    else limitFound(exchange, client, found, handle);
+  }
+
+  function limitFound(
+    exchange: Exchange,
+    { limits }: ApiClient,
+    tenant: TenantAnswer,
+    handle: () => void,
+  ): void {
+    // While the main thread was asked the client may have left.
+    if (exchange.isFinished) return;
+    if (tenant === 'unavailable') {
+      exchange.fail('keys_unavailable');
+      return;
+    }
+    if (limits !== null || tenant !== null) {
+      const admission = limiter.admit([limits, tenant].filter((counted) => counted !== null));
+      exchange.admission = admission;
+      if (admission.refusal !== null) {
+        exchange.fail('rate_limit_exceeded');
+        return;
+      }
+    }
+    handle();
   }
 
   /** Begins a request that leaves a record. */
@@ -115,8 +147,9 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     });
     admit(exchange, settings, (client) => {
       if (client !== null) recording.noteClient(client);
-      if (refuseOverLimit(exchange, client)) return;
-      void handleRecorded({ exchange, endpoint, client, recording }, settings, tools);
+      limit(exchange, client, settings, () => {
+        void handleRecorded({ exchange, endpoint, client, recording }, settings, tools);
+      });
     });
   }
 

@@ -1,5 +1,6 @@
 import type { Recorder } from '#otel/span/start-recorder.ts';
 import type { ClientLimiter } from '../client-limits/admission.ts';
+import type { TenantLimits } from '../client-limits/tenant-limits.ts';
 import type { SharedLimit } from '../http/shared-limit.ts';
 import type { ReplicaPool } from '../replicas/data/pool.ts';
 import type { AttemptLog } from './attempt/log-failed-attempt.ts';
@@ -22,6 +23,8 @@ export interface ProxySettings extends SendSettings {
   readonly continuesTraces: boolean;
   /** Who may send requests; null: everyone. */
   readonly apiClients: ApiClients | null;
+  /** Null: tenants have no limits. */
+  readonly tenantLimits: TenantLimits | null;
   /** What is relayed and not recorded. */
   readonly passes: PassedPaths;
   readonly aliases: ModelAliases;

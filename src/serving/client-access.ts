@@ -1,16 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
+import type { TenantKind } from '../client-limits/limit-rows.ts';
+import { TenantLimits } from '../client-limits/tenant-limits.ts';
 import type { Config } from '../config/config.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { JwtClients } from '../jwt/jwt-clients.ts';
 import { type ApiClient, type ApiClientEntry, ApiClients } from '../proxy/request/api-clients.ts';
 
-/** What a data plane asks the control plane about tokens. No call rejects. */
+/** What a data plane asks the control plane about tokens and tenants. No call rejects. */
 export interface JwtAuthority {
   /** Has the keys read again, unless that was done lately; they arrive by `useJwtKeys` before this resolves. */
   refreshKeys(): Promise<void>;
   /** The row in shared memory where the use of a tenant is counted; null: there is none at the moment. */
-  limitRowOf(tenant: string): Promise<number | null>;
+  limitRowOf(kind: TenantKind, tenant: string): Promise<number | null>;
 }
 
 export interface ClientAccessCollaborators {
@@ -26,6 +28,8 @@ export class ClientAccess {
   /** The last keys of each source: those of the next configuration come before it. */
   readonly #keys = new Map<string, JwtKeys>();
   #apiClients: ApiClients | null = null;
+  readonly #tenantLimits: TenantLimits;
+  #hasTenantLimits = false;
   readonly #onRefused: (reason: string) => void;
 
   constructor(
@@ -38,6 +42,8 @@ export class ClientAccess {
   ) {
     this.#collaborators = collaborators;
     this.#onRefused = createRefusalLog(collaborators.log);
+    this.#tenantLimits = new TenantLimits((tenant) => collaborators.authority.limitRowOf('tenant', tenant));
+    this.#useTenantLimits(config);
     this.#entries = clients;
     if (jwtKeys !== null) this.#keys.set(jwtKeys.source, jwtKeys);
     this.#combine(config.jwt);
@@ -48,8 +54,15 @@ export class ClientAccess {
     return this.#apiClients;
   }
 
-  /** Applies the rules for tokens of another configuration. Tokens that were verified stay so if nothing changes. */
-  configure({ jwt }: Config): void {
+  /** Null: tenants have no limits. */
+  get tenantLimits(): TenantLimits | null {
+    return this.#hasTenantLimits ? this.#tenantLimits : null;
+  }
+
+  /** Applies the rules for tokens, and the limits of tenants, of another configuration. Tokens that were verified stay so if nothing changes. */
+  configure(config: Config): void {
+    const { jwt } = config;
+    this.#useTenantLimits(config);
     if (!isDeepStrictEqual(jwt, this.#jwtClients?.rules ?? null)) this.#combine(jwt);
   }
 
@@ -61,6 +74,11 @@ export class ClientAccess {
   useJwtKeys(keys: JwtKeys): void {
     this.#keys.set(keys.source, keys);
     if (this.#jwtClients?.rules.jwks === keys.source) this.#jwtClients.useKeys(keys);
+  }
+
+  #useTenantLimits({ tenantLimits }: Config): void {
+    this.#hasTenantLimits = tenantLimits !== null;
+    if (tenantLimits !== null) this.#tenantLimits.configure(tenantLimits);
   }
 
   #combine(rules: Config['jwt']): void {
@@ -80,7 +98,7 @@ export class ClientAccess {
     const clients = new JwtClients<ApiClient>(rules, {
       async toClient({ client: name, ...facts }) {
         if (limits === null) return { name, ...facts, limits };
-        const row = await authority.limitRowOf(facts.tenant);
+        const row = await authority.limitRowOf('jwt', facts.tenant);
         return row === null ? null : { name, ...facts, limits: { ...limits, row } };
       },
       refreshKeys: () => authority.refreshKeys(),

@@ -155,7 +155,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     storedResponses: new StoredResponses(memory.storedResponses),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
-  const proxy = createProxy(toProxyPolicy(config, access.apiClients, viaName), {
+  const proxy = createProxy(toProxyPolicy(config, access, viaName), {
     ...{ pool, telemetry: recorder, inspector, log },
     bodyBudget: new SharedLimit(memory.buffered, worker),
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
@@ -207,12 +207,12 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       access.configure(next);
       clock.setTick(tickOf(next));
       server.configure(toClientConnectionSettings(next));
-      proxy.configure(toProxyPolicy(next, access.apiClients, viaName));
+      proxy.configure(toProxyPolicy(next, access, viaName));
       pool.configure(toPoolSettings(next));
     },
     async useClients(next) {
       access.useClients(next);
-      proxy.configure(toProxyPolicy(config, access.apiClients, viaName));
+      proxy.configure(toProxyPolicy(config, access, viaName));
     },
     useJwtKeys: async (keys) => access.useJwtKeys(keys),
     useTls: async (material) => server.useTls(material),

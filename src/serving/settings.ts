@@ -8,7 +8,6 @@ import type { ClientConnectionSettings } from '../http/client-connection-context
 import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import { PassedPaths } from '../proxy/passed-paths.ts';
 import type { ProxyPolicy, ProxySettings } from '../proxy/proxy-context.ts';
-import type { ApiClients } from '../proxy/request/api-clients.ts';
 import { createTrustedProxies } from '../proxy/request/trusted-proxies.ts';
 import type { ConnectionTimeouts } from '../replicas/data/connections.ts';
 import type { PoolSettings } from '../replicas/data/pool.ts';
@@ -18,11 +17,15 @@ export function toWorkerCount({ gateway }: Config): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
-/** The settings of the proxy. `apiClients`: who may send requests. `viaName`: the gateway's name in Via. */
-export function toProxyPolicy(config: Config, apiClients: ApiClients | null, viaName: string): ProxyPolicy {
+/** Who may send requests, and what tenants may use. */
+type Access = Pick<ProxySettings, 'apiClients' | 'tenantLimits'>;
+
+/** The settings of the proxy. `viaName`: the gateway's name in Via. */
+export function toProxyPolicy(config: Config, access: Access, viaName: string): ProxyPolicy {
+  const { apiClients } = access;
   const { trustedProxies } = config.gateway;
   const isContinuing = config.trace.incoming === 'continue';
-  const settings = toProxySettings(config, apiClients, viaName, {
+  const settings = toProxySettings(config, access, viaName, {
     trustsTenant: apiClients === null,
     continuesTraces: isContinuing && trustedProxies === null,
   });
@@ -31,7 +34,7 @@ export function toProxyPolicy(config: Config, apiClients: ApiClients | null, via
     settings,
     trusted: {
       proxies: createTrustedProxies(trustedProxies),
-      settings: toProxySettings(config, apiClients, viaName, {
+      settings: toProxySettings(config, access, viaName, {
         trustsTenant: true,
         continuesTraces: isContinuing,
       }),
@@ -41,7 +44,7 @@ export function toProxyPolicy(config: Config, apiClients: ApiClients | null, via
 
 function toProxySettings(
   { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
-  apiClients: ApiClients | null,
+  { apiClients, tenantLimits }: Access,
   viaName: string,
   {
     trustsTenant,
@@ -59,6 +62,7 @@ function toProxySettings(
     },
     continuesTraces,
     apiClients,
+    tenantLimits,
     withheldFields:
       apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
     passes: new PassedPaths(pass),

@@ -3,19 +3,23 @@ import { ClientLimiter, type ClientLimits } from '../../src/client-limits/admiss
 import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
 
 /** Two workers with one memory and a clock that the test moves. */
-function startTwoWorkers(limits: Partial<ClientLimits>) {
+function startTwoWorkers(limits: Partial<ClientLimits>, tenantLimits?: Partial<ClientLimits>) {
   const memory = allocateClientLimits(2);
   let nowNs = 1e15;
   const table = new ClientLimitTable(memory, () => nowNs);
-  table.noteUsedRows(1);
-  const all = { row: 0, maxInflight: null, requestsPerMinute: null, tokensPerMinute: null, ...limits };
+  table.noteUsedRows(2);
+  const none = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
+  const all = { row: 0, ...none, ...limits };
   const limiters = [new ClientLimiter(table, 0), new ClientLimiter(table, 1)] as const;
   return {
     table,
     pass: (seconds: number) => {
       nowNs += seconds * 1e9;
     },
-    admit: (worker: 0 | 1 = 0) => limiters[worker].admit(all),
+    admit: (worker: 0 | 1 = 0) =>
+      limiters[worker].admit(
+        tenantLimits === undefined ? [all] : [all, { row: 1, ...none, ...tenantLimits }],
+      ),
   };
 }
 
@@ -117,6 +121,73 @@ describe('tokens per minute', () => {
     expect(admit().reserveTokens(10)).toBe(false);
     pass(1);
     expect(admit().reserveTokens(10)).toBe(true);
+  });
+});
+
+describe('the limits of a client and of its tenant', () => {
+  test('must all admit a request; the fields tell the tighter budget and the longer wait', () => {
+    const { admit } = startTwoWorkers({ requestsPerMinute: 60 }, { requestsPerMinute: 2 });
+    expect(admit().fieldLines()).toContain(
+      'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 1\r\n',
+    );
+    expect(admit().refusal).toBeNull();
+    const refused = admit();
+    expect(refused.refusal).toBe('requests');
+    expect(refused.fieldLines()).toBe(
+      'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 1m0s\r\nRetry-After: 30\r\n',
+    );
+  });
+
+  test('each show in the fields when the other has no such budget, or more left', () => {
+    const { admit } = startTwoWorkers(
+      { requestsPerMinute: 5, tokensPerMinute: 1000 },
+      { tokensPerMinute: 5000, requestsPerMinute: 50 },
+    );
+    const lines = admit().fieldLines();
+    expect(lines).toContain('x-ratelimit-limit-requests: 5\r\n');
+    expect(lines).toContain('x-ratelimit-limit-tokens: 1000\r\n');
+    expect(startTwoWorkers({ maxInflight: 3 }, { tokensPerMinute: 7 }).admit().fieldLines()).toContain(
+      'x-ratelimit-limit-tokens: 7\r\n',
+    );
+  });
+
+  test.each([
+    ['inflight', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { maxInflight: 1 }],
+    ['requests', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { requestsPerMinute: 1 }],
+    ['tokens', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { tokensPerMinute: 30 }],
+  ])('give back what they have taken when the other refuses: %s', (kind, client, tenant) => {
+    const { admit, table } = startTwoWorkers(client, tenant);
+    const running = admit();
+    expect(running.reserveTokens(30)).toBe(true);
+    const stateOf = () => [
+      table.inflightOf(0),
+      table.inflightOf(1),
+      ...(['requests', 'tokens'] as const).flatMap((budget) => [
+        table.fullInNs(budget, 0),
+        table.usedOf(budget, 0),
+        table.fullInNs(budget, 1),
+        table.usedOf(budget, 1),
+      ]),
+    ];
+    const before = stateOf();
+    for (let sent = 0; sent < 20; sent++) {
+      const refused = admit();
+      if (refused.refusal === null) refused.reserveTokens(30);
+      expect(refused.refusal).toBe(kind);
+      refused.end(30);
+      expect(stateOf()).toEqual(before);
+    }
+    running.end(30);
+    expect([table.inflightOf(0), table.inflightOf(1)]).toEqual([0, 0]);
+  });
+
+  test('charge both for the tokens that the engine reported', () => {
+    const { admit, table } = startTwoWorkers({ tokensPerMinute: 100 }, { tokensPerMinute: 50 });
+    const running = admit();
+    expect(running.reserveTokens(80)).toBe(true);
+    expect([table.usedOf('tokens', 0), table.usedOf('tokens', 1)]).toEqual([80, 50]);
+    running.end(40);
+    expect([table.usedOf('tokens', 0), table.usedOf('tokens', 1)]).toEqual([40, 40]);
   });
 });
 

@@ -33,3 +33,27 @@ test('a row is reused when its client was gone before and has nothing in flight,
   table.endInflight(0, a);
   expect(toRows(rows.assign([clientOf('c'), clientOf('d')]))).toEqual([b, a]);
 });
+
+test('tenants beyond the bound share a row, but not those with limits of their own', () => {
+  const table = new ClientLimitTable(allocateClientLimits(1));
+  const rows = new LimitRows(table);
+  rows.configureTenants({
+    jwt: limits,
+    tenantLimits: { named: [{ tenant: 'own', limits }], rest: { ...limits, maxInflight: 7 } },
+  });
+  const first = rows.rowOfTenant('tenant', 'tenant-0');
+  for (let index = 1; index < 65_536; index++) rows.rowOfTenant('tenant', `tenant-${index}`);
+  const other = rows.rowOfTenant('tenant', 'tenant-65536');
+  expect(rows.rowOfTenant('tenant', 'tenant-65537')).toBe(other);
+  expect(rows.rowOfTenant('tenant', 'tenant-0')).toBe(first);
+  const own = rows.rowOfTenant('tenant', 'own');
+  expect(rows.rowOfTenant('jwt', 'own')).not.toBe(own);
+  expect(new Set([first, other, own]).size).toBe(3);
+
+  for (const row of [own, other] as number[]) table.addUsed('requests', row, 1);
+  const [otherName, ownName] = [...rows.takeChanged().keys()];
+  expect([otherName, ownName].map((name) => rows.maxInflightOf(String(name)))).toEqual([7, 1]);
+  rows.configureTenants({ jwt: null, tenantLimits: null });
+  expect([otherName, ownName].map((name) => rows.maxInflightOf(String(name)))).toEqual([null, null]);
+  expect(rows.rowOfTenant('tenant', 'own')).toBe(own);
+});

@@ -30,7 +30,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, tenant_limits, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
@@ -39,6 +39,14 @@ describe('a wrong configuration is reported by line and key path, with what was 
       '',
       [
         '1: replicas: found nothing, expected a list of at least one replica, each with a dash before its name',
+      ],
+    ],
+    [
+      'limits of tenants that nothing proves, and a limit that is no number',
+      'replicas: [{ name: a, url: "http://a" }]\ntenant_limits:\n  t: { max_inflight: many }',
+      [
+        '2: tenant_limits: tenants are known by keys or tokens: it needs clients, clients_file or jwt',
+        '3: tenant_limits.t.max_inflight: found "many", expected a whole number from 1 to 1000000',
       ],
     ],
     ['a list', '- a', ['1: found a list, expected keys with values']],

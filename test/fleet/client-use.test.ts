@@ -21,7 +21,7 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
     return {
       id: `gateway-${index}`,
       exchange: new ClientUseExchange(rows),
-      admit: () => limiter.admit(counted),
+      admit: () => limiter.admit([counted]),
     };
   });
   const sync = () => {
@@ -111,5 +111,54 @@ describe('the gateways of a fleet', () => {
       ['a', { requests: 10, tokens: 0 }],
       ['a', { requests: 1, tokens: 0 }],
     ]);
+  });
+
+  test('admit what the tenant of two clients may use, within 5 %, and charge its refusals to no client', () => {
+    let nowNs = 1e15;
+    const noLimits = { maxInflight: null, tokensPerMinute: null };
+    const clientOf = (name: string) => ({
+      ...{ name, tenant: 't', feature: null, models: null, expiresAtMs: null, keyDigests: [] },
+      limits: { ...noLimits, requestsPerMinute: 480 },
+    });
+    const tenantLimits = { ...noLimits, requestsPerMinute: 600 };
+    const gateways = ['one', 'two'].map((id) => {
+      const table = new ClientLimitTable(allocateClientLimits(1), () => nowNs);
+      const rows = new LimitRows(table);
+      rows.configureTenants({ jwt: null, tenantLimits: { named: [], rest: tenantLimits } });
+      const clients = rows.assign([clientOf('a'), clientOf('b')]);
+      const row = rows.rowOfTenant('tenant', 't') ?? -1;
+      const limiter = new ClientLimiter(table, 0);
+      const admit = (client: number) => {
+        const counted = clients[client]?.limits;
+        if (counted == null) throw new Error('the client has limits');
+        return limiter.admit([counted, { ...tenantLimits, row }]);
+      };
+      return { id, rows, admit, exchange: new ClientUseExchange(rows) };
+    });
+    const passed = [0, 0];
+    const sync = () => {
+      const heartbeats = gateways.map(({ id, exchange }) => ({ id, used: exchange.nextReport() }));
+      for (const { id, exchange } of gateways) exchange.take(heartbeats, id);
+    };
+    sync();
+    for (let second = 0; second < 2400; second++) {
+      nowNs += 1e9;
+      for (const { admit } of gateways) {
+        for (let sent = 0; sent < 40; sent++) {
+          const client = (sent + second) % 2;
+          const admission = admit(client);
+          // The first ten minutes use up the budgets of the start.
+          if (admission.refusal === null && second >= 600) passed[client] = (passed[client] ?? 0) + 1;
+          admission.end(0);
+        }
+      }
+      sync();
+    }
+    const perMinute = passed.map((count) => count / 30);
+    const sum = perMinute.reduce((total, count) => total + count, 0);
+    expect(sum).toBeLessThanOrEqual(630);
+    expect(sum).toBeGreaterThan(540);
+    // Beyond what the tenant may use, neither client is at its own limit.
+    for (const count of perMinute) expect(count).toBeLessThan(480);
   });
 });

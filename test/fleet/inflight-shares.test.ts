@@ -24,7 +24,7 @@ function createGateway(id: string, maxInflight: number) {
     send(count: number): number {
       const before = running.length;
       for (let sent = 0; sent < count; sent++) {
-        const admission = limiter.admit(counted);
+        const admission = limiter.admit([counted]);
         if (admission.refusal === null) running.push(admission);
       }
       return running.length - before;

@@ -1,7 +1,6 @@
 /** Seeds that a process is to run. */
 export interface Block {
-  readonly first: number;
-  readonly count: number;
+  readonly seeds: readonly number[];
 }
 
 /** What became of a block. It ends with its first violation. */

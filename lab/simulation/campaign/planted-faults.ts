@@ -1,9 +1,13 @@
 import type { SourcePatch } from '../platform/bundle.ts';
+import type { Plan } from '../world/plan.ts';
+import type { WorldFilter } from './search.ts';
 
 /** A fault that the simulation must find. */
 export interface PlantedFault {
   readonly name: string;
   readonly patch: SourcePatch;
+  /** The worlds that can find it; absent: any may. The others are left out. */
+  readonly needs?: WorldFilter;
 }
 
 /** The faults, each a change of a line or two of the sources. They are applied to the bundle, never to the files. */
@@ -47,6 +51,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: "counters.add('rejected', rejectedCount);",
       to: '',
     },
+    needs: ({ actions }) => actions.some((action) => action.kind === 'collector' && action.to === 'partial'),
   },
   {
     name: 'a record too many leaves the queue with a batch',
@@ -71,10 +76,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'this.#shared.clearWorker(worker);',
       to: '',
     },
+    needs: crashesWorker,
   },
   {
     name: 'the lost records of a worker that has died are not counted',
     patch: { file: 'otel/queue/record-receiver.ts', from: "counters.add('lost', lost);", to: '' },
+    needs: crashesWorker,
   },
   {
     name: 'a client that did not ask for usage gets the usage chunk',
@@ -91,6 +98,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'const isKnown = unconfirmed.length === 0 && isStable(state, nowMs);',
       to: 'const isKnown = isStable(state, nowMs);',
     },
+    needs: drainsInFleet,
   },
   {
     name: 'safe_to_stop counts only the requests of the gateway that is asked',
@@ -99,6 +107,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: '(sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),',
       to: '(sum) => sum,',
     },
+    needs: drainsInFleet,
   },
   {
     name: 'a replica that was held back for a slow client is not read again',
@@ -109,3 +118,11 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     },
   },
 ];
+
+function crashesWorker({ actions }: Plan): boolean {
+  return actions.some(({ kind }) => kind === 'crash_worker');
+}
+
+function drainsInFleet({ gateways, actions }: Plan): boolean {
+  return gateways > 1 && actions.some(({ kind }) => kind === 'drain');
+}

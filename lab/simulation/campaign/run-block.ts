@@ -15,9 +15,9 @@ if (import.meta.main) {
   process.send?.('ready');
 }
 
-async function runBlock({ first, count }: Block, program: Program): Promise<BlockResult> {
+async function runBlock({ seeds }: Block, program: Program): Promise<BlockResult> {
   const total = { seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0 };
-  for (let seed = first; seed < first + count; seed++) {
+  for (const seed of seeds) {
     const result = await runPlan(planWorld(seed), program, null);
     total.seeds++;
     total.steps += result.steps;

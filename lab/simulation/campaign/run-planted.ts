@@ -6,14 +6,18 @@ import { type SeedRange, search } from './search.ts';
 /** Plants each fault and searches for it. Prints a table; returns 1 if one is not found. */
 export async function runPlanted(range: SeedRange): Promise<number> {
   let missedCount = 0;
-  const lines = ['| planted fault | found by seed | what was seen |', '|---|---:|---|'];
+  const lines = ['| planted fault | found by seed | worlds run | what was seen |', '|---|---:|---:|---|'];
   console.log(lines.join('\n'));
-  for (const { name, patch } of PLANTED_FAULTS) {
+  for (const { name, patch, needs } of PLANTED_FAULTS) {
     await using scripts = await writeScripts(patch);
-    const { finding, seeds } = await search(scripts.directory, range);
+    const { finding, seeds } = await search(
+      scripts.directory,
+      range,
+      needs === undefined ? {} : { wants: needs },
+    );
     if (finding === null) missedCount++;
-    const seed = finding === null ? `none of ${seeds}` : finding.seed;
-    const line = `| ${name} | ${seed} | ${toCell(finding?.text ?? '')} |`;
+    const seed = finding === null ? 'none' : finding.seed;
+    const line = `| ${name} | ${seed} | ${seeds} | ${toCell(finding?.text ?? '')} |`;
     console.log(line);
     lines.push(line);
   }

@@ -13,11 +13,12 @@ export async function runSeeds(range: SeedRange): Promise<number> {
   await using scripts = await writeScripts(null);
   const { directory } = scripts;
   let reported = 0;
-  const result = await search(directory, range, (done) => {
+  const onProgress = (done: number) => {
     if (done - reported < REPORT_SEEDS) return;
     reported = done;
     console.error(`${done} seeds …`);
-  });
+  };
+  const result = await search(directory, range, { onProgress });
   console.log(toSummary(range.first, result));
   if (result.finding === null) {
     if (range.isWritten) writeFigures(range.first, result);

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { type Plan, planWorld } from '../world/plan.ts';
 import type { Block, BlockResult } from './messages.ts';
 
 /** Which seeds to run, and how. */
@@ -14,6 +15,9 @@ export interface SeedRange {
   /** The result is written into the documentation. */
   readonly isWritten: boolean;
 }
+
+/** Whether a world is to be run. */
+export type WorldFilter = (plan: Plan) => boolean;
 
 /** The sum of all blocks. */
 export interface SearchResult extends Omit<BlockResult, 'finding'> {
@@ -29,7 +33,10 @@ const BLOCK_SEEDS = 10;
 export async function search(
   directory: string,
   range: SeedRange,
-  onProgress: (done: number) => void = () => undefined,
+  {
+    wants = () => true,
+    onProgress = () => undefined,
+  }: { readonly wants?: WorldFilter; readonly onProgress?: (done: number) => void } = {},
 ): Promise<SearchResult> {
   const startedMs = performance.now();
   const jobs = range.jobs === 0 ? availableParallelism() : range.jobs;
@@ -38,11 +45,12 @@ export async function search(
   let finding: BlockResult['finding'] = null;
   let next = range.first;
   const takeBlock = (): Block | null => {
-    const left = range.first + range.seeds - next;
-    if (finding !== null || left <= 0 || performance.now() >= endMs) return null;
-    const block = { first: next, count: Math.min(BLOCK_SEEDS, left) };
-    next += block.count;
-    return block;
+    if (finding !== null || performance.now() >= endMs) return null;
+    const seeds: number[] = [];
+    for (; seeds.length < BLOCK_SEEDS && next < range.first + range.seeds; next++) {
+      if (wants(planWorld(next))) seeds.push(next);
+    }
+    return seeds.length === 0 ? null : { seeds };
   };
   const onResult = (result: BlockResult) => {
     for (const name of ['seeds', 'steps', 'requests', 'records', 'simulatedMs'] as const)

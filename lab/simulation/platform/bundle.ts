@@ -48,7 +48,8 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
     resolveId: (id) => (id === 'undici' ? `${undici}/simulated.mjs` : null),
     load: (id) =>
       id === `${undici}/simulated.mjs`
-        ? `export { default as Pool } from '${undici}/dispatcher/pool.js';
+        ? `export { default as Client } from '${undici}/dispatcher/client.js';
+           export { default as Pool } from '${undici}/dispatcher/pool.js';
            export { default as buildConnector } from '${undici}/core/connect.js';`
         : null,
     transform(code, id) {

@@ -189,7 +189,9 @@ function planFault(chance: Chance, { gateways, workers, replicas }: Shape, atMs:
   const gateway = chance.below(gateways);
   const kind = chance.pick([
     ...(['replica', 'replica', 'collector', 'collector', 'disk', 'stop', 'kill', 'cut', 'cut'] as const),
-    ...(workers > 1 ? (['crash_worker', 'stall'] as const) : (['stall'] as const)),
+    ...(workers > 1
+      ? (['crash_worker', 'crash_worker', 'crash_worker', 'stall'] as const)
+      : (['stall'] as const)),
     ...(gateways > 1 ? (['redis', 'redis', 'partition'] as const) : []),
   ]);
   switch (kind) {
@@ -222,5 +224,16 @@ function planFault(chance: Chance, { gateways, workers, replicas }: Shape, atMs:
 }
 
 const COLLECTOR_FAULTS: readonly CollectorMode[] = [
-  ...(['down', 'hangs', 'later', 'refuses', 'fails', 'partial', 'cuts', 'too_large', 'slow'] as const),
+  ...([
+    'down',
+    'hangs',
+    'later',
+    'refuses',
+    'fails',
+    'partial',
+    'partial',
+    'cuts',
+    'too_large',
+    'slow',
+  ] as const),
 ];

@@ -66,7 +66,7 @@ export class World {
         return this.unreachable.get(host) ?? this.unreachable.get(`${from}>${host}`) ?? 'open';
       },
     });
-    this.ledger = new Ledger(this.schedule, isCalm(plan));
+    this.ledger = new Ledger(this.schedule, { isCalm: isCalm(plan), isPunctual: isPunctual(plan) });
     this.network.onWrite = this.ledger.onWrite;
     const requests = plan.actions.flatMap((action) => (action.kind === 'client' ? action.requests : []));
     this.parts = {
@@ -136,6 +136,14 @@ export class World {
 /** Whether no machine and no connection has faults. */
 function isCalm({ actions, weather }: Plan): boolean {
   return actions.every(({ kind }) => CALM.has(kind)) && weather.latencyMs[1] <= CALM_LATENCY_MS;
+}
+
+/** Whether nothing stands still for longer than its latency, so that what is sent at once arrives at once. */
+function isPunctual({ actions, weather }: Plan): boolean {
+  const stalls = actions.some(
+    (action) => action.kind === 'stall' || (action.kind === 'cut' && action.how === 'stall'),
+  );
+  return !stalls && weather.latencyMs[1] <= CALM_LATENCY_MS;
 }
 
 /** Resolves when all microtasks have run. */

@@ -1,6 +1,7 @@
 import type { HttpFacts } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import type { Fields } from '../../http/fields.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 
@@ -44,6 +45,12 @@ export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsS
   };
 }
 
+/** The tenant that is recorded of a client's request. */
+export function tenantOf(fields: Fields, client: ApiClient, settings: RecordedFieldsSettings): string {
+  const named = settings.trustsTenant ? toText(fields.get(settings.tenant)) : null;
+  return named ?? toShownName(client.tenant);
+}
+
 /** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
@@ -71,9 +78,14 @@ function setIfText(
   value: string | undefined,
   maxChars?: number,
 ): void {
-  if (value === undefined) return;
+  const text = toText(value, maxChars);
+  if (text !== null) record[name] = text;
+}
+
+function toText(value: string | undefined, maxChars?: number): string | null {
+  if (value === undefined) return null;
   const cleaned = toShownName(toUnicode(value), maxChars).trim();
-  if (cleaned !== '') record[name] = cleaned;
+  return cleaned === '' ? null : cleaned;
 }
 
 /** Header fields are read as latin-1. A value that is valid UTF-8 is decoded. */

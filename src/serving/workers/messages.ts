@@ -1,5 +1,6 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
+import type { TenantKind } from '../../client-limits/limit-rows.ts';
 import type { TlsMaterial } from '../../http/tls-acceptor.ts';
 import type { JwtKeys } from '../../jwt/jwks.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
@@ -51,7 +52,8 @@ export interface NumberedCall {
 /** What a worker asks the main thread. */
 export type WorkerQuestion =
   /** See `JwtAuthority`. */
-  { readonly kind: 'refreshKeys' } | { readonly kind: 'limitRowOf'; readonly tenant: string };
+  | { readonly kind: 'refreshKeys' }
+  | { readonly kind: 'limitRowOf'; readonly of: TenantKind; readonly tenant: string };
 
 /** What a worker sends to the main thread. */
 export type WorkerMessage =

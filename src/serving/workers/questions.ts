@@ -1,4 +1,5 @@
 import { waitAtMost } from '#otel/clock.ts';
+import type { TenantKind } from '../../client-limits/limit-rows.ts';
 import type { JwtAuthority } from '../client-access.ts';
 import type { WorkerQuestion } from './messages.ts';
 
@@ -24,8 +25,8 @@ export class Questions implements JwtAuthority {
     await this.#put({ kind: 'refreshKeys' });
   }
 
-  limitRowOf(tenant: string): Promise<number | null> {
-    return this.#put({ kind: 'limitRowOf', tenant });
+  limitRowOf(of: TenantKind, tenant: string): Promise<number | null> {
+    return this.#put({ kind: 'limitRowOf', of, tenant });
   }
 
   /** Null, too, if the main thread does not answer in time. */

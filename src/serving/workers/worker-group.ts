@@ -255,7 +255,7 @@ export class WorkerGroup implements Serving {
 
   async #answer(question: WorkerQuestion): Promise<number | null> {
     const { authority } = this.#collaborators;
-    if (question.kind === 'limitRowOf') return await authority.limitRowOf(question.tenant);
+    if (question.kind === 'limitRowOf') return await authority.limitRowOf(question.of, question.tenant);
     await authority.refreshKeys();
     return null;
   }

@@ -65,6 +65,16 @@ function excerpt(body: Buffer, expected: Buffer): string {
   return `from byte ${at}: ${show(body)} instead of ${show(expected)}`;
 }
 
+/** Longer prompts may take longer than the time-outs where each read returns a byte. */
+const SHORT_PROMPT_CHARS = 1_000;
+
+/** Where nothing stalls, no request is too slow that was written at once. Returns what is wrong, or null. */
+export function checkPatience(view: ClientView): string | null {
+  const { response, plan } = view;
+  if (response === null || plan.promptChars > SHORT_PROMPT_CHARS || statusOf(response) !== 408) return null;
+  return `a request that came in time is too slow: ${describe(view)}`;
+}
+
 /** A reload may shorten the time for the first byte to this. */
 const SHORTEST_FIRST_BYTE_MS = 400;
 

@@ -2,7 +2,7 @@ import type { End } from '../../engine/end.ts';
 import type { Schedule } from '../../engine/schedule.ts';
 import { PORTS } from '../addresses.ts';
 import { HttpReader, type Message, statusOf } from '../http-reader.ts';
-import { checkDelivery, checkResponse } from './check-response.ts';
+import { checkDelivery, checkPatience, checkResponse } from './check-response.ts';
 import { DrainClaims } from './drain-claims.ts';
 import type { AdminAnswer, ClientView, CollectedRecord, Served } from './facts.ts';
 import { Traffic } from './traffic.ts';
@@ -12,6 +12,14 @@ export interface Violation {
   readonly text: string;
   readonly step: number;
   readonly atMs: number;
+}
+
+/** What can be expected of a world. */
+export interface Conditions {
+  /** No machine and no connection has faults. */
+  readonly isCalm: boolean;
+  /** No thread and no connection stalls, and the network is fast. */
+  readonly isPunctual: boolean;
 }
 
 /** A call of the admin API that has no answer yet. */
@@ -32,12 +40,11 @@ export class Ledger {
   readonly traffic: Traffic;
   readonly claims: DrainClaims;
   readonly #schedule: Schedule;
-  readonly #isCalm: boolean;
+  readonly #conditions: Conditions;
   readonly #adminCalls = new Map<End, AdminCall & { readonly reader: HttpReader }>();
 
-  /** `isCalm`: no machine and no connection has faults. */
-  constructor(schedule: Schedule, isCalm: boolean) {
-    this.#isCalm = isCalm;
+  constructor(schedule: Schedule, conditions: Conditions) {
+    this.#conditions = conditions;
     this.#schedule = schedule;
     this.traffic = new Traffic((request) => this.claims.onSent(request));
     this.claims = new DrainClaims(this.traffic, (text) => this.violate(text));
@@ -94,7 +101,11 @@ export class Ledger {
   onClientEnd(view: ClientView): void {
     this.views.push(view);
     const own = this.served.filter(({ plan }) => plan.id === view.plan.id);
-    const problem = checkResponse(view, own) ?? (this.#isCalm ? checkDelivery(view, own) : null);
+    const { isCalm, isPunctual } = this.#conditions;
+    const problem =
+      checkResponse(view, own) ??
+      (isPunctual ? checkPatience(view) : null) ??
+      (isCalm ? checkDelivery(view, own) : null);
     if (problem !== null) this.violate(problem);
   }
 
