@@ -243,7 +243,8 @@ describe('health.frozen_after', () => {
     while ((await healthOf(gateway))[0] !== 'failing') await ask();
 
     expect(linesOf(gateway, 'replica failing')).toMatchObject([{ replica: 'a', judge: 'frozen' }]);
-    expect(await turnsOf(gateway, 3)).toEqual(['b', 'b', 'b']);
+    // `a` would not answer. Records of requests that were given up may still come, so they do not count.
+    for (let count = 0; count < 3; count++) expect((await gateway.chat()).status).toBe(200);
     silence.resolve();
     await stream.text();
     await gateway.untilLogged('replica ok');
