@@ -98,6 +98,7 @@ export async function composeGateway(
     ...{ certificates, shared, clientLimits: limitRows, resolver, log },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
+    onAction: (action) => telemetry.recordAdminAction(action),
   });
   const { registry, fleet, discovery, healthChecker } = replicas;
   const responseExchange = composeResponseExchange(inEffect, memory, log);

@@ -441,6 +441,7 @@ export const ADMIN_ACTION = {
   replica: 'gateway.replica',
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
+  judge: 'gateway.judge',
   reason: 'gateway.reason',
   rampMs: 'gateway.ramp_ms',
   tokenName: 'gateway.token_name',

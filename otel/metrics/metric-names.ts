@@ -167,6 +167,13 @@ export const METRICS = {
     unit: '{replica}',
     description: '1 while the replica is tried last because it fails (health), otherwise 0.',
   },
+  replicaFrozen: {
+    name: 'gateway.replica.frozen',
+    instrument: 'updowncounter',
+    unit: '{replica}',
+    description:
+      '1 while the replica is failing because it is silent and its peers are not (health.frozen_after), otherwise 0. Absent without health.frozen_after.',
+  },
   replicaGpu: {
     name: 'gateway.replica.gpu',
     instrument: 'counter',

@@ -12,6 +12,8 @@ export interface ReplicaState {
   readonly drained: boolean;
   /** Also false while health is not checked. */
   readonly failing: boolean;
+  /** Whether its silence shows that it fails; null while silence does not count. */
+  readonly frozen: boolean | null;
   /** Whether it answers; null while that is unknown. */
   readonly up: boolean | null;
   /** Its GPU time up to now; null without a `gpu_count`. */
@@ -58,6 +60,7 @@ export function toReplicaMetrics(
     toData(METRICS.replicaUp, ({ up }) => up),
     toData(METRICS.replicaDrained, ({ drained }) => drained),
     toData(METRICS.replicaFailing, ({ failing }) => failing),
+    toData(METRICS.replicaFrozen, ({ frozen }) => frozen),
     toData(METRICS.replicaGpu, ({ gpuTime }) => gpuTime && gpuTime.busyMs / 1000),
     toData(METRICS.replicaGpuUnrecorded, ({ gpuTime }) => gpuTime && gpuTime.unrecordedMs / 1000),
   ].filter(({ dataPoints }) => dataPoints.length > 0);

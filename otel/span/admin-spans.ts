@@ -17,7 +17,7 @@ import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
 import { SpanIdSource } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
-export type AdminAction = DrainAction | ReloadAction | RolloutStepAction;
+export type AdminAction = DrainAction | HealthAction | ReloadAction | RolloutStepAction;
 
 /** A replica was drained or undrained. */
 interface DrainAction {
@@ -33,6 +33,19 @@ interface DrainAction {
   /** The name of the token that asked for it. */
   readonly tokenName: string | null;
   /** When the call arrived: epoch milliseconds. */
+  readonly startEpochMs: number;
+}
+
+/** The gateway found that a replica fails, or that it is ok again. */
+interface HealthAction {
+  readonly action: 'replica_failing' | 'replica_ok';
+  readonly replica: string;
+  readonly inflight: number;
+  /** What has shown it. */
+  readonly judge: 'frozen';
+  /** Nobody asked for it. */
+  readonly tokenName: null;
+  /** When the silence began, or when it was found failing: epoch milliseconds. */
   readonly startEpochMs: number;
 }
 
@@ -98,7 +111,7 @@ export function startAdminSpans(
       // INTERNAL: tools that derive metrics from spans would count a SERVER span as a request.
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
-      span.setAttributes(action.action === 'reload' ? toReloadAttributes(action) : toDrainAttributes(action));
+      span.setAttributes(toAttributes(action));
       if (action.tokenName !== null) span.setAttribute(ADMIN_ACTION.tokenName, action.tokenName);
       if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
@@ -108,6 +121,19 @@ export function startAdminSpans(
       const flushed = provider.shutdown().catch(() => undefined);
       await waitAtMost(deadlineMs, flushed, clock);
     },
+  };
+}
+
+function toAttributes(action: DrainAction | HealthAction | ReloadAction): Attributes {
+  if (action.action === 'reload') return toReloadAttributes(action);
+  return 'judge' in action ? toHealthAttributes(action) : toDrainAttributes(action);
+}
+
+function toHealthAttributes({ replica, inflight, judge }: HealthAction): Attributes {
+  return {
+    [ADMIN_ACTION.replica]: replica,
+    [ADMIN_ACTION.inflight]: inflight,
+    [ADMIN_ACTION.judge]: judge,
   };
 }
 

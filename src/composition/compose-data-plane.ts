@@ -146,6 +146,7 @@ function toReplicaState(replica: RegisteredReplica): ReplicaState {
     ...{ name, inflight, maxInflight: config.maxInflight, gpuTime },
     drained: drain.drained,
     failing: health?.state === 'failing',
+    frozen: health?.isFrozen ?? null,
     up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
   };
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { toShownName } from '#otel/encode/shown-name.ts';
+import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import type { LimitRows } from '../client-limits/limit-rows.ts';
 import type { Config } from '../config/config.ts';
@@ -11,6 +12,7 @@ import { type DiscoverySettings, ReplicaDiscovery } from '../replicas/control/di
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 import { createDrainFile } from '../replicas/control/drain-file.ts';
 import { Drains } from '../replicas/control/drains.ts';
+import { FrozenWatch } from '../replicas/control/frozen-watch.ts';
 import { HealthChecker } from '../replicas/control/health-checker.ts';
 import { ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
@@ -42,12 +44,23 @@ interface ReplicaControlCollaborators {
   readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
+  /** Makes the span of a decision. Not called before the gateway starts. */
+  readonly onAction: (action: AdminAction) => void;
 }
 
 /** Composes the control plane of the replicas. Rejects with a StartError if a file in state_dir cannot be used. */
 export async function composeReplicas(
   config: Config,
-  { certificates, shared, clientLimits, resolver, redisUrl, log, serving }: ReplicaControlCollaborators,
+  {
+    certificates,
+    shared,
+    clientLimits,
+    resolver,
+    redisUrl,
+    log,
+    serving,
+    onAction,
+  }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
   const file = createDrainFile(config.stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
@@ -57,7 +70,16 @@ export async function composeReplicas(
     'fleet',
     openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
-  const healthChecker = new HealthChecker(config.health, { registry, table: shared.health, log });
+  const { health: table, silences } = shared;
+  const frozen = new FrozenWatch({
+    ...{ registry, table, silences, log },
+    onDecision: ({ replica: { name, inflight }, isFrozen, forMs }) =>
+      onAction({
+        ...{ action: isFrozen ? 'replica_failing' : 'replica_ok', replica: name, inflight, judge: 'frozen' },
+        ...{ tokenName: null, startEpochMs: Date.now() - forMs },
+      }),
+  });
+  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, log });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },

@@ -242,8 +242,14 @@ function toReplicaTls({ ca, cert, key, server_name, verify }: NonNullable<Replic
   return { ca: ca ?? null, cert: cert ?? null, key: key ?? null, serverName: server_name ?? null, verify };
 }
 
-function toHealthConfig({ cool_down, interval, timeout, ...rest }: ConfigFile['health']) {
-  return { ...rest, coolDownMs: cool_down, intervalMs: interval, timeoutMs: timeout };
+function toHealthConfig({ cool_down, frozen_after, interval, timeout, ...rest }: ConfigFile['health']) {
+  return {
+    ...rest,
+    frozenAfterMs: frozen_after ?? null,
+    coolDownMs: cool_down,
+    intervalMs: interval,
+    timeoutMs: timeout,
+  };
 }
 
 function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {

@@ -161,7 +161,12 @@ const health = z.strictObject({
     .describe('A failing replica is ok again after this many answered probes in a row.'),
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
-    .describe('With `passive`: how often one request tries a failing replica again.'),
+    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
+  frozen_after: duration({ minMs: 100 })
+    .optional()
+    .describe(
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
+    ),
   path: text('a path that begins with /', URL_PATH)
     .prefault('/health')
     .describe(

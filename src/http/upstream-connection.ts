@@ -59,6 +59,8 @@ export interface UpstreamConnectionOwner {
   /** The exchange is finished, and the connection can carry another. */
   onFree(connection: UpstreamConnection): void;
   onClosed(connection: UpstreamConnection): void;
+  /** A response is complete, whatever becomes of its connection. */
+  onResponseEnd(): void;
   /** Bytes arrived that belong to no response. The connection is closed. */
   onUnsolicitedBytes(): void;
   /** Reports a bug in the gateway that ended a connection. */
@@ -132,6 +134,20 @@ export class UpstreamConnection implements Timed {
   /** Whether a request is in flight on it. */
   get isBusy(): boolean {
     return this.#handler !== null;
+  }
+
+  /**
+   * Since when the server has sent nothing although it has all of the request and we read: monotonic milliseconds. Null
+   * if it owes nothing. It follows from the deadline, so that a read does not pay for it.
+   */
+  get silentSinceMs(): number | null {
+    if (this.#handler === null || !this.#isWritten || this.#isPaused) return null;
+    return this.deadlineMs - (this.#state === 'head' ? this.#firstByteMs : this.#idleMs);
+  }
+
+  /** Whether the head of the response has come. */
+  get isAnswering(): boolean {
+    return this.#state === 'body';
   }
 
   /** Sends a request. */
@@ -296,6 +312,7 @@ export class UpstreamConnection implements Timed {
   #endResponse(handler: ResponseHandler, isExact: boolean): void {
     const { trailers } = this.#body;
     const isFree = isExact && this.#isKept && this.#isWritten;
+    this.#owner.onResponseEnd();
     this.#handler = null;
     this.onDrain = null;
     this.deadlineMs = NEVER;

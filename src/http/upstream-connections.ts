@@ -40,6 +40,8 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
   #isRetired = false;
   #isDestroyed = false;
   #noReuseUntilMs = 0;
+  /** When the last response was complete; null: none was. */
+  #endedMs: number | null = null;
 
   constructor(settings: UpstreamConnectionsSettings, clock: DeadlineClock) {
     this.#settings = settings;
@@ -109,6 +111,22 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     this.#all.delete(connection);
     const index = this.#idle.indexOf(connection);
     if (index !== -1) this.#idle.splice(index, 1);
+  }
+
+  onResponseEnd(): void {
+    this.#endedMs = this.clock.cachedNowMs;
+  }
+
+  /** When the server last sent something, and since when it owes the longest: monotonic milliseconds; null if never. */
+  observeSilence(): { readonly heardMs: number | null; readonly waitingSinceMs: number | null } {
+    let heardMs = this.#endedMs;
+    let waitingSinceMs: number | null = null;
+    for (const { silentSinceMs, isAnswering } of this.#all) {
+      if (silentSinceMs === null) continue;
+      if (isAnswering && (heardMs === null || silentSinceMs > heardMs)) heardMs = silentSinceMs;
+      if (waitingSinceMs === null || silentSinceMs < waitingSinceMs) waitingSinceMs = silentSinceMs;
+    }
+    return { heardMs, waitingSinceMs };
   }
 
   reportDefect(error: unknown): void {

@@ -55,6 +55,7 @@ describe('a configuration with only a replica', () => {
         failures: 3,
         successes: 2,
         coolDownMs: 10_000,
+        frozenAfterMs: null,
         path: '/health',
         intervalMs: 5_000,
         timeoutMs: 2_000,

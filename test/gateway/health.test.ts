@@ -213,3 +213,41 @@ describe('health.active', () => {
     expect((await turnsOf(gateway, 4)).toSorted()).toEqual(['a', 'a', 'b', 'b']);
   });
 });
+
+describe('health.frozen_after', () => {
+  const frozen = { frozen_after: '200ms', cool_down: '1h' };
+
+  test('tries a replica last whose stream is silent while a peer answers, until bytes come', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a] = replicas;
+    const silence = Promise.withResolvers<void>();
+    a.answerOnce(async ({ head, write, end }) => {
+      await head(200, ['Content-Type', 'text/event-stream']);
+      await write('data: {}\n\n');
+      await silence.promise;
+      end('data: [DONE]\n\n');
+    });
+    await using gateway = await startGateway({ replicas, config: { health: frozen } });
+    expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
+
+    const stream = await gateway.chat({ stream: true });
+    a.answer(hang);
+    // Those that `a` gets are given up.
+    const ask = async () => {
+      const signal = AbortSignal.timeout(200);
+      await gateway.chat({}, { signal }).then(
+        (answer) => answer.arrayBuffer(),
+        () => undefined,
+      );
+    };
+    while ((await healthOf(gateway))[0] !== 'failing') await ask();
+
+    expect(linesOf(gateway, 'replica failing')).toMatchObject([{ replica: 'a', judge: 'frozen' }]);
+    // `a` would not answer. Records of requests that were given up may still come, so they do not count.
+    for (let count = 0; count < 3; count++) expect((await gateway.chat()).status).toBe(200);
+    silence.resolve();
+    await stream.text();
+    await gateway.untilLogged('replica ok');
+    expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
+  });
+});

@@ -323,6 +323,23 @@ test.each([1, 2])('limits apply to each tenant, over all its tokens and %d worke
   expect(statuses).toEqual([200, 200, 200, 429, 429, 429, 429, 200]);
 });
 
+test('tenant_limits count the tokens and the keys of a tenant together, beside the limits of tokens', async () => {
+  const clients = [
+    { name: 'k', key_sha256: createHash('sha256').update('key-of-acme').digest('hex'), tenant: 'acme' },
+  ];
+  const config = {
+    clients,
+    jwt: jwtOf(issuer, { requests_per_minute: 1, models_claim: undefined }),
+    tenant_limits: { acme: { requests_per_minute: 2 } },
+  };
+  await using at = await startGateway({ replicas: [replica], config });
+  const statusOf = async (token: string) => (await at.chat({}, bearer(token))).status;
+  const [first, second] = [await issuer.issue(key, { jti: '1' }), await issuer.issue(key, { jti: '2' })];
+  // The limit of tokens refuses the second one, which costs the tenant nothing.
+  expect([await statusOf(first), await statusOf(second)]).toEqual([200, 429]);
+  expect([await statusOf('key-of-acme'), await statusOf('key-of-acme')]).toEqual([200, 429]);
+});
+
 test('no token is in a record, a log line, a metric, an answer of the admin API or a file', async () => {
   const good = await issuer.issue(key, { scope: '*' });
   const bad = await issuer.issue(key, { exp: nowS() - 60, scope: '*' });

@@ -70,7 +70,7 @@ export function createPools(
   const settings = {
     policy,
     queueCapacity: QUEUE_CAPACITY,
-    health: { passive: false, active: false, failures: 3, coolDownMs: 10_000 },
+    health: { passive: false, active: false, failures: 3, coolDownMs: 10_000, frozenAfterMs: null },
     timeouts: TIMEOUTS,
   } as const;
   const collaborators = {

@@ -1,31 +1,17 @@
-import type { Lease } from '../../replicas/data/lease.ts';
 import type { ReplicaPool } from '../../replicas/data/pool.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-import type { Exchange } from '../exchange.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
-import type { Recording } from '../record/recording.ts';
-import { estimateTokens } from '../record/used-tokens.ts';
-import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/body-inspector.ts';
 import { isUsageToBeAsked } from '../request/include-usage.ts';
 import type { HeldBody } from '../request/read-body.ts';
 import type { RequestFacts } from '../request/request-facts.ts';
 import { toUpstreamBody } from '../request/upstream-body.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
-import { logFailedAttempt } from './log-failed-attempt.ts';
+import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
+import { admitToReplica, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
 import type { AttemptObserver, AttemptRequest } from './send.ts';
-
-/** One request that leaves a record. */
-export interface RecordedRequest {
-  readonly exchange: Exchange;
-  readonly endpoint: RecordedEndpoint;
-  /** Whose API key it presents; null if requests need none. */
-  readonly client: ApiClient | null;
-  readonly recording: Recording;
-}
 
 /** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
 const KEPT_BYTES = 16 * 1024;
@@ -33,8 +19,7 @@ const KEPT_BYTES = 16 * 1024;
 const FRESH_CONNECTION_BYTES = 1024 * 1024;
 
 /** The attempts of a request that leaves a record. Keeps the request's body as long as an attempt may need it. */
-export class RecordedAttempts implements Attempts, AttemptObserver {
-  readonly #request: RecordedRequest;
+export class RecordedAttempts extends ReportedAttempts implements Attempts, AttemptObserver {
   readonly #facts: RequestFacts;
   readonly #model: string;
   readonly #prefixKey: number | null;
@@ -42,8 +27,6 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   #home: Replica | null;
   readonly #held: HeldBody;
   readonly #isLarge: boolean;
-  readonly #settings: ProxySettings;
-  readonly #tools: ProxyTools;
   /** Null once no attempt needs it any more. */
   #body: Buffer | null;
 
@@ -58,6 +41,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     settings: ProxySettings,
     tools: ProxyTools,
   ) {
+    super(request, settings, tools);
     const { bytes } = inspected;
     const { pool } = tools;
     const { admission } = request.exchange;
@@ -68,15 +52,7 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     const describeText = text === null ? inspected.describeText : () => text;
     request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
     if (facts.model === null) throw new Failure('missing_model');
-    if (request.client !== null && !mayUse(request.client, facts.alias?.name ?? facts.model))
-      throw new Failure('model_not_found');
-    if (admission !== null) {
-      const estimate = estimateTokens(facts, text?.promptChars);
-      request.recording.noteEstimate(estimate);
-      if (!admission.reserveTokens(estimate.total)) throw new Failure('rate_limit_exceeded');
-    }
-    request.recording.span.startOperation();
-    this.#request = request;
+    admitToReplica(request, facts.alias?.name ?? facts.model, facts, text?.promptChars);
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
@@ -84,38 +60,27 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
-    this.#settings = settings;
-    this.#tools = tools;
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    const { pool } = this.#tools;
-    const { recording } = this.#request;
-    const prefixKey = this.#prefixKey;
     const home = this.#home;
     if (home !== null) {
+      const { pool } = this.tools;
+      const { recording } = this.request;
       const atHome = pool.acquireOne(home, this.#model, tried);
       if (atHome === 'busy') {
-        const wait = pool.waitForOne(home, this.#model, this.#settings.queueMs - recording.queuedMs);
+        const wait = pool.waitForOne(home, this.#model, this.settings.queueMs - recording.queuedMs);
         if (wait !== 'overloaded') recording.noteWait(wait.result);
         return wait;
       }
       if (atHome !== null) return atHome;
     }
-    const lease = pool.acquire(this.#model, tried, prefixKey);
-    if (lease !== 'busy') return lease;
-    const wait = pool.waitFor(this.#model, { tried, prefixKey }, this.#settings.queueMs - recording.queuedMs);
-    if (wait !== 'overloaded') recording.noteWait(wait.result);
-    return wait;
-  }
-
-  hold({ gpuShare }: Lease): void {
-    if (gpuShare !== null) this.#request.recording.noteGpuShare(gpuShare);
+    return this.acquireInTurn(this.#model, tried, this.#prefixKey);
   }
 
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest {
     const { withUsage, onFreshConnection, mayRetryStatus } = variant;
-    const { exchange, endpoint, recording } = this.#request;
+    const { exchange, endpoint, recording } = this.request;
     const body = this.#body;
     if (body === null) throw new Error('the body was released before the last attempt');
     recording.startAttempt(replica.config);
@@ -134,10 +99,10 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
       mayRetryStatus,
       reading: {
         endpoint,
-        scratch: this.#tools.scratch,
+        scratch: this.tools.scratch,
         modelName: facts.alias?.name ?? null,
-        maxEventBytes: this.#settings.maxEventBytes,
-        onResponseId: endpoint.keepsResponses ? (id) => this.#tools.pool.noteResponse(id, replica) : null,
+        maxEventBytes: this.settings.maxEventBytes,
+        onResponseId: endpoint.keepsResponses ? (id) => this.tools.pool.noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -149,12 +114,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
   }
 
   onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {
-    this.#request.recording.noteWritten();
+    this.request.recording.noteWritten();
     if (!isReused && !mayRepeat) this.#releaseBody();
   }
 
   onResponse({ replica, reading }: AttemptRequest, response: RelayedResponse): void {
-    const { recording } = this.#request;
+    const { recording } = this.request;
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
@@ -166,26 +131,12 @@ export class RecordedAttempts implements Attempts, AttemptObserver {
     return wasNarrow;
   }
 
-  withdraw(): void {
-    this.#request.recording.withdrawAttempt();
-  }
-
-  fail(replica: Replica, code: FailedAttemptCode, cause: unknown, statusCode?: number): void {
-    const { recording } = this.#request;
-    recording.failAttempt(replica.name, code, statusCode);
-    logFailedAttempt(this.#tools.log, replica, { code, cause, traceId: recording.span.traceId });
-  }
-
-  finish(): void {
-    this.#request.recording.finishAttempt();
-  }
-
   /** Releases a large body: no attempt needs it any more. It is hashed first, when the event loop is idle. */
   #releaseBody(): void {
     if (this.#body === null || this.#body.length <= KEPT_BYTES) return;
     this.#body = null;
     setImmediate(() => {
-      this.#request.recording.describeBody();
+      this.request.recording.describeBody();
       this.#held.release();
     });
   }

@@ -2,12 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import { isHealthy, toHealthFinding } from '../reachability.ts';
 import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
+import type { FrozenWatch } from './frozen-watch.ts';
 import { type ProbeResult, probe } from './probe.ts';
 import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
 
 export interface HealthCheckerCollaborators {
   readonly registry: ReplicaRegistry;
   readonly table: HealthTable;
+  /** Started and stopped with the checks. */
+  readonly frozen: Pick<FrozenWatch, 'start' | 'stop'>;
   readonly log: HealthLog;
 }
 
@@ -53,6 +56,7 @@ export class HealthChecker {
 
   start(): void {
     this.stop();
+    this.#collaborators.frozen.start(this.#settings.frozenAfterMs);
     if (this.#settings.active) this.#schedule();
   }
 
@@ -69,6 +73,7 @@ export class HealthChecker {
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#collaborators.frozen.stop();
   }
 
   /** Spreads the probes over the interval, so that a thousand replicas are not probed at once. */

@@ -12,6 +12,7 @@ import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
 import { Replica, type ReplicaCollaborators } from './replica.ts';
 import { Rotation } from './rotation.ts';
+import { SilenceSampler } from './silence-sampler.ts';
 import { type Wait, WaitQueue } from './wait-queue.ts';
 
 export interface PoolSettings {
@@ -32,6 +33,7 @@ export class ReplicaPool {
   readonly #collaborators: ReplicaCollaborators;
   readonly #storedResponses: StoredResponses;
   readonly #waitQueue: WaitQueue;
+  readonly #silences: SilenceSampler;
   #snapshot: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   #bySeed: ReadonlyMap<number, Replica | null> = new Map();
@@ -56,6 +58,11 @@ export class ReplicaPool {
     });
     this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
     this.#rotationOfAll = this.#toRotationOfAll([]);
+    this.#silences = new SilenceSampler({
+      ...{ table: shared.silences, worker, clock: collaborators.clock },
+      replicas: () => this.#bySlot.values(),
+    });
+    this.#silences.configure(settings.health.frozenAfterMs);
   }
 
   /**
@@ -96,6 +103,7 @@ export class ReplicaPool {
     const areSameTimeouts = isDeepStrictEqual(timeouts, this.#settings.timeouts);
     this.#settings = settings;
     this.#collaborators.shared.health.configure(health);
+    this.#silences.configure(health.frozenAfterMs);
     if (!areSameTimeouts) for (const replica of this.#bySlot.values()) replica.reconnect(timeouts);
     this.apply(this.#snapshot);
   }
@@ -178,6 +186,7 @@ export class ReplicaPool {
 
   /** Destroys every connection to every replica. */
   close(): void {
+    this.#silences.stop();
     for (const replica of this.#bySlot.values()) replica.upstream.destroy();
   }
 

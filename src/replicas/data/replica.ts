@@ -101,7 +101,7 @@ export class Replica {
 
   /** Whether it fails and the present request must find out whether it still does. */
   claimRetry(): boolean {
-    return this.#collaborators.shared.health.claimRetry(this.slot);
+    return this.#collaborators.shared.health.claimRetry(this.slot, this.inflight);
   }
 
   /** Notes that a request could not connect, because of this error. */

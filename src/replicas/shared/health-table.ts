@@ -1,9 +1,9 @@
 import type { SharedTable } from './shared-table.ts';
 
 /** One bit for each kind of evidence that a replica fails. */
-const FAILING = { connections: 1 << 0, probes: 1 << 1 } as const;
+const FAILING = { connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2 } as const;
 
-/** What shows that a replica fails: requests that cannot connect, or probes of the control plane. */
+/** What shows that a replica fails: requests that cannot connect, probes of the control plane, or its silence. */
 export type HealthSource = keyof typeof FAILING;
 
 /** How the health of replicas is decided: `health` of the configuration. */
@@ -12,14 +12,18 @@ export interface HealthSettings {
   readonly active: boolean;
   /** Consecutive refused connections, or failed probes, after which a replica fails. */
   readonly failures: number;
-  /** How often one request tries a replica whose connections were refused. */
+  /** How often one request tries a replica whose connections were refused, or that was frozen. */
   readonly coolDownMs: number;
+  /** How long a replica may be silent while its peers are not; null: that does not count. */
+  readonly frozenAfterMs: number | null;
 }
 
 /** Whether a replica fails, and since when: RFC 3339; null if that never changed. */
 export interface Health {
   readonly state: 'ok' | 'failing';
   readonly since: string | null;
+  /** Whether its silence shows that it fails; null while silence does not count. */
+  readonly isFrozen: boolean | null;
 }
 
 /** One row for each slot. */
@@ -30,7 +34,7 @@ export const HEALTH_COLUMNS = {
   refusals: 'int32',
   /** When `failing` last changed: milliseconds since 1970; 0 if never. */
   sinceMs: 'int64',
-  /** When a request may try a replica whose connections were refused: milliseconds since 1970. */
+  /** When a request may try a replica that fails: milliseconds since 1970. */
   retryAtMs: 'int64',
 } as const;
 
@@ -39,7 +43,10 @@ export const HEALTH_COLUMNS = {
  * other can be. Health checks are off until `configure`, which each thread calls with the same settings.
  */
 export class HealthTable {
-  #settings: HealthSettings = { passive: false, active: false, failures: 1, coolDownMs: 0 };
+  #settings: HealthSettings = {
+    ...{ passive: false, active: false, failures: 1, coolDownMs: 0 },
+    frozenAfterMs: null,
+  };
   readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
   readonly #onChange: () => void;
 
@@ -60,11 +67,13 @@ export class HealthTable {
 
   /** The health of a replica; null if health checks are off. */
   healthOf(slot: number): Health | null {
-    if (!this.#settings.passive && !this.#settings.active) return null;
+    const { passive, active, frozenAfterMs } = this.#settings;
+    if (!passive && !active && frozenAfterMs === null) return null;
     const sinceMs = Number(Atomics.load(this.#rows.sinceMs, slot));
     return {
       state: this.isFailing(slot) ? 'failing' : 'ok',
       since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
+      isFrozen: frozenAfterMs === null ? null : this.isFailingBy(slot, 'frozen'),
     };
   }
 
@@ -83,10 +92,26 @@ export class HealthTable {
     return this.clearFailing(slot, 'connections');
   }
 
-  /** Whether the present request must try a replica whose connections were refused: one request in each cool-down. */
-  claimRetry(slot: number): boolean {
+  /** Whether it fails by this kind of evidence. */
+  isFailingBy(slot: number, source: HealthSource): boolean {
+    return (Atomics.load(this.#rows.failing, slot) & FAILING[source]) !== 0;
+  }
+
+  /** Notes that it is silent while its peers are not. Returns whether it was ok before. */
+  noteFrozen(slot: number): boolean {
+    Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + this.#settings.coolDownMs));
+    return this.markFailing(slot, 'frozen');
+  }
+
+  /**
+   * Whether the present request must try a replica that fails, though not by its probes: one request in each
+   * cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
+   */
+  claimRetry(slot: number, inflight: number): boolean {
     const { failing, retryAtMs } = this.#rows;
-    if (Atomics.load(failing, slot) !== FAILING.connections) return false;
+    const evidence = Atomics.load(failing, slot);
+    if (evidence === 0 || (evidence & FAILING.probes) !== 0) return false;
+    if ((evidence & FAILING.frozen) !== 0 && inflight > 0) return false;
     const retryAt = Atomics.load(retryAtMs, slot);
     const nowMs = Date.now();
     if (retryAt > nowMs) return false;

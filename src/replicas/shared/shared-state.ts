@@ -4,6 +4,7 @@ import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
 import { createSharedClock } from './shared-clock.ts';
 import { openTables, type SharedTable, sizeOfTables, tryIncrement } from './shared-table.ts';
+import { SilenceTable, toSilenceShapes } from './silence-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
 /** Replicas at one time, including removed ones that still finish requests. */
@@ -38,7 +39,7 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 
 /**
  * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, reachability,
- * ramps, GPU time, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
+ * ramps, GPU time, silences, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
  * written with Atomics; no thread ever blocks.
  *
  * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
@@ -53,6 +54,7 @@ export class SharedState {
   readonly reachability: ReachabilityTable;
   readonly ramps: RampTable;
   readonly gpuTimes: GpuTimeTable;
+  readonly silences: SilenceTable;
   readonly waiting: WaitTable;
 
   /** @param nowMs shows the same time in all threads, in milliseconds */
@@ -68,6 +70,7 @@ export class SharedState {
     this.ramps = new RampTable(tables.ramps, nowMs);
     const size = { workerCount: memory.workerCount, slotCount: MAX_REPLICAS };
     this.gpuTimes = new GpuTimeTable(tables, size, nowMs);
+    this.silences = new SilenceTable(tables, size, nowMs);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -137,6 +140,7 @@ export class SharedState {
       Atomics.sub(this.#replicas.inflight, slot, count);
     }
     this.gpuTimes.clearWorker(worker);
+    this.silences.clearWorker(worker);
     this.waiting.clearWorker(worker);
   }
 
@@ -147,6 +151,7 @@ export class SharedState {
     this.health.forget(slot);
     this.reachability.clear(slot);
     this.gpuTimes.clear(slot);
+    this.silences.clear(slot);
     Atomics.store(this.#replicas.inflight, slot, 0);
     for (let worker = 0; worker < this.memory.workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, rowOf(worker, slot), 0);
@@ -190,6 +195,7 @@ function toShapes(workerCount: number) {
     /** One row for each slot of each worker. */
     inflightByWorker: { rowCount: workerCount * MAX_REPLICAS, columns: { inflight: 'int32' } },
     ...toGpuTimeShapes(workerCount, MAX_REPLICAS),
+    ...toSilenceShapes(workerCount, MAX_REPLICAS),
     ...toWaitShapes(workerCount, MAX_REPLICAS),
   } as const;
 }

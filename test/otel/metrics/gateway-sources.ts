@@ -5,7 +5,15 @@ import type { MetricsCollaborators } from '#otel/metrics/start-metrics.ts';
 export const GATEWAY_SOURCES = {
   replicas: () => [
     {
-      ...{ name: 'vllm-a', inflight: 2, maxInflight: 8, drained: true, failing: false, up: true },
+      ...{
+        name: 'vllm-a',
+        inflight: 2,
+        maxInflight: 8,
+        drained: true,
+        failing: false,
+        frozen: false,
+        up: true,
+      },
       gpuTime: { busyMs: 12_500, unrecordedMs: 250 },
     },
   ],

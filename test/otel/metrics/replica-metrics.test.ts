@@ -4,7 +4,7 @@ import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
   ...{ name: 'vllm-a', inflight: 0, maxInflight: null },
-  ...{ drained: false, failing: false, up: null, gpuTime: null },
+  ...{ drained: false, failing: false, frozen: null, up: null, gpuTime: null },
 };
 
 /** The values of a metric by replica. */

@@ -5,7 +5,10 @@ import type { HealthSettings } from '../../../src/replicas/shared/health-table.t
 import { allocateSharedState, SharedState } from '../../../src/replicas/shared/shared-state.ts';
 import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
-const PASSIVE: HealthSettings = { passive: true, active: false, failures: 3, coolDownMs: 10_000 };
+const PASSIVE: HealthSettings = {
+  ...{ passive: true, active: false, failures: 3, coolDownMs: 10_000 },
+  frozenAfterMs: null,
+};
 const SLOT = 7;
 
 /** The table as `count` threads see it. */
@@ -46,7 +49,7 @@ describe('a replica whose connections are refused', () => {
       expect(table.noteRefused(SLOT)).toBe(false);
       if (count % 2 === 1) table.noteAnswered(SLOT);
     }
-    expect(table.healthOf(SLOT)).toEqual({ state: 'ok', since: null });
+    expect(table.healthOf(SLOT)).toMatchObject({ state: 'ok', since: null });
   });
 
   test('is tried by one request of all threads in each cool-down', () => {
@@ -54,13 +57,13 @@ describe('a replica whose connections are refused', () => {
     try {
       const [one, other] = createTables(2);
       for (let count = 0; count < 3; count++) one.noteRefused(SLOT);
-      expect([one.claimRetry(SLOT), other.claimRetry(SLOT)]).toEqual([false, false]);
+      expect([one.claimRetry(SLOT, 0), other.claimRetry(SLOT, 0)]).toEqual([false, false]);
       vi.advanceTimersByTime(10_000);
-      expect([one.claimRetry(SLOT), other.claimRetry(SLOT)]).toEqual([true, false]);
+      expect([one.claimRetry(SLOT, 0), other.claimRetry(SLOT, 0)]).toEqual([true, false]);
       vi.advanceTimersByTime(9_999);
-      expect(one.claimRetry(SLOT)).toBe(false);
+      expect(one.claimRetry(SLOT, 0)).toBe(false);
       vi.advanceTimersByTime(1);
-      expect(other.claimRetry(SLOT)).toBe(true);
+      expect(other.claimRetry(SLOT, 0)).toBe(true);
     } finally {
       vi.useRealTimers();
     }
@@ -69,9 +72,9 @@ describe('a replica whose connections are refused', () => {
   test('is not tried while its probes fail too', () => {
     const [table] = createTables(1, { ...PASSIVE, active: true, coolDownMs: 0 });
     for (let count = 0; count < 3; count++) table.noteRefused(SLOT);
-    expect(table.claimRetry(SLOT)).toBe(true);
+    expect(table.claimRetry(SLOT, 0)).toBe(true);
     expect(table.markFailing(SLOT, 'probes')).toBe(false);
-    expect(table.claimRetry(SLOT)).toBe(false);
+    expect(table.claimRetry(SLOT, 0)).toBe(false);
     expect(table.noteAnswered(SLOT)).toBe(false);
     expect(table.clearFailing(SLOT, 'probes')).toBe(true);
     expect(table.isFailing(SLOT)).toBe(false);
@@ -126,7 +129,7 @@ describe('a failing replica', () => {
     setDrained('a', true);
     expect(registry.find('a')?.health).toBeNull();
     setDrained('a', false);
-    expect(registry.find('a')?.health).toEqual({ state: 'ok', since: null });
+    expect(registry.find('a')?.health).toMatchObject({ state: 'ok', since: null });
     shared.health.markFailing(slot, 'connections');
     shared.clearSlot(slot);
     expect(shared.health.isFailing(slot)).toBe(false);

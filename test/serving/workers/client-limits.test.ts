@@ -45,3 +45,18 @@ test('the workers count what a client uses together, and forget what a dead work
   replica.resetConnections();
   expect(await statusesOf(again)).toEqual(Array(12).fill(502));
 });
+
+test('the workers count what the tenant of several clients uses together', async () => {
+  await using replica = await startFakeReplica();
+  await using gateway = await startWorkers(2, {
+    replicas: [replica],
+    config: {
+      clients: [clientOf('a', { tenant: 't' }), clientOf('b', { tenant: 't' })],
+      tenant_limits: { default: { requests_per_minute: 3 } },
+    },
+  });
+  const sent = [...chatAtOnce(gateway, 15, withKey('a')), ...chatAtOnce(gateway, 15, withKey('b'))];
+  const statuses = (await Promise.all(sent)).map((answer) => answer?.status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(27);
+});
