@@ -44,7 +44,8 @@ function checkBody(view: ClientView, body: Buffer, isComplete: boolean, served: 
   if (isPrefix && (!isComplete || body.length === expected.length)) return null;
   const { breakAt, framing, kind } = answer;
   // Nobody can tell that a response which ends with its connection was meant to be longer.
-  if (isPrefix && breakAt?.how !== 'reset' && framing === 'close') return null;
+  if (breakAt?.how !== 'reset' && framing === 'close' && (isPrefix || isCutInUsage(body, served)))
+    return null;
   if (kind === 'stream') {
     const event = ERROR_EVENT.exec(body.toString());
     const before = event === null ? null : body.subarray(0, event.index);
@@ -56,6 +57,24 @@ function checkBody(view: ClientView, body: Buffer, isComplete: boolean, served: 
       return null;
   }
   return `other bytes than the replica's: ${describe(view)}, expected ${expected.length} bytes: ${excerpt(body, expected)}`;
+}
+
+/**
+ * Whether the answer ended within the usage that the gateway had asked for: a part of an event tells not what it is, and
+ * is relayed as it came.
+ */
+function isCutInUsage(body: Buffer, { plan, answer, asksUsage }: Served): boolean {
+  const pieces = toPieces(plan.id, answer, asksUsage);
+  const usage = pieces.findIndex(({ isUsage }) => isUsage);
+  if (usage === -1) return false;
+  const before = Buffer.concat(pieces.slice(0, usage).map(({ bytes }) => bytes));
+  const rest = body.subarray(before.length);
+  const whole = pieces[usage]?.bytes ?? Buffer.alloc(0);
+  return (
+    body.subarray(0, before.length).equals(before) &&
+    rest.length < whole.length &&
+    whole.subarray(0, rest.length).equals(rest)
+  );
 }
 
 function excerpt(body: Buffer, expected: Buffer): string {
