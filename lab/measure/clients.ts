@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
 import { post, sendInClosedLoop } from '../support/load.ts';
+import { PLAIN_ANSWER, PLAIN_BODY } from '../support/plain-exchange.ts';
 import { readCpu, toSpentUs } from '../support/process-tree.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { readCircumstances } from '../support/results.ts';
@@ -29,18 +30,6 @@ const CLIENTS = 32;
 const WARM_REQUESTS = 40_000;
 const ISSUER = 'https://issuer.example';
 const AUDIENCE = 'spangate';
-const BODY = JSON.stringify({
-  model: 'm',
-  max_tokens: 40,
-  messages: [{ role: 'user', content: 'lorem ipsum '.repeat(166) }],
-});
-const ANSWER = JSON.stringify({
-  object: 'chat.completion',
-  choices: [
-    { index: 0, message: { role: 'assistant', content: 'hello '.repeat(40) }, finish_reason: 'stop' },
-  ],
-  usage: { prompt_tokens: 500, completion_tokens: 40, total_tokens: 540 },
-});
 
 /** A gateway, what its clients send, and what its requests have cost. */
 interface Contender {
@@ -59,7 +48,7 @@ async function measure(): Promise<void> {
     incoming.resume().once('end', () => {
       outgoing
         .setHeader('content-type', 'application/json')
-        .end(incoming.url === '/v1/traces' ? '{}' : ANSWER);
+        .end(incoming.url === '/v1/traces' ? '{}' : PLAIN_ANSWER);
     });
   });
   await new Promise<void>((resolve) => replica.listen(0, '127.0.0.1', resolve));
@@ -157,7 +146,7 @@ async function load({ gateway, token, name }: Contender, requestCount: number): 
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
   await sendInClosedLoop(CLIENTS, requestCount, async () => {
     const url = `${gateway.url}/v1/chat/completions`;
-    const { problem } = await post(agent, url, BODY, { Authorization: `Bearer ${token}` });
+    const { problem } = await post(agent, url, PLAIN_BODY, { Authorization: `Bearer ${token}` });
     if (problem !== null) throw new Error(`${name}: a request failed: ${problem}`);
   });
   agent.destroy();

@@ -8,6 +8,7 @@ import { nodePipe } from '../bench/targets/node-proxies.ts';
 import type { Target } from '../bench/targets/target.ts';
 import { startChild, untilListening } from '../support/child.ts';
 import { post, sendInClosedLoop } from '../support/load.ts';
+import { PLAIN_ANSWER, PLAIN_BODY } from '../support/plain-exchange.ts';
 import { readCpu, toSpentUs } from '../support/process-tree.ts';
 import { startProgram } from '../support/program.ts';
 
@@ -23,18 +24,6 @@ const ROUNDS = 5;
 const WARM_REQUESTS = 40_000;
 const REQUESTS = 4000;
 const CLIENTS = 32;
-const BODY = JSON.stringify({
-  model: 'm',
-  max_tokens: 40,
-  messages: [{ role: 'user', content: 'lorem ipsum '.repeat(166) }],
-});
-const ANSWER = JSON.stringify({
-  object: 'chat.completion',
-  choices: [
-    { index: 0, message: { role: 'assistant', content: 'hello '.repeat(40) }, finish_reason: 'stop' },
-  ],
-  usage: { prompt_tokens: 500, completion_tokens: 40, total_tokens: 540 },
-});
 
 startProgram(USAGE, {});
 if (process.platform === 'linux') await guard();
@@ -47,7 +36,7 @@ async function guard(): Promise<void> {
     incoming.resume().once('end', () => {
       outgoing
         .setHeader('content-type', 'application/json')
-        .end(incoming.url === '/v1/traces' ? '{}' : ANSWER);
+        .end(incoming.url === '/v1/traces' ? '{}' : PLAIN_ANSWER);
     });
   });
   const replicaPort = await findFreePort();
@@ -111,7 +100,7 @@ async function load({ pid, port }: MeasuredServer, requestCount: number): Promis
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
   await sendInClosedLoop(CLIENTS, requestCount, async () => {
     const url = `http://127.0.0.1:${port}/v1/chat/completions`;
-    const { problem } = await post(agent, url, BODY, { 'X-Tenant': 'acme' });
+    const { problem } = await post(agent, url, PLAIN_BODY, { 'X-Tenant': 'acme' });
     if (problem !== null) throw new Error(`a request failed: ${problem}`);
   });
   agent.destroy();
