@@ -2,33 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonCursor, JsonSyntaxError } from '../../src/json/cursor.ts';
 import { allowAtMost, type MemberAllowance, MemberLimitError } from '../../src/json/member-allowance.ts';
-
-/** Builds the value through the pull interface, as JSON.parse would. */
-function readValue(cursor: JsonCursor): unknown {
-  switch (cursor.peek()) {
-    case 'object': {
-      const members: [string, unknown][] = [];
-      cursor.beginObject();
-      while (cursor.nextKey()) members.push([cursor.key(), readValue(cursor)]);
-      return Object.fromEntries(members);
-    }
-    case 'array': {
-      const elements: unknown[] = [];
-      cursor.beginArray();
-      while (cursor.nextElement()) elements.push(readValue(cursor));
-      return elements;
-    }
-    case 'string':
-      return cursor.readString();
-    case 'number':
-      return cursor.readNumber();
-    case 'null':
-      cursor.readNull();
-      return null;
-    default:
-      return cursor.readBoolean();
-  }
-}
+import { readJsonValue } from '../support/read-json-value.ts';
 
 type Outcome = { accepted: true; value: unknown } | { accepted: false };
 
@@ -44,7 +18,7 @@ function attempt(read: () => unknown): Outcome {
 function byReading(text: string): Outcome {
   return attempt(() => {
     const cursor = new JsonCursor(Buffer.from(text));
-    const value = readValue(cursor);
+    const value = readJsonValue(cursor);
     cursor.end();
     return value;
   });
@@ -150,7 +124,9 @@ describe('a cursor over a JSON text', () => {
         skipping.skip();
 
         // Not by JSON.parse: that of V8 14.6 takes the key "\"" for "\\" when it has seen that before.
-        expect(readValue(reading)).toStrictEqual(readValue(new JsonCursor(bytes, 0, bytes.length - 1)));
+        expect(readJsonValue(reading)).toStrictEqual(
+          readJsonValue(new JsonCursor(bytes, 0, bytes.length - 1)),
+        );
         expect([reading.position, skipping.position]).toEqual([bytes.length - 1, bytes.length - 1]);
       }),
       { numRuns: 500 },
@@ -309,7 +285,7 @@ describe('a cursor over a JSON text', () => {
     const cursor = new JsonCursor(Buffer.from('{"a":[[["'));
     expect(() => cursor.skip()).toThrow(JsonSyntaxError);
     const long = Buffer.from(JSON.stringify(['y'.repeat(300), '\n'.repeat(90)]));
-    expect(readValue(cursor.reset(long, 0, long.length))).toStrictEqual(JSON.parse(long.toString()));
+    expect(readJsonValue(cursor.reset(long, 0, long.length))).toStrictEqual(JSON.parse(long.toString()));
   });
 
   it('names the offset of an error and quotes nothing', () => {

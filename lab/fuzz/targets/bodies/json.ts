@@ -1,5 +1,6 @@
 import { JsonCursor, JsonSyntaxError } from '../../../../src/json/cursor.ts';
 import { MemberScanner, type WantedMembers } from '../../../../src/json/member-scanner.ts';
+import { readJsonValue } from '../../../../test/support/read-json-value.ts';
 import { type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 import { mayBeMisread } from '../../misread-key.ts';
@@ -51,36 +52,9 @@ function attempt(read: () => unknown): readonly [unknown] | null {
 }
 
 function readWhole(cursor: JsonCursor): unknown {
-  const value = readValue(cursor);
+  const value = readJsonValue(cursor);
   cursor.end();
   return value;
-}
-
-/** Builds a value as JSON.parse does. */
-function readValue(cursor: JsonCursor): unknown {
-  switch (cursor.peek()) {
-    case 'object': {
-      const members: [string, unknown][] = [];
-      cursor.beginObject();
-      while (cursor.nextKey()) members.push([cursor.key(), readValue(cursor)]);
-      return Object.fromEntries(members);
-    }
-    case 'array': {
-      const elements: unknown[] = [];
-      cursor.beginArray();
-      while (cursor.nextElement()) elements.push(readValue(cursor));
-      return elements;
-    }
-    case 'string':
-      return cursor.readString();
-    case 'number':
-      return cursor.readNumber();
-    case 'null':
-      cursor.readNull();
-      return null;
-    default:
-      return cursor.readBoolean();
-  }
 }
 
 function scan(pieces: readonly Buffer[]): unknown {
