@@ -1,6 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -11,6 +9,7 @@ import {
   startFakeReplica,
 } from '../support/fake-replica.ts';
 import { RawConnection } from '../support/raw-http.ts';
+import { closeAndCollectTexts } from '../support/shown-texts.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
@@ -186,18 +185,7 @@ test('a reload changes who may send, and cuts nobody', async () => {
 });
 
 test('no key is in a record, a log line, a metric, an answer of the admin API or a file', async () => {
-  const texts = [
-    JSON.stringify(gateway.records),
-    ...gateway.logLines,
-    await (await gateway.admin('/metrics')).text(),
-    await (await gateway.admin('/admin/records')).text(),
-    await (await gateway.admin('/admin/overview')).text(),
-  ];
-  await gateway.close();
-  for (const name of await readdir(gateway.stateDir, { recursive: true }).catch(() => [])) {
-    texts.push(await readFile(join(gateway.stateDir, name), 'utf8').catch(() => ''));
-  }
-  const all = texts.join('\n');
+  const all = await closeAndCollectTexts(gateway);
   expect(all).toContain('search-team');
   for (const key of [SEARCH, SEARCH_NEXT, NARROW, EXPIRED]) {
     expect(all).not.toContain(key);

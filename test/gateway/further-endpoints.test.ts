@@ -1,31 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { readCapture } from '../support/captures.ts';
 import { answerStream, type Script } from '../support/fake-replica.ts';
+import { lastingFactsOf } from '../support/lasting-facts.ts';
 import { startFurtherEndpoints } from '../support/start-further-endpoints.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';
 const COUNT_TOKENS = '/v1/messages/count_tokens';
 const PATHS = [RESPONSES, MESSAGES, COUNT_TOKENS] as const;
-
-/** What a record says beside ids of its own and times. */
-function factsOf(record: Readonly<RequestRecord>): Partial<RequestRecord> {
-  const {
-    request_id,
-    trace_id,
-    ts,
-    e2e_ms,
-    ttft_ms,
-    gap_p50_ms,
-    gap_p95_ms,
-    tokens_per_second,
-    seq,
-    ...facts
-  } = record;
-  return facts;
-}
 
 /** Streams these bytes and breaks the connection. */
 const breakAfter =
@@ -88,7 +71,7 @@ describe('a stream', () => {
         replica.answer(answerStream(pieces));
         const response = await gateway.post(path, { model: 'm', stream: true });
         expect(Buffer.from(await response.arrayBuffer()).equals(body)).toBe(true);
-        return factsOf(await gateway.nextRecord());
+        return lastingFactsOf(await gateway.nextRecord());
       };
       const facts = await relay([body]);
       expect(facts).toMatchObject({

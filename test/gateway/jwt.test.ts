@@ -1,11 +1,12 @@
 import { createHash, createHmac } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AUDIENCE, type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/fake-issuer.ts';
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import { closeAndCollectTexts } from '../support/shown-texts.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../support/start-gateway.ts';
 
 const API_KEY = 'sk-of-a-client-0123456789';
@@ -344,18 +345,7 @@ test('no token is in a record, a log line, a metric, an answer of the admin API 
   const good = await issuer.issue(key, { scope: '*' });
   const bad = await issuer.issue(key, { exp: nowS() - 60, scope: '*' });
   for (const token of [good, bad]) await gateway.chat({}, bearer(token));
-  const texts = [
-    JSON.stringify(gateway.records),
-    ...gateway.logLines,
-    await (await gateway.admin('/metrics')).text(),
-    await (await gateway.admin('/admin/records')).text(),
-    await (await gateway.admin('/admin/overview')).text(),
-  ];
-  await gateway.close();
-  for (const name of await readdir(gateway.stateDir, { recursive: true }).catch(() => [])) {
-    texts.push(await readFile(join(gateway.stateDir, name), 'utf8').catch(() => ''));
-  }
-  const all = texts.join('\n');
+  const all = await closeAndCollectTexts(gateway);
   expect(all).toContain('acme');
   expect(all).toContain('expired');
   for (const token of [good, bad]) {

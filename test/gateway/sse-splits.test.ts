@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { readCapture } from '../support/captures.ts';
 import {
   answerStream,
@@ -10,6 +9,7 @@ import {
   startFakeReplica,
   usageChunk,
 } from '../support/fake-replica.ts';
+import { lastingFactsOf } from '../support/lasting-facts.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 /** Streams with everything that is awkward to cut: long characters, mixed line ends, comments, usage twice. */
@@ -42,25 +42,6 @@ function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, i) => bytes.subarray(edges[i], edge));
 }
 
-/** What a record says beside ids and times. */
-function factsOf(record: Readonly<RequestRecord> | undefined): Partial<RequestRecord> {
-  const {
-    request_id,
-    trace_id,
-    ts,
-    e2e_ms,
-    ttft_ms,
-    gap_p50_ms,
-    gap_p95_ms,
-    tokens_per_second,
-    seq,
-    ...facts
-  } = {
-    ...record,
-  };
-  return facts;
-}
-
 test.for(streams)(
   'however a stream of %s is cut, the client gets the same bytes and the record is the same',
   async ([, engine, bytes]) => {
@@ -70,7 +51,7 @@ test.for(streams)(
       replica.answer(answerStream(pieces));
       const response = await gateway.chat({ stream: true, n: 2 });
       const body = Buffer.from(await response.arrayBuffer());
-      return { body, facts: factsOf(await gateway.nextRecord()) };
+      return { body, facts: lastingFactsOf(await gateway.nextRecord()) };
     };
     const whole = await relay([bytes]);
     expect(whole.facts).toMatchObject({ prompt_tokens: expect.any(Number), status: 200 });
