@@ -3,8 +3,8 @@ import type { HttpFacts } from '#otel/encode/attributes.ts';
 import { toRecordAttributes } from '#otel/encode/record-attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 
-/** The record of a plain success, with required fields only. */
-export const LEAST_RECORD: RequestRecord = {
+/** The record of a plain success, with required fields only. Frozen: test files share it, and numbering changes records. */
+export const LEAST_RECORD: RequestRecord = Object.freeze({
   request_id: '0b1c2d3e-4f50-4162-8394-a5b6c7d8e9f0',
   trace_id: '0af7651916cd43dd8448eb211c80319c',
   ts: '2026-11-21T08:00:00.123Z',
@@ -12,10 +12,10 @@ export const LEAST_RECORD: RequestRecord = {
   e2e_ms: 85,
   status: 200,
   stream: false,
-};
+});
 
 /** A record with every field. Doubles are integral where the SDK would make ints of them. */
-export const FULL_RECORD: Required<RequestRecord> = {
+export const FULL_RECORD: Required<RequestRecord> = Object.freeze({
   ...LEAST_RECORD,
   replica: 'vllm-a',
   model: 'llama-3.3-70b',
@@ -59,7 +59,7 @@ export const FULL_RECORD: Required<RequestRecord> = {
   instance: '3f0c2a9e-8d0b-4a77-9a55-0f6f1f1f3f52',
   seq: 4711,
   timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
-};
+});
 
 /** The attributes that the span of a record has on the wire, as the SDK would hold them. */
 export function toAttributes(record: RequestRecord, http: HttpFacts): Attributes {

@@ -77,9 +77,10 @@ describe('a request span', () => {
 
   test('carries every field of the record, doubles as doubles and ints as ints', async () => {
     const telemetry = await start();
-    startSpan(telemetry).end(FULL_RECORD, HTTP);
+    const record = { ...FULL_RECORD };
+    startSpan(telemetry).end(record, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
-    const { timings, ...fields } = FULL_RECORD;
+    const { timings, ...fields } = record;
     for (const [field, value] of Object.entries(fields)) {
       expect(collector.spans[0]?.attributes[`gateway.${field}`]).toEqual(value);
     }
@@ -98,7 +99,7 @@ describe('a request span', () => {
     const span = startSpan(await start());
     span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected', durationMs: 2 });
     span.addFailedAttempt({ attempt: 2, replica: 'b', code: 'loading', status: 503, durationMs: 0.5 });
-    span.end(LEAST_RECORD, HTTP);
+    span.end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.events).toEqual([
       {
@@ -137,8 +138,8 @@ describe('a request span', () => {
   test('ends once, however often it is ended', async () => {
     const telemetry = await start();
     const span = startSpan(telemetry);
-    span.end(LEAST_RECORD, HTTP);
-    span.end(LEAST_RECORD, HTTP);
+    span.end({ ...LEAST_RECORD }, HTTP);
+    span.end({ ...LEAST_RECORD }, HTTP);
     span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'late', durationMs: 1 });
     expect(telemetry.stats().recorded).toBe(1);
   });
@@ -147,7 +148,7 @@ describe('a request span', () => {
 describe('a caller’s traceparent', () => {
   test.each(['00', '01', '03', 'ff'])('with flags %s becomes a link', async (flags) => {
     const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-${flags}`);
-    span.end(LEAST_RECORD, HTTP);
+    span.end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.links).toMatchObject([{ traceId: CLIENT_TRACE, spanId: CLIENT_SPAN }]);
     expect(span.traceId).not.toBe(CLIENT_TRACE);
@@ -165,14 +166,14 @@ describe('a caller’s traceparent', () => {
     `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01, 00-${CLIENT_TRACE}-${CLIENT_SPAN}-01`,
     '-'.repeat(100_000),
   ])('that is malformed (case %#) is no link and no error', async (traceparent) => {
-    startSpan(await start(), traceparent).end(LEAST_RECORD, HTTP);
+    startSpan(await start(), traceparent).end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.links).toEqual([]);
   });
 
   test('is no link if it is to be ignored', async () => {
     const telemetry = await start({ incoming: 'ignore' });
-    startSpan(telemetry, `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01`).end(LEAST_RECORD, HTTP);
+    startSpan(telemetry, `00-${CLIENT_TRACE}-${CLIENT_SPAN}-01`).end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.links).toEqual([]);
   });
@@ -210,7 +211,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-00`);
     span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'refused', durationMs: 1 });
-    span.end(FULL_RECORD, HTTP);
+    span.end({ ...FULL_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     const [received] = collector.spans;
     expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
@@ -225,7 +226,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
 describe('the resource', () => {
   async function receive(variables: Record<string, string>, settings: Partial<TelemetrySettings> = {}) {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-    startSpan(await start(settings)).end(LEAST_RECORD, HTTP);
+    startSpan(await start(settings)).end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     return collector.spans[0]?.resource;
   }
@@ -279,7 +280,7 @@ describe('export', () => {
   test('repeats a batch with the same span ids until the collector takes it', async () => {
     const telemetry = await start();
     collector.answerNext({ status: 503 }, { cut: true }, { status: 429, headers: { 'retry-after': '0' } });
-    startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    startSpan(telemetry).end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     await telemetry.shutdown(5000);
     expect(new Set(collector.calls.flatMap(({ spans }) => spans.map(({ spanId }) => spanId))).size).toBe(1);
@@ -290,7 +291,7 @@ describe('export', () => {
     const held = Promise.withResolvers<void>();
     const telemetry = await start({ queue: { capacity: 4, capacityBytes: 1_000_000 }, batchSize: 2 });
     collector.answerNext({ after: held.promise });
-    for (let index = 0; index < 6; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    for (let index = 0; index < 6; index += 1) startSpan(telemetry).end({ ...LEAST_RECORD }, HTTP);
     await collector.waitFor(({ calls }) => calls.length === 1);
     expect(telemetry.stats()).toMatchObject({ recorded: 6, queued: 4, dropped: 2, exported: 0 });
     held.resolve();
@@ -300,13 +301,13 @@ describe('export', () => {
 
   test('sends what is queued at shutdown, and writes the rest to the spool', async () => {
     const telemetry = await start({ batchSize: 512, intervalMs: 60_000 });
-    for (let index = 0; index < 3; index += 1) startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    for (let index = 0; index < 3; index += 1) startSpan(telemetry).end({ ...LEAST_RECORD }, HTTP);
     expect(await telemetry.shutdown(5000)).toEqual({ undelivered: 0 });
     expect(collector.calls.map(({ spans }) => spans.length)).toEqual([3]);
 
     collector.answerAlways({ status: 503 });
     const unlucky = await start({ batchSize: 512, intervalMs: 60_000 });
-    startSpan(unlucky).end(LEAST_RECORD, HTTP);
+    startSpan(unlucky).end({ ...LEAST_RECORD }, HTTP);
     const shutdown = unlucky.shutdown(20);
     expect(unlucky.shutdown(60_000)).toBe(shutdown);
     expect(await shutdown).toEqual({ undelivered: 0 });
@@ -318,7 +319,7 @@ describe('export', () => {
     collector.answerAlways({ status: 503 });
     const log = createQuietLog();
     const telemetry = await start({ batchSize: 512, intervalMs: 60_000 }, log);
-    startSpan(telemetry).end(LEAST_RECORD, HTTP);
+    startSpan(telemetry).end({ ...LEAST_RECORD }, HTTP);
     expect(await telemetry.shutdown(0)).toEqual({ undelivered: 1 });
     expect(telemetry.stats()).toMatchObject({ queued: 1, spooled: 0 });
     expect(log.lines.filter(({ level }) => level === 'error')).toMatchObject([
@@ -331,7 +332,7 @@ describe('export', () => {
     const telemetry = await start({
       exporter: { to: 'file', files: { directory, maxBytes: 1e6, maxAgeMs: 60_000, maxTotalBytes: 1e7 } },
     });
-    startSpan(telemetry).end(FULL_RECORD, HTTP);
+    startSpan(telemetry).end({ ...FULL_RECORD }, HTTP);
     await telemetry.shutdown(5000);
     const text = await readFile(join(directory, 'records.jsonl'), 'utf8');
     expect(text.endsWith('\n')).toBe(true);
