@@ -11,7 +11,11 @@ test('a connection that its listener closes before it accepts it fails for the s
     profileOf: () => ({ latencyMs: [5, 6], readBytes: 100, capacityBytes: 100 }),
     admits: () => 'open',
   });
-  const listener: Listener = { owner: new Actor('server'), reusesPort: false, accept: expect.unreachable };
+  const listener: Listener = {
+    owner: new Actor('server'),
+    reusesPort: false,
+    accept: () => expect.unreachable(),
+  };
   network.listen('10.0.0.1:80', listener);
   const outcomes: (SocketErrorCode | null)[] = [];
   network.connect('10.0.0.2', '10.0.0.1:80', new Actor('client'), (error) => outcomes.push(error));
