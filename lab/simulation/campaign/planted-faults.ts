@@ -76,12 +76,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'this.#shared.clearWorker(worker);',
       to: '',
     },
-    needs: crashesWorker,
+    needs: killsWorker,
   },
   {
     name: 'the lost records of a worker that has died are not counted',
     patch: { file: 'otel/queue/record-receiver.ts', from: "counters.add('lost', lost);", to: '' },
-    needs: crashesWorker,
+    needs: killsWorker,
   },
   {
     name: 'a client that did not ask for usage gets the usage chunk',
@@ -119,8 +119,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
 ];
 
-function crashesWorker({ actions }: Plan): boolean {
-  return actions.some(({ kind }) => kind === 'crash_worker');
+function killsWorker({ actions }: Plan): boolean {
+  return actions.some(({ kind }) => kind === 'kill_worker');
 }
 
 function drainsInFleet({ gateways, actions }: Plan): boolean {

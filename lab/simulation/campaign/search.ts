@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type Plan, planWorld } from '../world/plan.ts';
+import type { Plan } from '../world/plan.ts';
+import { planWorld } from '../world/plan-world.ts';
 import type { Block, BlockResult } from './messages.ts';
 
 /** Which seeds to run, and how. */

@@ -6,7 +6,8 @@ import { runPlan } from '../../../lab/simulation/campaign/run-block.ts';
 import { type BundledScripts, readProgram, writeScripts } from '../../../lab/simulation/campaign/scripts.ts';
 import { shrink, withActions } from '../../../lab/simulation/campaign/shrink.ts';
 import type { Program } from '../../../lab/simulation/platform/program.ts';
-import { type Plan, planWorld } from '../../../lab/simulation/world/plan.ts';
+import type { Plan } from '../../../lab/simulation/world/plan.ts';
+import { planWorld } from '../../../lab/simulation/world/plan-world.ts';
 
 /** The first seeds whose worlds have these shapes. */
 const SHAPES: readonly (readonly [shape: string, has: (plan: Plan) => boolean])[] = [
