@@ -117,6 +117,32 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       to: '',
     },
   },
+  {
+    name: 'a number is left out after each record of the main thread',
+    patch: {
+      file: 'otel/queue/record-receiver.ts',
+      from: 'record.seq = ++this.#lastSeq;',
+      to: 'record.seq = this.#lastSeq += 2;',
+    },
+  },
+  {
+    name: 'the ledger does not know the records that a dead worker had not sent',
+    patch: {
+      file: 'otel/ledger/ledger.ts',
+      from: 'book.lost(missing + open);',
+      to: 'book.lost(open);',
+    },
+    needs: (plan) => plan.hasLedger && killsWorker(plan),
+  },
+  {
+    name: 'a ledger span that the collector has not taken is not stored',
+    patch: {
+      file: 'otel/ledger/ledger-outbox.ts',
+      from: 'const storedCount = await this.#spool.put(this.#waiting);',
+      to: 'const storedCount = this.#waiting.length;',
+    },
+    needs: ({ hasLedger }) => hasLedger,
+  },
 ];
 
 function killsWorker({ actions }: Plan): boolean {

@@ -41,10 +41,13 @@ export function checkLedgers(chronicle: Chronicle, losses: readonly Losses[]): s
   if (verification.brokenLines > 0) return `${verification.brokenLines} spans cannot be verified`;
   const refused = byInstance(chronicle.refused.values());
   const refusedLedgers = byInstance(chronicle.refusedLedgers.values());
+  let declaredLost = 0;
   for (const [instance, check] of verification.checks) {
     const gateway = gatewayOf(chronicle, instance);
     const own = gateway === null ? losses : losses.slice(gateway, gateway + 1);
-    const problem = checkVerdict(check.verdict({ isPart: false }), {
+    const verdict = check.verdict({ isPart: false });
+    declaredLost += verdict.finding.declared.lost.count;
+    const problem = checkVerdict(verdict, {
       refused: new Set((refused.get(instance) ?? []).map(seqOf)),
       refusedLedgers: new Set(
         (refusedLedgers.get(instance) ?? []).map((span) => Number(span.attributes['gateway.ledger.number'])),
@@ -53,7 +56,11 @@ export function checkLedgers(chronicle: Chronicle, losses: readonly Losses[]): s
     });
     if (problem !== null) return `the ledger of ${instance}: ${problem}`;
   }
-  return null;
+  const lost = losses.reduce((sum, each) => sum + each.lost, 0);
+  const isWhole = chronicle.refusedLedgers.size === 0 && !losses.some(isExcused);
+  return isWhole && declaredLost !== lost
+    ? `the ledgers declare ${declaredLost} records as lost, the logs ${lost}`
+    : null;
 }
 
 /** What may be missing. */
