@@ -68,6 +68,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'this.#unsettled = encodedSpans.map(',
       to: 'this.#unsettled = encodedSpans.slice(1).map(',
     },
+    needs: ({ actions }) => ['stop', 'collector'].every((each) => actions.some(({ kind }) => kind === each)),
   },
   {
     name: 'requests of a worker that has died stay in flight',
@@ -126,11 +127,11 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     },
   },
   {
-    name: 'the ledger does not know the records that a dead worker had not sent',
+    name: 'the ledger does not know the requests that a dead worker had begun',
     patch: {
       file: 'otel/ledger/ledger.ts',
       from: 'book.lost(missing + open);',
-      to: 'book.lost(open);',
+      to: 'book.lost(missing);',
     },
     needs: (plan) => plan.hasLedger && killsWorker(plan),
   },
