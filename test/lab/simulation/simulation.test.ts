@@ -14,6 +14,11 @@ const SHAPES: readonly (readonly [shape: string, has: (plan: Plan) => boolean])[
   ['one gateway with one worker', ({ gateways, workers }) => gateways === 1 && workers === 1],
   ['one gateway with several workers', ({ gateways, workers }) => gateways === 1 && workers > 1],
   ['a fleet with several workers', ({ gateways, workers }) => gateways > 1 && workers > 1],
+  [
+    'a worker that dies between two steps, with a ledger',
+    ({ hasLedger, actions }) => hasLedger && actions.some(({ kind }) => kind === 'kill_worker'),
+  ],
+  ['records in files', ({ exportTo }) => exportTo === 'file'],
   ['a gateway that is killed', ({ actions }) => actions.some(({ kind }) => kind === 'kill')],
 ];
 
