@@ -21,11 +21,12 @@ function keeping(name: string): Script {
   };
 }
 
+const startKeeping = (name: string) => startFakeReplica({ name, script: keeping(name) });
+
 async function start(
   options: Partial<StartGatewayOptions> = {},
 ): Promise<{ gateway: StartedGateway; replicas: readonly [FakeReplica, FakeReplica, FakeReplica] }> {
-  const make = (name: string) => startFakeReplica({ name, script: keeping(name) });
-  const replicas = [await make('a'), await make('b'), await make('c')] as const;
+  const replicas = [await startKeeping('a'), await startKeeping('b'), await startKeeping('c')] as const;
   const gateway = await startGateway({ replicas, config: { endpoints: ['responses'] }, ...options });
   onTestFinished(async () => {
     await Promise.all([gateway.close(), ...replicas.map((replica) => replica.close())]);
@@ -105,9 +106,8 @@ describe('a request that follows a response', () => {
   });
 
   test('waits for the replica if that is at its max_inflight, and goes to another when it is drained', async () => {
-    const make = (name: string) => startFakeReplica({ name, script: keeping(name) });
-    await using a = await make('a');
-    await using b = await make('b');
+    await using a = await startKeeping('a');
+    await using b = await startKeeping('b');
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: a.url, max_inflight: 1 }, b],
       config: { endpoints: ['responses'] },
@@ -183,15 +183,61 @@ describe('a request about a response', () => {
     expect(replicas.flatMap(({ requests }) => requests)).toEqual([]);
   });
 
-  test('is 404 for a client that may not use every model, and unless the endpoint is on', async () => {
-    const key_sha256 = hash('sha256', 'key');
-    const { gateway } = await start({
-      config: { endpoints: ['responses'], clients: [{ name: 'c', tenant: 't', key_sha256, models: ['m'] }] },
-    });
-    const init = { headers: { Authorization: 'Bearer key' } };
-    expect((await fetch(`${gateway.url}${RESPONSES}/resp_1`, init)).status).toBe(404);
+  test('is 404 unless the endpoint is on', async () => {
     const off = await start({ config: {} });
     expect((await fetch(`${off.gateway.url}${RESPONSES}/resp_1`)).status).toBe(404);
+  });
+});
+
+describe('a request about a response, of a client that may use some models only,', () => {
+  const ALIASES = { short: 'm' };
+  const clients = Object.entries({ m: ['m'], n: ['n', 'nobody'], short: ['short'], all: undefined });
+  const config = {
+    endpoints: ['responses'],
+    aliases: ALIASES,
+    clients: clients.map(([name, models]) => ({
+      ...{ name, tenant: name, key_sha256: hash('sha256', name) },
+      ...(models === undefined ? {} : { models }),
+    })),
+  };
+  const bearer = (name: string) => ({ headers: { Authorization: `Bearer ${name}` } });
+
+  test.each([
+    ['GET', ''],
+    ['GET', '?stream=true'],
+    ['DELETE', ''],
+    ['POST', '/cancel'],
+    ['GET', '/input_items'],
+  ])('is answered if one of them made it, else as if it was not there: %s %s', async (method, rest) => {
+    await using a = await startKeeping('a');
+    await using b = await startKeeping('b');
+    const replicas = [{ name: 'a', url: a.url, models: ['m', 'n'] }, b];
+    await using gateway = await startGateway({ replicas, config });
+    const make = async (client: string, model: string) => {
+      const response = await gateway.post(RESPONSES, { model, input: 'x' }, bearer(client));
+      return ((await response.json()) as { id: string }).id;
+    };
+    const made = { m: await make('m', 'm'), n: await make('n', 'n'), short: await make('short', 'short') };
+    const ask = async (client: string, id: string) => {
+      const seen = a.requests.length + b.requests.length;
+      const response = await fetch(`${gateway.url}${RESPONSES}/${id}${rest}`, { method, ...bearer(client) });
+      const body = await response.json();
+      if (response.status === 404) {
+        expect(body).toMatchObject({ error: { code: 'not_found' } });
+        expect(a.requests.length + b.requests.length).toBe(seen);
+      } else expect(body).toMatchObject({ id: expect.stringContaining(id.slice(0, 6)) });
+      return response.status;
+    };
+    const statuses = async (client: string) => [
+      await ask(client, made.m),
+      await ask(client, made.n),
+      await ask(client, made.short),
+    ];
+    expect(await statuses('m')).toEqual([200, 404, 200]);
+    expect(await statuses('n')).toEqual([404, 200, 404]);
+    expect(await statuses('short')).toEqual([200, 404, 200]);
+    expect(await statuses('all')).toEqual([200, 200, 200]);
+    expect(await ask('m', 'resp_unknown')).toBe(404);
   });
 });
 

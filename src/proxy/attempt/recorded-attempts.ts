@@ -102,7 +102,9 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
         scratch: this.tools.scratch,
         modelName: facts.alias?.name ?? null,
         maxEventBytes: this.settings.maxEventBytes,
-        onResponseId: endpoint.keepsResponses ? (id) => this.tools.pool.noteResponse(id, replica) : null,
+        onResponseId: endpoint.keepsResponses
+          ? (id) => this.tools.pool.noteResponse(id, replica, this.#model)
+          : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
