@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chatChunk, DONE, hang, startFakeReplica } from '../support/fake-replica.ts';
+import { stateAfterKill } from '../support/processes/state-after-kill.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { ADMIN_TOKEN, startGateway } from '../support/start-gateway.ts';
-import { stateAfterKill } from '../support/state-after-kill.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };

@@ -1,7 +1,7 @@
 import Anthropic, { APIError, NotFoundError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import { answerJson, answerStream, type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
+import { readCapture } from '../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const REQUEST = { model: 'm', max_tokens: 8, messages: [{ role: 'user' as const, content: 'Hello' }] };

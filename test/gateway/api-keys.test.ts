@@ -9,7 +9,7 @@ import {
   startFakeReplica,
 } from '../support/fake-replica.ts';
 import { RawConnection } from '../support/raw-http.ts';
-import { closeAndCollectTexts } from '../support/shown-texts.ts';
+import { closeAndCollectTexts } from '../support/reading/shown-texts.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');

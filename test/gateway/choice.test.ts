@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { refusedUrlBeside, startFakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
+import { stateAfterKill } from '../support/processes/state-after-kill.ts';
 import { startGateway } from '../support/start-gateway.ts';
-import { stateAfterKill } from '../support/state-after-kill.ts';
 import { turnsOf } from '../support/turns.ts';
 
 const errorOf = async (response: Response) => ((await response.json()) as { error: unknown }).error;

@@ -7,8 +7,8 @@ import type { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../support/certificates.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
+import { watchWorkerThreads } from '../support/processes/worker-threads.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '../support/start-gateway.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 async function drain(gateway: StartedGateway, target = 'a/drain'): Promise<ReplicaAnswer> {
   const response = await gateway.admin(`/admin/replicas/${target}`, { method: 'POST' });

@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { createRoutes } from '../../src/admin/route-table.ts';
 import { readAdminTokens } from '../../src/config/admin-tokens.ts';
-import { startFakeApiServer } from '../support/fake-api-server.ts';
 import { answerJson, COMPLETION, type Script, startFakeReplica } from '../support/fake-replica.ts';
+import { startFakeApiServer } from '../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 

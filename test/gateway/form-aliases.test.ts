@@ -9,8 +9,8 @@ import {
   type FakeReplica,
   startFakeReplica,
 } from '../support/fake-replica.ts';
-import { FORM_TYPE, type FormPart, formOf } from '../support/form.ts';
 import { postBytes, RawConnection } from '../support/raw-http.ts';
+import { FORM_TYPE, type FormPart, formOf } from '../support/reading/form.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const PATH = '/v1/audio/transcriptions';

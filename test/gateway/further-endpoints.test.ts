@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import { answerStream, type Script } from '../support/fake-replica.ts';
-import { lastingFactsOf } from '../support/lasting-facts.ts';
+import { readCapture } from '../support/reading/captures.ts';
+import { lastingFactsOf } from '../support/reading/lasting-facts.ts';
 import { startFurtherEndpoints } from '../support/start-further-endpoints.ts';
 
 const RESPONSES = '/v1/responses';

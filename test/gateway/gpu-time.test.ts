@@ -6,10 +6,10 @@ import {
   type ReplicaExchange,
   startFakeReplica,
 } from '../support/fake-replica.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { parseSamples, sumBy } from '../support/prometheus-text.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
+import { watchWorkerThreads } from '../support/processes/worker-threads.ts';
+import { parseSamples, sumBy } from '../support/reading/prometheus-text.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 const withGpus = ({ name, url }: Pick<FakeReplica, 'name' | 'url'>, gpu_count = 8) => ({
   name,

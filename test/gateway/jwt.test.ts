@@ -4,9 +4,15 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AUDIENCE, type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/fake-issuer.ts';
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { closeAndCollectTexts } from '../support/shown-texts.ts';
+import { closeAndCollectTexts } from '../support/reading/shown-texts.ts';
+import {
+  AUDIENCE,
+  type FakeIssuer,
+  type IssuerKey,
+  makeKey,
+  startIssuer,
+} from '../support/servers/fake-issuer.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../support/start-gateway.ts';
 
 const API_KEY = 'sk-of-a-client-0123456789';

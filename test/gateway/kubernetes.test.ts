@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../support/certificates.ts';
-import { type FakeApiServer, type FakePod, startFakeApiServer } from '../support/fake-api-server.ts';
 import {
   answerJson,
   COMPLETION,
@@ -13,6 +12,7 @@ import {
   type Script,
   startFakeReplica,
 } from '../support/fake-replica.ts';
+import { type FakeApiServer, type FakePod, startFakeApiServer } from '../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 

@@ -7,8 +7,8 @@ import {
   refusedUrlBeside,
   startFakeReplica,
 } from '../support/fake-replica.ts';
+import { watchWorkerThreads } from '../support/processes/worker-threads.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../support/start-gateway.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 /** A replica that answers when the test says so, and tells by the header X-Feature who asked. */
 interface HeldReplica extends FakeReplica {

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
-import { findFreePort } from '../support/free-port.ts';
-import { parseSamples, sumBy } from '../support/prometheus-text.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
+import { parseSamples, sumBy } from '../support/reading/prometheus-text.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../support/start-gateway.ts';
 

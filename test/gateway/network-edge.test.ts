@@ -2,7 +2,7 @@ import { HttpResponse, http, passthrough } from 'msw';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { COMPLETION, startFakeReplica } from '../support/fake-replica.ts';
-import { interceptNetwork } from '../support/network.ts';
+import { interceptNetwork } from '../support/servers/network.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 describe('at the edge of the network', () => {

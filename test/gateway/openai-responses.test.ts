@@ -1,7 +1,7 @@
 import OpenAI, { APIError, NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import { answerStream, type FakeReplica, type Script, startFakeReplica } from '../support/fake-replica.ts';
+import { readCapture } from '../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const REQUEST = { model: 'm', instructions: 'Be brief.', input: 'Hello', max_output_tokens: 8 };

@@ -5,7 +5,7 @@ import { renderOpenApi } from '../../scripts/generate-openapi.ts';
 import { createRoutes } from '../../src/admin/route-table.ts';
 import { callUnderName } from '../support/call-under-name.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
-import { OpenApiDocument } from '../support/openapi-document.ts';
+import { OpenApiDocument } from '../support/reading/openapi-document.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 /** A target; what has to be done first, if anything. */

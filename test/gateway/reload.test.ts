@@ -9,9 +9,9 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '../support/fake-replica.ts';
+import { watchWorkerThreads } from '../support/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 vi.setConfig({ testTimeout: 60_000 }); // workers take their time to start on a busy machine
 

@@ -3,7 +3,6 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
 import { createAuthority } from '../support/certificates.ts';
-import { srvRecord, startDnsServer } from '../support/dns-server.ts';
 import {
   answerJson,
   COMPLETION,
@@ -11,7 +10,8 @@ import {
   type Script,
   startFakeReplica,
 } from '../support/fake-replica.ts';
-import { addresses, createFakeResolver } from '../support/fake-resolver.ts';
+import { srvRecord, startDnsServer } from '../support/servers/dns-server.ts';
+import { addresses, createFakeResolver } from '../support/servers/fake-resolver.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 

@@ -1,6 +1,6 @@
 import { test, vi } from 'vitest';
 import { startFakeReplica } from '../support/fake-replica.ts';
-import { FAULTS, startFaultyServer } from '../support/faulty-server.ts';
+import { FAULTS, startFaultyServer } from '../support/servers/faulty-server.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import {
   answerStream,
   chatChunk,
@@ -9,7 +8,8 @@ import {
   startFakeReplica,
   usageChunk,
 } from '../support/fake-replica.ts';
-import { lastingFactsOf } from '../support/lasting-facts.ts';
+import { readCapture } from '../support/reading/captures.ts';
+import { lastingFactsOf } from '../support/reading/lasting-facts.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 /** Streams with everything that is awkward to cut: long characters, mixed line ends, comments, usage twice. */

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startFakeReplica } from '../support/fake-replica.ts';
-import { runMain, type Serving, serve, spawnMain, TOKEN } from '../support/main-process.ts';
+import { runMain, type Serving, serve, spawnMain, TOKEN } from '../support/processes/main-process.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 vi.setConfig({ testTimeout: 60_000 }); // some tests start processes

@@ -6,9 +6,9 @@ import {
   type Script,
   startFakeReplica,
 } from '../support/fake-replica.ts';
+import { type WorkerThreads, watchWorkerThreads } from '../support/processes/worker-threads.ts';
 import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '../support/raw-http.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../support/start-gateway.ts';
-import { type WorkerThreads, watchWorkerThreads } from '../support/worker-threads.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const ERROR_LEVEL = 50;

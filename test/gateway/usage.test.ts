@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import {
   answerJson,
   answerStream,
@@ -10,6 +9,7 @@ import {
   startFakeReplica,
   usageChunk,
 } from '../support/fake-replica.ts';
+import { readCapture } from '../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const CHAT = '/v1/chat/completions';

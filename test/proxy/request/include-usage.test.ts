@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isUsageToBeAsked, readUsageWish } from '../../../src/proxy/request/include-usage.ts';
 import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
 import { toUpstreamBody } from '../../../src/proxy/request/upstream-body.ts';
-import { endpointAt } from '../../support/response-reading.ts';
+import { endpointAt } from '../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 

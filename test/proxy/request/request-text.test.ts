@@ -3,7 +3,7 @@ import type { RecordedEndpoint } from '../../../src/proxy/endpoints/recorded-end
 import { createPrefixHasher, type PrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../src/proxy/request/request-facts.ts';
 import { describeRequestText } from '../../../src/proxy/request/request-text.ts';
-import { endpointAt } from '../../support/response-reading.ts';
+import { endpointAt } from '../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 const COMPLETIONS = endpointAt('/v1/completions');

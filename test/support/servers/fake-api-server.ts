@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { EventLog } from './event-log.ts';
+import { EventLog } from '../event-log.ts';
 
 /** A pod in an EndpointSlice. */
 export interface FakePod {

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import type { TestContext } from 'vitest';
-import { EventLog } from './event-log.ts';
-import { type CollectedSpan, readSpans } from './fake-collector.ts';
-import { findFreePort } from './free-port.ts';
+import { EventLog } from '../event-log.ts';
+import { type CollectedSpan, readSpans } from '../fake-collector.ts';
+import { findFreePort } from '../processes/free-port.ts';
 
 const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 const BUILD = join(ROOT, 'scripts/otelcol/build.sh');
 
 /** A test that needs the collector may have to build it first. */

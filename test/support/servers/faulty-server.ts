@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { EventLog } from './event-log.ts';
+import { EventLog } from '../event-log.ts';
 
 /** A behaviour of a connection for which no client should wait. It starts when a request has begun, or at once. */
 export interface Fault {

@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector/promises';
 import type { Worker } from 'node:worker_threads';
-import { EventLog } from './event-log.ts';
+import { EventLog } from '../event-log.ts';
 
 /** The worker threads of the gateways that this process starts during the watch. */
 export interface WorkerThreads extends Disposable {

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
-import type { StartedGateway } from './start-gateway.ts';
+import type { StartedGateway } from '../start-gateway.ts';
 
 type Schema = { readonly [keyword: string]: unknown };
 

@@ -1,4 +1,4 @@
-import type { JsonCursor } from '../../src/json/cursor.ts';
+import type { JsonCursor } from '../../../src/json/cursor.ts';
 
 /** Builds the value at the cursor through its pull interface, as JSON.parse would. Throws a JsonSyntaxError. */
 export function readJsonValue(cursor: JsonCursor): unknown {

@@ -1,5 +1,5 @@
-import type { Endpoint, Resolver } from '../../src/replicas/control/discovery/resolver.ts';
-import { EventLog } from './event-log.ts';
+import type { Endpoint, Resolver } from '../../../src/replicas/control/discovery/resolver.ts';
+import { EventLog } from '../event-log.ts';
 
 /** A resolver with scripted answers. */
 export interface FakeResolver extends Resolver {

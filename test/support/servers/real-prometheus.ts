@@ -7,16 +7,19 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import type { TestContext } from 'vitest';
 import { parse } from 'yaml';
-import { EventLog } from './event-log.ts';
-import { findFreePort } from './free-port.ts';
+import { EventLog } from '../event-log.ts';
+import { findFreePort } from '../processes/free-port.ts';
 
 const run = promisify(execFile);
 
 /** The configuration that users get: what is tested is this, with other addresses and a faster clock. */
-export const SHIPPED_PROMETHEUS_CONFIG = join(import.meta.dirname, '../../deploy/prometheus/prometheus.yml');
+export const SHIPPED_PROMETHEUS_CONFIG = join(
+  import.meta.dirname,
+  '../../../deploy/prometheus/prometheus.yml',
+);
 
 /** The rules that users get. */
-const SHIPPED_ALERTS = join(import.meta.dirname, '../../deploy/alerts.yaml');
+const SHIPPED_ALERTS = join(import.meta.dirname, '../../../deploy/alerts.yaml');
 
 /** Skips the test if Prometheus is not installed, with the reason; in CI that is a failure. */
 export async function requirePrometheus(context: TestContext): Promise<void> {

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StartedGateway } from './start-gateway.ts';
+import type { StartedGateway } from '../start-gateway.ts';
 
 /**
  * Everything that a gateway shows or stores: records, log, metrics, answers of the admin API, files in `state_dir`, joined

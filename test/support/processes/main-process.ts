@@ -8,11 +8,11 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { decodeRecord } from '#otel/encode/decode-record.ts';
+import { EventLog } from '../event-log.ts';
+import { type FakeReplica, startFakeReplica } from '../fake-replica.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
-import { EventLog } from './event-log.ts';
-import { type FakeReplica, startFakeReplica } from './fake-replica.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 /** The token of the admin API. */
 export const TOKEN = 'token-1';
 

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Answer, decode, encode, type Packet } from 'dns-packet';
-import { EventLog } from './event-log.ts';
+import { EventLog } from '../event-log.ts';
 
 /** The answer to a query: records; a response code such as `NXDOMAIN`; null: no answer. */
 export type DnsAnswer = readonly Answer[] | 'NXDOMAIN' | 'SERVFAIL' | null;
