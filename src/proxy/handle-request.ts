@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TenantAnswer } from '../client-limits/tenant-limits.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
+import type { HttpExchange } from '../http/client/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';

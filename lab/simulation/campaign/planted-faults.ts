@@ -31,7 +31,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'chunks that come in one read are joined one byte short',
     patch: {
-      file: 'src/http/body-reader.ts',
+      file: 'src/http/message/body-reader.ts',
       from: 'this.#joinedEnd += end - start;',
       to: 'this.#joinedEnd += end - start - 1;',
     },
@@ -39,7 +39,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a chunk that ends with a read is not noticed to end',
     patch: {
-      file: 'src/http/body-reader.ts',
+      file: 'src/http/message/body-reader.ts',
       from: 'if (this.#leftBytes === 0) this.#state =',
       to: 'if (this.#leftBytes === 0 && end < bytes.length) this.#state =',
     },

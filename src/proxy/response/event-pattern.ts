@@ -1,4 +1,4 @@
-import { copyToKeep } from '../../http/shared-reads.ts';
+import { copyToKeep } from '../../http/upstream/shared-reads.ts';
 import { BACKSLASH, QUOTE, viewOf } from '../../json/bytes.ts';
 import { type JsonLexer, JsonSyntaxError } from '../../json/lexer.ts';
 import type { EventScratch } from './event-scratch.ts';

@@ -1,5 +1,5 @@
-import type { Fields } from '../../http/fields.ts';
-import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/http-exchange.ts';
+import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/client/http-exchange.ts';
+import type { Fields } from '../../http/message/fields.ts';
 import { sizeOf } from '../../http/write-message.ts';
 import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import type { Timed } from '../deadline-clock.ts';
+import type { RequestHead } from '../message/head.ts';
+import { HttpError } from '../message/http-error.ts';
+import { writeMessage } from '../write-message.ts';
 import type { AcceptedConnection, ClientConnectionContext } from './client-connection-context.ts';
 import { CONNECTION_ERRORS, type ConnectionError, toErrorResponse } from './connection-errors.ts';
-import type { Timed } from './deadline-clock.ts';
-import type { RequestHead } from './head.ts';
-import { HttpError } from './http-error.ts';
 import { type ExchangeConnection, type ExchangeEnd, HttpExchange } from './http-exchange.ts';
 import { RequestBody, type RequestBodySink } from './request-body.ts';
 import { RequestInput } from './request-input.ts';
-import { writeMessage } from './write-message.ts';
 
 /** The socket is paused when more pipelined bytes than this are unread. */
 const MAX_PIPELINED_BYTES = 64 * 1024;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Fields } from '../../src/http/fields.ts';
+import { Fields } from '../../../src/http/message/fields.ts';
 
 function createFields(lines: readonly (readonly [name: string, value: string])[]): Fields {
   const fields = new Fields();

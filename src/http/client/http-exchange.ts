@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import type { Fields } from './fields.ts';
-import type { RequestHead } from './head.ts';
+import type { Fields } from '../message/fields.ts';
+import type { RequestHead } from '../message/head.ts';
+import { sizeOf } from '../write-message.ts';
 import type { RequestBodySink } from './request-body.ts';
-import { sizeOf } from './write-message.ts';
 
 /**
  * How an exchange ended. `sent`: the operating system accepted the complete response. `closed`: the connection closed

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import type { Fields } from '../../src/http/fields.ts';
-import type { ResponseHead } from '../../src/http/head.ts';
-import type { HttpExchange } from '../../src/http/http-exchange.ts';
-import type { RequestBodySink } from '../../src/http/request-body.ts';
+import type { HttpExchange } from '../../../src/http/client/http-exchange.ts';
+import type { RequestBodySink } from '../../../src/http/client/request-body.ts';
+import type { Fields } from '../../../src/http/message/fields.ts';
+import type { ResponseHead } from '../../../src/http/message/head.ts';
 import type {
   ResponseHandler,
   UpstreamConnection,
   UpstreamFault,
-} from '../../src/http/upstream-connection.ts';
-import type { UpstreamConnections } from '../../src/http/upstream-connections.ts';
-import { createAuthority } from '../support/certificates.ts';
-import { connectTo, startHttp } from './start-http.ts';
+} from '../../../src/http/upstream/upstream-connection.ts';
+import type { UpstreamConnections } from '../../../src/http/upstream/upstream-connections.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import { connectTo, startHttp } from '../start-http.ts';
 
 /** A response as its handler received it. */
 interface Received {

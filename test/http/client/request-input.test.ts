@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { HttpError } from '../../src/http/http-error.ts';
-import { RequestInput } from '../../src/http/request-input.ts';
+import { RequestInput } from '../../../src/http/client/request-input.ts';
+import { HttpError } from '../../../src/http/message/http-error.ts';
 
 const HEAD = 'GET /v1/models HTTP/1.1\r\nHost: g\r\n\r\n';
 const MAX_HEAD_BYTES = 64;

@@ -1,14 +1,14 @@
 import { METHODS } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import type { Fields } from '../../src/http/fields.ts';
+import type { Fields } from '../../../src/http/message/fields.ts';
 import {
   findHeadEnd,
   parseRequestHead,
   parseResponseHead,
   type RequestHead,
   type ResponseHead,
-} from '../../src/http/head.ts';
-import { HttpError } from '../../src/http/http-error.ts';
+} from '../../../src/http/message/head.ts';
+import { HttpError } from '../../../src/http/message/http-error.ts';
 
 const MALFORMED = new HttpError('malformed');
 

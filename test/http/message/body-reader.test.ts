@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { BodyReader } from '../../src/http/body-reader.ts';
-import type { Framing } from '../../src/http/head.ts';
-import { HttpError } from '../../src/http/http-error.ts';
+import { BodyReader } from '../../../src/http/message/body-reader.ts';
+import type { Framing } from '../../../src/http/message/head.ts';
+import { HttpError } from '../../../src/http/message/http-error.ts';
 
 const MALFORMED = new HttpError('malformed');
 const CLOSED_EARLY = new HttpError('closed_early');

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { DeadlineClock } from './deadline-clock.ts';
+import type { DeadlineClock } from '../deadline-clock.ts';
 import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
 

@@ -1,4 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import type { DeadlineClock } from '../deadline-clock.ts';
+import type { SharedLimit } from '../shared-limit.ts';
 import { ClientConnection } from './client-connection.ts';
 import type {
   AcceptedConnection,
@@ -6,9 +8,7 @@ import type {
   ClientConnectionSettings,
   ListenerPhase,
 } from './client-connection-context.ts';
-import type { DeadlineClock } from './deadline-clock.ts';
 import type { HttpExchange } from './http-exchange.ts';
-import type { SharedLimit } from './shared-limit.ts';
 import { TlsAcceptor, type TlsMaterial } from './tls-acceptor.ts';
 
 /** The collaborators of a server. */

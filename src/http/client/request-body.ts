@@ -1,5 +1,5 @@
-import { BodyReader, type BodySink } from './body-reader.ts';
-import type { Framing } from './head.ts';
+import { BodyReader, type BodySink } from '../message/body-reader.ts';
+import type { Framing } from '../message/head.ts';
 
 /** Receives the body of a request. */
 export interface RequestBodySink extends BodySink {

@@ -1,6 +1,6 @@
-import { findHeadEnd, parseRequestHead, type RequestHead } from './head.ts';
-import { HttpError } from './http-error.ts';
-import { UnreadBytes } from './unread-bytes.ts';
+import { findHeadEnd, parseRequestHead, type RequestHead } from '../message/head.ts';
+import { HttpError } from '../message/http-error.ts';
+import { UnreadBytes } from '../unread-bytes.ts';
 
 /**
  * The bytes of a client that cannot be used yet: part of a head, a body that nobody has claimed, or pipelined

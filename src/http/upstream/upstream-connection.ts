@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net';
-import { BodyReader, type BodySink } from './body-reader.ts';
-import type { DeadlineClock, Timed } from './deadline-clock.ts';
-import type { Fields } from './fields.ts';
-import { findHeadEnd, parseResponseHead, type ResponseHead } from './head.ts';
-import { HttpError } from './http-error.ts';
+import type { DeadlineClock, Timed } from '../deadline-clock.ts';
+import { BodyReader, type BodySink } from '../message/body-reader.ts';
+import type { Fields } from '../message/fields.ts';
+import { findHeadEnd, parseResponseHead, type ResponseHead } from '../message/head.ts';
+import { HttpError } from '../message/http-error.ts';
+import { UnreadBytes } from '../unread-bytes.ts';
+import { sizeOf, writeMessage } from '../write-message.ts';
 import type { SocketReads } from './shared-reads.ts';
-import { UnreadBytes } from './unread-bytes.ts';
-import { sizeOf, writeMessage } from './write-message.ts';
 
 /** Why a response is incomplete. */
 export type UpstreamFault =
