@@ -106,7 +106,7 @@ const VIOLATIONS: Readonly<Record<string, readonly { readonly file: string; read
       { file: 'src/config/to-yaml.ts', specifier: 'yaml' },
     ],
     'src/config/load.ts': [{ file: 'src/config/load.ts', specifier: 'pino' }],
-    'src/config/yaml-source.ts': [{ file: 'src/config/yaml-source.ts', specifier: 'zod' }],
+    'src/config/yaml/yaml-source.ts': [{ file: 'src/config/yaml/yaml-source.ts', specifier: 'zod' }],
     'src/http/': [
       { file: 'src/http/to-config.ts', specifier: '../config/config.ts' },
       { file: 'src/http/to-otel.ts', specifier: '#otel/encode/request-record.ts' },

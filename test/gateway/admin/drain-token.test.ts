@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { readAdminTokens } from '../../../src/config/admin-tokens.ts';
+import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
 import { answerJson, COMPLETION, type Script, startFakeReplica } from '../../support/fake-replica.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';

@@ -4,7 +4,7 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { readAdminTokens } from '../../../src/config/admin-tokens.ts';
+import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';

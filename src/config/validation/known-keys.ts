@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { closestName, isSameName } from '../closest-name.ts';
-import { toConfigJsonSchema } from './json-schema.ts';
+import { closestName, isSameName } from '../../closest-name.ts';
+import { toConfigJsonSchema } from '../json-schema.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 

@@ -1,4 +1,4 @@
-import type { Environment } from './environment.ts';
+import type { Environment } from '../environment.ts';
 import { SecretError } from './secret-file.ts';
 import { type GivenSecret, readSecret } from './secrets.ts';
 

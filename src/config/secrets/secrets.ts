@@ -1,4 +1,4 @@
-import type { Environment } from './environment.ts';
+import type { Environment } from '../environment.ts';
 import { readSecretFile, SecretError } from './secret-file.ts';
 
 /** A secret from the environment. */

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from './config-error.ts';
+import type { ConfigProblem } from '../config-error.ts';
 
 /** What the parser of YAML says of a text. */
 interface SyntaxFinding {

@@ -9,9 +9,9 @@ import {
   parseDocument,
   type YAMLMap,
 } from 'yaml';
-import type { ConfigProblem } from './config-error.ts';
-import { expandReferences, type ReferenceSources } from './references.ts';
-import { toKeyPath } from './shown-value.ts';
+import type { ConfigProblem } from '../config-error.ts';
+import { expandReferences, type ReferenceSources } from '../secrets/references.ts';
+import { toKeyPath } from '../values/shown-value.ts';
 import { toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */

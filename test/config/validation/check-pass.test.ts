@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { validate } from '../../src/config/validate.ts';
-import { parsePassedPath, printPassedPath } from '../../src/config/values.ts';
+import { validate } from '../../../src/config/validation/validate.ts';
+import { parsePassedPath, printPassedPath } from '../../../src/config/values/values.ts';
 
 const replicas = [{ name: 'a', url: 'http://10.0.0.1:8000' }];
 

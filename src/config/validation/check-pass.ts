@@ -1,6 +1,6 @@
+import { configSchema } from '../schema.ts';
+import { type PassedPath, parsePassedPath } from '../values/values.ts';
 import { BASIC_PATHS, PATHS_OF_ENDPOINT } from './endpoint-paths.ts';
-import { configSchema } from './schema.ts';
-import { type PassedPath, parsePassedPath } from './values.ts';
 import type { Violation } from './violation.ts';
 
 /** What the gateway answers or records by itself, and under what condition. */

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
 import { hostname, networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/config/config-error.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { parseConfig } from '../../../src/config/load.ts';
 
 const source = {
   path: '/etc/spangate/gateway.yaml',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { clientLimits } from './clients-schema.ts';
-import { oneOf, text } from './codecs.ts';
+import { oneOf, text } from '../values/codecs.ts';
+import { clientLimits } from './clients.ts';
 
 /** Signatures with a key pair (RFC 7518 3.1, RFC 8037 3.1): who can verify them cannot make them. */
 const algorithms = [

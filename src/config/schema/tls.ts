@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { flag, oneOf, text } from './codecs.ts';
-import { isPem } from './shown-value.ts';
+import { flag, oneOf, text } from '../values/codecs.ts';
+import { isPem } from '../values/shown-value.ts';
 
 const path = (meaning: string) =>
   z

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { Environment } from './environment.ts';
+import type { Environment } from '../environment.ts';
 import { readSecretFile, SecretError } from './secret-file.ts';
 
 /** What the values of a configuration may refer to. */

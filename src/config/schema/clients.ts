@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, wholeNumber } from './codecs.ts';
+import { text, wholeNumber } from '../values/codecs.ts';
 
 const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);

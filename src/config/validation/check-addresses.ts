@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
-import { configSchema } from './schema.ts';
-import { type ListenAddress, printListenAddress } from './values.ts';
+import { configSchema } from '../schema.ts';
+import { type ListenAddress, printListenAddress } from '../values/values.ts';
 import { isObject, type Violation } from './violation.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
+import { type ApiClientSection, apiClient } from '../schema/clients.ts';
+import { type ConfigFile, configSchema } from '../schema.ts';
 import { checkAddresses } from './check-addresses.ts';
 import { checkAliases } from './check-aliases.ts';
 import { checkPass } from './check-pass.ts';
-import { type ApiClientSection, apiClient } from './clients-schema.ts';
 import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
-import { type ConfigFile, configSchema } from './schema.ts';
 import { TakenClients } from './taken-clients.ts';
 import { isObject, type Violation } from './violation.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Environment } from '../environment.ts';
 import { type AdminRole, type AdminToken, readAdminTokens, TOKEN_VARIABLES } from './admin-tokens.ts';
-import type { Environment } from './environment.ts';
 import { readSecret } from './secrets.ts';
 
 /** The variables that hold headers for the collector: for all signals, and for one. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, oneOf, text, wholeNumber } from './codecs.ts';
+import { baseUrl, oneOf, text, wholeNumber } from '../values/codecs.ts';
 
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';

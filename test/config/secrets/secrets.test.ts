@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readAdminTokens } from '../../src/config/admin-tokens.ts';
-import { readEnvironmentSecrets } from '../../src/config/environment-secrets.ts';
-import { SecretError } from '../../src/config/secret-file.ts';
+import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
+import { readEnvironmentSecrets } from '../../../src/config/secrets/environment-secrets.ts';
+import { SecretError } from '../../../src/config/secrets/secret-file.ts';
 
 const ADMIN = 'admin-token-of-the-test';
 const READ = 'read-token-of-the-test';

@@ -13,7 +13,7 @@ import {
   printDuration,
   printListenAddress,
   printSize,
-} from '../../src/config/values.ts';
+} from '../../../src/config/values/values.ts';
 
 describe('a duration', () => {
   it.each([

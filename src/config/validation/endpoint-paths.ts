@@ -1,4 +1,4 @@
-import type { ConfigFile } from './schema.ts';
+import type { ConfigFile } from '../schema.ts';
 
 /** The paths that are always recorded. All are called by POST. */
 export const BASIC_PATHS: readonly string[] = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings'];
