@@ -9,7 +9,7 @@ import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
-import type { BodyInspector } from './request/body-inspector.ts';
+import type { BodyInspector } from './request/inspection/body-inspector.ts';
 import type { ModelAliases } from './request/model-aliases.ts';
 import type { TrustedProxies } from './request/trusted-proxies.ts';
 import type { EventScratch } from './response/event-scratch.ts';

@@ -20,7 +20,7 @@ import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyLog } from '../proxy/proxy-context.ts';
 import type { ApiClientEntry } from '../proxy/request/api-clients.ts';
-import { createBodyInspector } from '../proxy/request/body-inspector.ts';
+import { createBodyInspector } from '../proxy/request/inspection/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';

@@ -4,7 +4,7 @@ import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { UploadSink, UploadSource } from '../attempt/upload.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
-import { replaceInChunks } from '../request/body-edits.ts';
+import { replaceInChunks } from '../request/edits/body-edits.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../request/model-aliases.ts';
 import { ChunkList, type ReadBodySettings } from '../request/read-body.ts';
 import { FormReader, FormSyntaxError } from './form-reader.ts';

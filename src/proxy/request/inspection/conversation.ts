@@ -1,4 +1,4 @@
-import type { JsonCursor } from '../../json/cursor.ts';
+import type { JsonCursor } from '../../../json/cursor.ts';
 
 /** For the name of a conversation or response as it is written. A record has 256 characters of it. */
 export const MAX_NAME_BYTES = 1024;

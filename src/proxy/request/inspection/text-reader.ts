@@ -1,13 +1,13 @@
 import { isAscii } from 'node:buffer';
-import { BACKSLASH, QUOTE } from '../../json/bytes.ts';
-import { JsonCursor, type Span } from '../../json/cursor.ts';
-import type { MemberAllowance } from '../../json/member-allowance.ts';
+import { BACKSLASH, QUOTE } from '../../../json/bytes.ts';
+import { JsonCursor, type Span } from '../../../json/cursor.ts';
+import type { MemberAllowance } from '../../../json/member-allowance.ts';
 import {
   countCodePoints,
   isContinuation,
   type PrefixChain,
   type PrefixHasher,
-} from '../record/prefix-hashes.ts';
+} from '../../record/prefix-hashes.ts';
 
 const RECORD_SEPARATOR = Buffer.from('\u001e');
 const SHORT_TEXT_BYTES = 64;

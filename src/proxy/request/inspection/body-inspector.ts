@@ -1,11 +1,11 @@
 import type { Worker } from 'node:worker_threads';
-import { startThread } from '../../embedded.ts';
-import { allowAtMost, MemberLimitError } from '../../json/member-allowance.ts';
-import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-import { Failure } from '../failure.ts';
-import { createPrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
+import { startThread } from '../../../embedded.ts';
+import { allowAtMost, MemberLimitError } from '../../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
+import { Failure } from '../../failure.ts';
+import { createPrefixHasher, type PrefixHashSettings } from '../../record/prefix-hashes.ts';
+import type { ModelAliases } from '../model-aliases.ts';
 import type { InspectionJob, InspectionReply } from './body-worker.ts';
-import type { ModelAliases } from './model-aliases.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 

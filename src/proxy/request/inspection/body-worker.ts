@@ -1,9 +1,13 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { findRecordedEndpoint } from '../endpoints/table.ts';
-import { Failure, type FailureCode } from '../failure.ts';
-import { createPrefixHasher, type PrefixHasher, type PrefixHashSettings } from '../record/prefix-hashes.ts';
+import { findRecordedEndpoint } from '../../endpoints/table.ts';
+import { Failure, type FailureCode } from '../../failure.ts';
+import {
+  createPrefixHasher,
+  type PrefixHasher,
+  type PrefixHashSettings,
+} from '../../record/prefix-hashes.ts';
+import type { ModelAliases } from '../model-aliases.ts';
 import { InspectionQueue } from './inspection-queue.ts';
-import type { ModelAliases } from './model-aliases.ts';
 import { type RequestFacts, readRequestFacts } from './request-facts.ts';
 import { describeRequestText, type RequestTextDescription } from './request-text.ts';
 

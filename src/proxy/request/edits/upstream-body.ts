@@ -1,6 +1,6 @@
+import type { RequestFacts } from '../inspection/request-facts.ts';
 import { applyEdits } from './body-edits.ts';
 import { editsOfIncludeUsage } from './include-usage.ts';
-import type { RequestFacts } from './request-facts.ts';
 
 /**
  * The body as a replica gets it: with the model's name if the client wrote an alias, and with `include_usage` if

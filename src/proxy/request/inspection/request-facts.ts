@@ -1,10 +1,10 @@
-import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../json/cursor.ts';
-import type { MemberAllowance } from '../../json/member-allowance.ts';
-import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-import { Failure } from '../failure.ts';
+import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
+import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
+import { Failure } from '../../failure.ts';
+import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
 import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
 import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
-import { type ModelAliases, resolveModel, type UsedAlias } from './model-aliases.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */

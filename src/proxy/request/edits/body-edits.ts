@@ -1,5 +1,5 @@
-import type { Span } from '../../json/cursor.ts';
-import { ChunkList } from './read-body.ts';
+import type { Span } from '../../../json/cursor.ts';
+import { ChunkList } from '../read-body.ts';
 
 /** Replaces a span, which may be empty, with this text. */
 export interface Edit extends Span {

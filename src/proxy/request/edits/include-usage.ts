@@ -1,9 +1,9 @@
-import type { Engine } from '../../config/config.ts';
-import { JsonCursor } from '../../json/cursor.ts';
-import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+import type { Engine } from '../../../config/config.ts';
+import { JsonCursor } from '../../../json/cursor.ts';
+import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
+import { isPydantic, readFlag } from '../inspection/engine-flags.ts';
+import type { RequestFacts, StreamOptions } from '../inspection/request-facts.ts';
 import type { Edit } from './body-edits.ts';
-import { isPydantic, readFlag } from './engine-flags.ts';
-import type { RequestFacts, StreamOptions } from './request-facts.ts';
 
 const MEMBER = '"include_usage":true';
 

@@ -1,4 +1,4 @@
-import type { JsonCursor } from '../../json/cursor.ts';
+import type { JsonCursor } from '../../../json/cursor.ts';
 import { readText } from './conversation.ts';
 
 /** For a level as it is written: `medium`, or a word that an engine knows. */

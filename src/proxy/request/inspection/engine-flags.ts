@@ -1,4 +1,4 @@
-import type { Engine } from '../../config/config.ts';
+import type { Engine } from '../../../config/config.ts';
 
 /**
  * What a request says where engines expect a boolean: the JSON value if it is a scalar, a string only up to the length

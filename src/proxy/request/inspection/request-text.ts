@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { Span } from '../../json/cursor.ts';
-import type { MemberAllowance } from '../../json/member-allowance.ts';
-import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-import type { PrefixHasher } from '../record/prefix-hashes.ts';
+import type { Span } from '../../../json/cursor.ts';
+import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
+import type { PrefixHasher } from '../../record/prefix-hashes.ts';
 import { TextReader } from './text-reader.ts';
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
