@@ -9,8 +9,8 @@ import { CHAT_COMPLETIONS } from '../../src/proxy/endpoints/chat-completions.ts'
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../src/proxy/request/inspection/request-text.ts';
-import { EventRelay } from '../../src/proxy/response/event-relay.ts';
-import { EventScratch } from '../../src/proxy/response/event-scratch.ts';
+import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';
+import { EventScratch } from '../../src/proxy/response/events/event-scratch.ts';
 import { JsonTap, type ResponseReading, StreamTap } from '../../src/proxy/response/response-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../src/replicas/data/replica.ts';

@@ -6,7 +6,7 @@ import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
-import { EventRelay } from './event-relay.ts';
+import { EventRelay } from './events/event-relay.ts';
 import { ModelRewriter } from './model-rewriter.ts';
 import { JsonTap, type ResponseReading, StreamTap } from './response-tap.ts';
 import { UsageTally } from './usage-tally.ts';

@@ -1,8 +1,8 @@
 import type { Engine } from '../../../src/config/config.ts';
 import type { RecordedEndpoint } from '../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../../src/proxy/endpoints/table.ts';
-import { EventRelay } from '../../../src/proxy/response/event-relay.ts';
-import { EventScratch } from '../../../src/proxy/response/event-scratch.ts';
+import { EventRelay } from '../../../src/proxy/response/events/event-relay.ts';
+import { EventScratch } from '../../../src/proxy/response/events/event-scratch.ts';
 import { type ResponseReading, StreamTap } from '../../../src/proxy/response/response-tap.ts';
 import type { UndoRules } from '../../../src/proxy/response/undo-usage.ts';
 import { UsageTally } from '../../../src/proxy/response/usage-tally.ts';

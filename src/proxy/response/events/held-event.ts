@@ -1,5 +1,5 @@
+import { rangeOfMember, type UndoRules } from '../undo-usage.ts';
 import type { StreamChunk } from './stream-chunk.ts';
-import { rangeOfMember, type UndoRules } from './undo-usage.ts';
 
 /** A finishing event that waits for a member that its engine moved to the usage chunk. */
 export interface HeldEvent {

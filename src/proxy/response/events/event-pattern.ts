@@ -1,6 +1,6 @@
-import { copyToKeep } from '../../http/upstream/shared-reads.ts';
-import { BACKSLASH, QUOTE, viewOf } from '../../json/bytes.ts';
-import { type JsonLexer, JsonSyntaxError } from '../../json/lexer.ts';
+import { copyToKeep } from '../../../http/upstream/shared-reads.ts';
+import { BACKSLASH, QUOTE, viewOf } from '../../../json/bytes.ts';
+import { type JsonLexer, JsonSyntaxError } from '../../../json/lexer.ts';
 import type { EventScratch } from './event-scratch.ts';
 import type { MemberSpan } from './stream-chunk.ts';
 

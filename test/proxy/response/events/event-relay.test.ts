@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../../otel/encode/request-record.ts';
-import type { Engine } from '../../../src/config/config.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { createEventRelay, undoRulesOf } from '../../support/reading/response-reading.ts';
+import type { RequestRecord } from '../../../../otel/encode/request-record.ts';
+import type { Engine } from '../../../../src/config/config.ts';
+import { readCapture } from '../../../support/reading/captures.ts';
+import { createEventRelay, undoRulesOf } from '../../../support/reading/response-reading.ts';
 
 interface Relayed {
   readonly text: string;

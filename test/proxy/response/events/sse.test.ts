@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createEventData, readEventData, SseSplitter } from '../../../src/proxy/response/sse.ts';
+import { createEventData, readEventData, SseSplitter } from '../../../../src/proxy/response/events/sse.ts';
 
 interface Seen {
   readonly events: string[];

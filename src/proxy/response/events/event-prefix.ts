@@ -1,5 +1,5 @@
-import { MemberScanner, type WantedMembers } from '../../json/member-scanner.ts';
-import type { UndoRules } from './undo-usage.ts';
+import { MemberScanner, type WantedMembers } from '../../../json/member-scanner.ts';
+import type { UndoRules } from '../undo-usage.ts';
 
 const DATA_FIELD = Buffer.from('data:');
 const LINE_FEED = 0x0a;

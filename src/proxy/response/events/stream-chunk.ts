@@ -1,4 +1,4 @@
-import type { UsageFigures } from './usage-tally.ts';
+import type { UsageFigures } from '../usage-tally.ts';
 
 /** What the engine calls a response, and the model that made it. */
 export interface ResponseIdentity {

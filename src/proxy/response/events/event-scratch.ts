@@ -1,6 +1,6 @@
-import { viewOf } from '../../json/bytes.ts';
-import { JsonCursor } from '../../json/cursor.ts';
-import { JsonLexer } from '../../json/lexer.ts';
+import { viewOf } from '../../../json/bytes.ts';
+import { JsonCursor } from '../../../json/cursor.ts';
+import { JsonLexer } from '../../../json/lexer.ts';
 import { type CurrentEventData, createEventData } from './sse.ts';
 
 const NOTHING = Buffer.alloc(0);

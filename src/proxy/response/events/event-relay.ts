@@ -1,11 +1,11 @@
-import type { Fingerprint } from '../../replicas/data/replica.ts';
+import type { Fingerprint } from '../../../replicas/data/replica.ts';
+import type { ResponseReading, StreamTap } from '../response-tap.ts';
+import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from '../undo-usage.ts';
 import { EventPattern } from './event-pattern.ts';
 import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
-import type { ResponseReading, StreamTap } from './response-tap.ts';
 import { readEventData, type SseSink, SseSplitter } from './sse.ts';
 import type { StreamChunk } from './stream-chunk.ts';
-import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from './undo-usage.ts';
 
 /**
  * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap. Where we did
