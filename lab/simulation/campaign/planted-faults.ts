@@ -47,7 +47,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'the records that a partial success rejects are not counted',
     patch: {
-      file: 'otel/queue/export-loop.ts',
+      file: 'otel/queue/export-loop/export-loop.ts',
       from: "counters.add('rejected', rejectedCount);",
       to: '',
     },
@@ -56,7 +56,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a record too many leaves the queue with a batch',
     patch: {
-      file: 'otel/queue/export-loop.ts',
+      file: 'otel/queue/export-loop/export-loop.ts',
       from: 'queue.remove(encodedSpans.length);',
       to: 'queue.remove(encodedSpans.length + 1);',
     },
@@ -64,7 +64,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'the first record of each spool file is forgotten',
     patch: {
-      file: 'otel/queue/spool-transfer.ts',
+      file: 'otel/queue/export-loop/spool-transfer.ts',
       from: 'this.#unsettled = encodedSpans.map(',
       to: 'this.#unsettled = encodedSpans.slice(1).map(',
     },

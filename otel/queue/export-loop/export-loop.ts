@@ -1,16 +1,16 @@
-import { type Clock, waitAtMost } from '../clock.ts';
-import { decideExport, type ExportDecision } from '../export/decide-export.ts';
-import { ExportLog } from '../export/export-log.ts';
-import type { ExportBatch } from '../export/record-exporter.ts';
-import type { RecordLedger } from '../ledger/ledger.ts';
-import type { LedgerOutbox } from '../ledger/ledger-outbox.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { type Clock, waitAtMost } from '../../clock.ts';
+import { decideExport, type ExportDecision } from '../../export/decide-export.ts';
+import { ExportLog } from '../../export/export-log.ts';
+import type { ExportBatch } from '../../export/record-exporter.ts';
+import type { RecordLedger } from '../../ledger/ledger.ts';
+import type { LedgerOutbox } from '../../ledger/ledger-outbox.ts';
+import type { TelemetryLog } from '../../telemetry-log.ts';
+import type { DropLog } from '../drop-log.ts';
+import type { ExportCounters } from '../export-stats.ts';
+import type { QueuedRecord, RecordQueue } from '../record-queue.ts';
 import { BatchLimit } from './batch-limit.ts';
-import type { DropLog } from './drop-log.ts';
 import { ExportCalls, type ExportSignals } from './export-calls.ts';
-import type { ExportCounters } from './export-stats.ts';
 import { LedgerExport } from './ledger-export.ts';
-import type { QueuedRecord, RecordQueue } from './record-queue.ts';
 import type { SpoolTransfer } from './spool-transfer.ts';
 
 /** After this many cut connections in a row with the same batch, the batch is assumed to be too large. */

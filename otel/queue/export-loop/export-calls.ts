@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.ts';
-import type { ExportDecision } from '../export/decide-export.ts';
-import type { ExportLog } from '../export/export-log.ts';
-import type { ExportBatch, ExportOutcome } from '../export/record-exporter.ts';
-import { nextDelayMs } from '../export/retry.ts';
-import type { ExportCounters } from './export-stats.ts';
-import type { RecordQueue } from './record-queue.ts';
+import type { Clock } from '../../clock.ts';
+import type { ExportDecision } from '../../export/decide-export.ts';
+import type { ExportLog } from '../../export/export-log.ts';
+import type { ExportBatch, ExportOutcome } from '../../export/record-exporter.ts';
+import { nextDelayMs } from '../../export/retry.ts';
+import type { ExportCounters } from '../export-stats.ts';
+import type { RecordQueue } from '../record-queue.ts';
 
 /** Aborted as the export ends. */
 export interface ExportSignals {

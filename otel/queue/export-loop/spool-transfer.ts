@@ -1,6 +1,6 @@
-import type { Spool, SpooledBatch } from '../disk/spool.ts';
-import type { ExportCounters } from './export-stats.ts';
-import type { QueuedRecord, RecordQueue } from './record-queue.ts';
+import type { Spool, SpooledBatch } from '../../disk/spool.ts';
+import type { ExportCounters } from '../export-stats.ts';
+import type { QueuedRecord, RecordQueue } from '../record-queue.ts';
 
 /** What records are moved between. */
 export interface SpoolTransferCollaborators {

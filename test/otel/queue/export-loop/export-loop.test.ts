@@ -5,12 +5,12 @@ import type { ExportBatch, ExportOutcome } from '#otel/export/record-exporter.ts
 import { NO_LEDGER } from '#otel/ledger/ledger.ts';
 import { LedgerOutbox } from '#otel/ledger/ledger-outbox.ts';
 import { DropLog } from '#otel/queue/drop-log.ts';
-import { ExportLoop } from '#otel/queue/export-loop.ts';
+import { ExportLoop } from '#otel/queue/export-loop/export-loop.ts';
+import { SpoolTransfer } from '#otel/queue/export-loop/spool-transfer.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
-import { SpoolTransfer } from '#otel/queue/spool-transfer.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { settle, VirtualClock } from '../virtual-clock.ts';
-import { createRecordQueue } from './create-queue.ts';
+import { createQuietLog } from '../../quiet-log.ts';
+import { settle, VirtualClock } from '../../virtual-clock.ts';
+import { createRecordQueue } from '../create-queue.ts';
 
 const TAKEN: ExportOutcome = { kind: 'taken', rejectedCount: 0 };
 const UNAVAILABLE: ExportOutcome = { kind: 'answered', status: 503 };

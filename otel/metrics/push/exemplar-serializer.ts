@@ -6,11 +6,11 @@ import {
 } from '@opentelemetry/otlp-transformer';
 import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { DataPointType } from '@opentelemetry/sdk-metrics';
-import { METRICS_DATA } from '../encode/protobuf/otlp-tags.ts';
-import { ProtobufReader } from '../encode/protobuf/protobuf-reader.ts';
-import { ProtobufWriter } from '../encode/protobuf/protobuf-writer.ts';
-import type { OtlpProtocol } from '../export/otlp-protocol.ts';
-import type { Distribution, Exemplar } from './metric-data.ts';
+import { METRICS_DATA } from '../../encode/protobuf/otlp-tags.ts';
+import { ProtobufReader } from '../../encode/protobuf/protobuf-reader.ts';
+import { ProtobufWriter } from '../../encode/protobuf/protobuf-writer.ts';
+import type { OtlpProtocol } from '../../export/otlp-protocol.ts';
+import type { Distribution, Exemplar } from '../metric-data.ts';
 
 /** How a call with metrics is written, and its answer read. */
 export type MetricsSerializer = ISerializer<ResourceMetrics, IExportMetricsServiceResponse>;

@@ -1,8 +1,8 @@
-import { decideExport } from '../export/decide-export.ts';
-import type { ExportLog } from '../export/export-log.ts';
-import type { LedgerOutbox } from '../ledger/ledger-outbox.ts';
+import { decideExport } from '../../export/decide-export.ts';
+import type { ExportLog } from '../../export/export-log.ts';
+import type { LedgerOutbox } from '../../ledger/ledger-outbox.ts';
+import type { ExportCounters } from '../export-stats.ts';
 import type { ExportCalls, ExportSignals } from './export-calls.ts';
-import type { ExportCounters } from './export-stats.ts';
 
 /** What the export of ledger spans works with. */
 export interface LedgerExportCollaborators {
