@@ -11,7 +11,7 @@ export interface Capture {
 
 /** Reads `test/fixtures/captures/<name>.txt`, for example `llama/chat-stream-usage`. */
 export function readCapture(name: string): Capture {
-  const raw = readFileSync(new URL(`../fixtures/captures/${name}.txt`, import.meta.url));
+  const raw = readFileSync(new URL(`../../fixtures/captures/${name}.txt`, import.meta.url));
   const headEnd = raw.indexOf('\r\n\r\n');
   const [statusLine = '', ...fields] = raw.toString('latin1', 0, headEnd).split('\r\n');
   const rest = raw.subarray(headEnd + 4);
