@@ -22,7 +22,7 @@ import { composeResponseExchange } from './composition/compose-response-exchange
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { Config } from './config/config.ts';
-import type { EnvironmentSecrets } from './config/environment-secrets.ts';
+import type { EnvironmentSecrets } from './config/secrets/environment-secrets.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';

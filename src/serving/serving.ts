@@ -10,17 +10,17 @@ import {
   ClientLimitTable,
 } from '../client-limits/client-limit-table.ts';
 import type { Config } from '../config/config.ts';
+import { HttpServer } from '../http/client/http-server.ts';
+import type { TlsMaterial } from '../http/client/tls-acceptor.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
-import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
-import { SharedReads } from '../http/shared-reads.ts';
-import type { TlsMaterial } from '../http/tls-acceptor.ts';
+import { SharedReads } from '../http/upstream/shared-reads.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyLog } from '../proxy/proxy-context.ts';
 import type { ApiClientEntry } from '../proxy/request/api-clients.ts';
-import { createBodyInspector } from '../proxy/request/body-inspector.ts';
+import { createBodyInspector } from '../proxy/request/inspection/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '../support/event-log.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
 import {
   promtool,
   type RealPrometheus,
   requirePrometheus,
   SHIPPED_PROMETHEUS_CONFIG,
   startPrometheus,
-} from '../support/real-prometheus.ts';
+} from '../support/servers/real-prometheus.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 

@@ -1,6 +1,6 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
-import { SharedReads } from '../../src/http/shared-reads.ts';
+import { SharedReads } from '../../src/http/upstream/shared-reads.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
 import { type PoolSettings, ReplicaPool } from '../../src/replicas/data/pool.ts';

@@ -1,7 +1,7 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { TenantKind } from '../../client-limits/limit-rows.ts';
-import type { TlsMaterial } from '../../http/tls-acceptor.ts';
+import type { TlsMaterial } from '../../http/client/tls-acceptor.ts';
 import type { JwtKeys } from '../../jwt/jwks.ts';
 import type { HealthDecision } from '../../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
