@@ -39,6 +39,7 @@ export const ROOMS: readonly Room[] = [
       'src/config/',
       // Words for reasons, which the admin API gives as codes.
       'src/replicas/reachability.ts',
+      'src/replicas/health-decision.ts',
       'src/simulate/',
       'src/replay-trace/',
       'src/verdict/',

@@ -30,7 +30,7 @@ import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
-import type { HealthChecker } from './replicas/control/health-checker.ts';
+import type { HealthChecker } from './replicas/control/health/health-checker.ts';
 import type { ReplicaRegistry } from './replicas/control/registry.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
 import { allocateServingMemory, type Serving } from './serving/serving.ts';

@@ -75,7 +75,7 @@ export function createPools(
   } as const;
   const collaborators = {
     shared,
-    log: { info: () => undefined, warn: () => undefined },
+    onHealth: () => undefined,
     clock: new DeadlineClock(500),
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(allocateStoredResponses()),

@@ -78,6 +78,7 @@ export interface ReplicaAnswer {
   readonly safe_to_stop: boolean | null;
   readonly removing: boolean;
   readonly health: 'ok' | 'failing' | null;
+  readonly health_reasons: readonly string[];
   readonly health_since: string | null;
   readonly reachability: 'reachable' | 'unreachable' | 'loading' | 'unknown';
   readonly reachability_since: string | null;

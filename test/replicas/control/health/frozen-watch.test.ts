@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type FrozenDecision, FrozenWatch } from '../../../src/replicas/control/frozen-watch.ts';
-import type { Silence } from '../../../src/replicas/shared/silence-table.ts';
-import { createPools, toReplicaConfig } from '../../support/pool.ts';
+import { FrozenWatch } from '../../../../src/replicas/control/health/frozen-watch.ts';
+import type { HealthDecision } from '../../../../src/replicas/health-decision.ts';
+import type { Silence } from '../../../../src/replicas/shared/silence-table.ts';
+import { createPools, toReplicaConfig } from '../../../support/pool.ts';
 
 const FROZEN_AFTER_MS = 10_000;
 const START_MS = 1_000_000;
@@ -16,17 +17,15 @@ function createScene() {
     ...{ passive: false, active: false, failures: 3, coolDownMs: 0 },
     frozenAfterMs: FROZEN_AFTER_MS,
   });
-  const decisions: FrozenDecision[] = [];
-  const lines: object[] = [];
+  const decisions: HealthDecision[] = [];
   const watch = new FrozenWatch({
     ...{ registry, table: shared.health, silences: shared.silences },
-    log: { info: (fields) => lines.push(fields), warn: (fields) => lines.push(fields) },
-    onDecision: (decision) => decisions.push(decision),
+    decisions: { note: (decision) => void decisions.push(decision) },
   });
   const slotOf = (name: string) => registry.find(name)?.slot ?? -1;
   return {
     ...pools,
-    ...{ decisions, lines, slotOf },
+    ...{ decisions, slotOf },
     /** A worker sees these times, in milliseconds since the start. */
     see(name: string, { heardMs, waitingSinceMs }: Silence, worker = 0) {
       const toTime = (ms: number | null) => (ms === null ? null : START_MS + ms);
@@ -47,14 +46,13 @@ function createScene() {
 
 describe('a replica on which a request waits', () => {
   test('is frozen when it was silent for that long and a peer was not; that is decided once', () => {
-    const { see, checkAt, decisions, lines } = createScene();
+    const { see, checkAt, decisions } = createScene();
     see('a', { heardMs: 0, waitingSinceMs: 0 });
     see('b', { heardMs: 9_000, waitingSinceMs: null });
     expect(checkAt(9_999)).toEqual([]);
     expect(checkAt(10_000)).toEqual(['a']);
     expect(checkAt(11_000)).toEqual(['a']);
-    expect(decisions).toMatchObject([{ replica: { name: 'a' }, isFrozen: true, forMs: 10_000 }]);
-    expect(lines).toEqual([{ replica: 'a', judge: 'frozen', silent_ms: 10_000, inflight: 0 }]);
+    expect(decisions).toEqual([{ replica: 'a', judge: 'frozen', verdict: 'failing', forMs: 10_000 }]);
   });
 
   test('is not frozen while its peers are idle, however long the prompt takes', () => {
@@ -115,7 +113,7 @@ describe('a frozen replica', () => {
     see('a', { heardMs: 12_000, waitingSinceMs: 12_000 });
     expect(checkAt(12_500)).toEqual([]);
     expect(shared.health.isFailing(slotOf('a'))).toBe(false);
-    expect(decisions.at(-1)).toMatchObject({ isFrozen: false, forMs: 2_500 });
+    expect(decisions.at(-1)).toMatchObject({ replica: 'a', judge: 'frozen', verdict: 'ok' });
   });
 
   test('stays frozen when its requests are given up', () => {

@@ -1,17 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Config } from '../../config/config.ts';
-import { isHealthy, toHealthFinding } from '../reachability.ts';
-import { type HealthLog, type HealthTable, logFailing, logOk } from '../shared/health-table.ts';
+import type { Config } from '../../../config/config.ts';
+import type { HealthJudge } from '../../health-decision.ts';
+import { isHealthy, toHealthFinding } from '../../reachability.ts';
+import type { HealthTable } from '../../shared/health-table.ts';
+import { type ProbeResult, probe } from '../probe.ts';
+import type { RegisteredReplica, ReplicaRegistry } from '../registry.ts';
 import type { FrozenWatch } from './frozen-watch.ts';
-import { type ProbeResult, probe } from './probe.ts';
-import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
+import type { HealthDecisions } from './health-decisions.ts';
 
 export interface HealthCheckerCollaborators {
   readonly registry: ReplicaRegistry;
   readonly table: HealthTable;
   /** Started and stopped with the checks. */
   readonly frozen: Pick<FrozenWatch, 'start' | 'stop'>;
-  readonly log: HealthLog;
+  readonly decisions: Pick<HealthDecisions, 'note'>;
 }
 
 /** How much of an answer's body is read for what it says. */
@@ -110,15 +112,18 @@ export class HealthChecker {
   }
 
   #decide({ slot, name }: RegisteredReplica, history: ProbeHistory, isOk: boolean): void {
-    const { table, log } = this.#collaborators;
+    const { table, decisions } = this.#collaborators;
+    const note = (judge: HealthJudge, verdict: 'failing' | 'ok') =>
+      decisions.note({ replica: name, judge, verdict, forMs: 0 });
     history.failures = isOk ? 0 : history.failures + 1;
     history.successes = isOk ? history.successes + 1 : 0;
     if (history.failures >= this.#settings.failures && table.markFailing(slot, 'probes')) {
-      logFailing(log, name, 'probes');
+      note('probes', 'failing');
     }
-    const isReachable = isOk && table.noteAnswered(slot);
-    const isHealthy = history.successes >= this.#settings.successes && table.clearFailing(slot, 'probes');
-    if (isReachable || isHealthy) logOk(log, name);
+    if (isOk && table.noteAnswered(slot)) note('connections', 'ok');
+    if (history.successes >= this.#settings.successes && table.clearFailing(slot, 'probes')) {
+      note('probes', 'ok');
+    }
   }
 }
 

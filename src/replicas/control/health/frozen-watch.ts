@@ -1,22 +1,14 @@
-import { groupByModel } from '../replicas-by-model.ts';
-import { type HealthLog, type HealthTable, logOk } from '../shared/health-table.ts';
-import { type Silence, type SilenceTable, toSampleMs } from '../shared/silence-table.ts';
-import type { RegisteredReplica, ReplicaRegistry } from './registry.ts';
-
-/** A replica began or ceased to be frozen. */
-export interface FrozenDecision {
-  readonly replica: RegisteredReplica;
-  readonly isFrozen: boolean;
-  /** How long it had been silent when it was found frozen, or how long it then was frozen. */
-  readonly forMs: number;
-}
+import { groupByModel } from '../../replicas-by-model.ts';
+import type { HealthTable } from '../../shared/health-table.ts';
+import { type Silence, type SilenceTable, toSampleMs } from '../../shared/silence-table.ts';
+import type { RegisteredReplica, ReplicaRegistry } from '../registry.ts';
+import type { HealthDecisions } from './health-decisions.ts';
 
 export interface FrozenWatchCollaborators {
   readonly registry: Pick<ReplicaRegistry, 'replicas'>;
   readonly table: HealthTable;
   readonly silences: SilenceTable;
-  readonly log: HealthLog;
-  readonly onDecision: (decision: FrozenDecision) => void;
+  readonly decisions: Pick<HealthDecisions, 'note'>;
 }
 
 /**
@@ -68,26 +60,21 @@ export class FrozenWatch {
   }
 
   #freeze(replica: RegisteredReplica, { heardMs, waitingSinceMs }: Silence): void {
-    const { table, silences, log, onDecision } = this.#collaborators;
+    const { table, silences, decisions } = this.#collaborators;
     const nowMs = silences.nowMs();
-    const silentMs = Math.round(nowMs - Math.max(heardMs ?? 0, waitingSinceMs ?? 0));
+    const forMs = Math.round(nowMs - Math.max(heardMs ?? 0, waitingSinceMs ?? 0));
     this.#frozenAtMs.set(replica, nowMs);
     table.noteFrozen(replica.slot);
-    const { name, inflight } = replica;
-    log.warn(
-      { replica: name, judge: 'frozen', silent_ms: silentMs, inflight },
-      'replica failing: tried last',
-    );
-    onDecision({ replica, isFrozen: true, forMs: silentMs });
+    decisions.note({ replica: replica.name, judge: 'frozen', verdict: 'failing', forMs });
   }
 
   /** Any byte since then shows that it is awake. */
   #recover(replica: RegisteredReplica, { heardMs }: Silence): void {
-    const { table, silences, log, onDecision } = this.#collaborators;
+    const { table, decisions } = this.#collaborators;
     const frozenAtMs = this.#frozenAtMs.get(replica) ?? 0;
     if (heardMs === null || heardMs <= frozenAtMs) return;
-    if (table.clearFailing(replica.slot, 'frozen')) logOk(log, replica.name);
-    onDecision({ replica, isFrozen: false, forMs: Math.round(silences.nowMs() - frozenAtMs) });
+    table.clearFailing(replica.slot, 'frozen');
+    decisions.note({ replica: replica.name, judge: 'frozen', verdict: 'ok', forMs: 0 });
   }
 }
 
