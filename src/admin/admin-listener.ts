@@ -9,7 +9,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
-import { CertificateChoice, type TlsMaterial, toContextOptions } from '../http/tls-acceptor.ts';
+import { CertificateChoice, type TlsMaterial, toContextOptions } from '../http/client/tls-acceptor.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { AdminError } from './admin-error.ts';
 

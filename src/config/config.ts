@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import type { ApiClientSection } from './clients-schema.ts';
 import { type KubernetesSection, type KubernetesSource, toKubernetesSource } from './kubernetes-source.ts';
+import type { ApiClientSection } from './schema/clients.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]

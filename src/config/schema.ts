@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { apiClient, tenantLimits } from './clients-schema.ts';
+import { apiClient, tenantLimits } from './schema/clients.ts';
+import { jwt } from './schema/jwt.ts';
+import { kubernetesSource } from './schema/kubernetes.ts';
+import { listenerTls, replicaTls } from './schema/tls.ts';
 import {
   apiKey,
   baseUrl,
@@ -18,11 +21,8 @@ import {
   traceUrlTemplate,
   wholeNumber,
   wholeNumberOrAuto,
-} from './codecs.ts';
-import { jwt } from './jwt-schema.ts';
-import { kubernetesSource } from './kubernetes-schema.ts';
-import { listenerTls, replicaTls } from './tls-schema.ts';
-import { parseCollectorUrl } from './values.ts';
+} from './values/codecs.ts';
+import { parseCollectorUrl } from './values/values.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
