@@ -1,10 +1,10 @@
 /** Constants named MAX_… that are not in the table, by the reason. `file#CONSTANT`, or a folder with a slash at its end. */
 export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'Memory of what can be made again: past it, some work is repeated.': [
-    'src/http/tls-acceptor.ts#MAX_KNOWN_NAMES',
+    'src/http/client/tls-acceptor.ts#MAX_KNOWN_NAMES',
     'src/client-limits/tenant-limits.ts#MAX_KNOWN',
     'src/proxy/record/prefix-hashes.ts#MAX_STARTS',
-    'src/proxy/response/event-pattern.ts#MAX_PATTERN_BYTES',
+    'src/proxy/response/events/event-pattern.ts#MAX_PATTERN_BYTES',
     'otel/metrics/record-metrics.ts#MAX_CACHED_SERIES',
     'otel/queue/encoded-span-store.ts#MAX_SPARE_BLOCKS',
     'otel/encode/encode-span.ts#MAX_MEMORY_BYTES',
@@ -30,7 +30,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/admin/dashboard/failure-reasons.ts#MAX_REASONS',
     'src/admin/dashboard/top-names.ts#MAX_CANDIDATES',
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
-    'src/config/shown-value.ts#MAX_SHOWN_CHARS',
+    'src/config/values/shown-value.ts#MAX_SHOWN_CHARS',
     'src/config/clients-file.ts#MAX_PROBLEMS',
     'src/closest-name.ts#MAX_COMPARED_CHARS',
     'src/replicas/control/state-file.ts#MAX_NAMED',
@@ -41,8 +41,8 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'A property of a number, a word or a format.': [
     'src/json/known-keys.ts#MAX_BYTES',
     'src/http/shared-limit.ts#MAX_UNITS',
-    'src/proxy/request/engine-flags.ts#MAX_FLAG_CHARS',
-    'src/proxy/request/request-facts.ts#MAX_WRITTEN_FLAG_BYTES',
+    'src/proxy/request/inspection/engine-flags.ts#MAX_FLAG_CHARS',
+    'src/proxy/request/inspection/request-facts.ts#MAX_WRITTEN_FLAG_BYTES',
     'src/proxy/record/prefix-hashes.ts#MAX_CODE_POINT_BYTES',
     'src/client-limits/client-limit-table.ts#MAX_LIMIT_ROWS',
     'otel/queue/shared-queue-state.ts#MAX_UNITS',
@@ -55,13 +55,13 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'What no sound program sends so much of: what is past it is not kept, and nothing else changes.': [
     'src/json/token-reader.ts#MAX_KEY_BYTES',
     'src/json/member-scanner.ts#MAX_ITEM_VALUE_BYTES',
-    'src/proxy/response/event-relay.ts#MAX_REMEMBERED_BYTES',
+    'src/proxy/response/events/event-relay.ts#MAX_REMEMBERED_BYTES',
     'src/proxy/response/model-finder.ts#MAX_KEY_BYTES',
     'src/proxy/response/usage-tally.ts#MAX_CHOICES',
     'src/proxy/endpoints/answers/answer-members.ts#MAX_NAME_BYTES',
     'src/proxy/record/used-tokens.ts#MAX_TOKENS',
     'src/replicas/control/engine-probe.ts#MAX_BYTES',
-    'src/replicas/control/health-checker.ts#MAX_TEXT_BYTES',
+    'src/replicas/control/health/health-checker.ts#MAX_TEXT_BYTES',
     'src/replicas/control/state-owner.ts#MAX_BYTES',
     'src/replicas/control/discovery/model-discovery.ts#MAX_VERSION_BYTES',
     'src/replicas/control/discovery/kubernetes/slice-api.ts#MAX_ACCOUNT_BYTES',

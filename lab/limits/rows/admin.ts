@@ -4,7 +4,7 @@ import { toOutcome } from '../exchange.ts';
 import { inFile, inKey, type Limit, testedBy } from '../limit.ts';
 import type { World } from '../world.ts';
 
-const LISTENER = 'test/gateway/admin-listener.test.ts';
+const LISTENER = 'test/gateway/admin/admin-listener.test.ts';
 
 /** Sends a call with the admin's token. */
 async function call(
@@ -104,13 +104,13 @@ export const ADMIN: readonly Limit[] = [
     what: 'the `reason` of a drain',
     source: inFile('src/admin/routes/drain.ts', 'MAX_REASON_CHARS'),
     past: 'it is cut',
-    proof: testedBy('test/gateway/drain.test.ts', 'is one line of at most 256 characters'),
+    proof: testedBy('test/gateway/drains/drain.test.ts', 'is one line of at most 256 characters'),
   },
   {
     what: 'the records in one answer of the page',
     source: inFile('src/admin/routes/overview.ts', 'MAX_RECORDS'),
     past: 'the page shows the latest',
-    proof: testedBy('test/gateway/overview.test.ts', 'stay when hundreds of successes have followed'),
+    proof: testedBy('test/gateway/admin/overview.test.ts', 'stay when hundreds of successes have followed'),
   },
   {
     what: 'the requests in one answer of `GET /admin/observations`',

@@ -8,7 +8,7 @@ import type { PublicJwk } from '../../../src/jwt/jwks.ts';
 import { parseJwks } from '../../../src/jwt/jwks.ts';
 import { JwtClients } from '../../../src/jwt/jwt-clients.ts';
 import { readJwks } from '../../../src/jwt/read-jwks.ts';
-import { AUDIENCE, makeKey, startIssuer } from '../../../test/support/fake-issuer.ts';
+import { AUDIENCE, makeKey, startIssuer } from '../../../test/support/servers/fake-issuer.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
 interface ProbedJwtClients extends AsyncDisposable {

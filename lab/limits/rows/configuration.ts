@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseClientsFile } from '../../../src/config/clients-file.ts';
 import { parseConfigFile } from '../../../src/config/load.ts';
-import { readSecretFile } from '../../../src/config/secret-file.ts';
-import { parsePassedPath } from '../../../src/config/values.ts';
+import { readSecretFile } from '../../../src/config/secrets/secret-file.ts';
+import { parsePassedPath } from '../../../src/config/values/values.ts';
 import { loadSalt } from '../../../src/proxy/record/salt.ts';
 import { startGateway } from '../../../test/support/start-gateway.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
@@ -47,7 +47,7 @@ async function readFileOfSize(
 export const CONFIGURATION: readonly Limit[] = [
   {
     what: 'a duration in the configuration',
-    source: inFile('src/config/codecs.ts', 'MAX_DURATION_MS'),
+    source: inFile('src/config/values/codecs.ts', 'MAX_DURATION_MS'),
     past: 'the file is refused, as with every number outside of its bounds ([configuration.md](configuration.md))',
     proof: testedBy(
       'test/limits/configuration-bounds.test.ts',
@@ -56,7 +56,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a size in the configuration',
-    source: inFile('src/config/codecs.ts', 'MAX_SIZE_BYTES'),
+    source: inFile('src/config/values/codecs.ts', 'MAX_SIZE_BYTES'),
     past: 'the file is refused',
     proof: testedBy(
       'test/limits/configuration-bounds.test.ts',
@@ -65,7 +65,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'how deep the configuration is nested',
-    source: inFile('src/config/yaml-source.ts', 'MAX_DEPTH'),
+    source: inFile('src/config/yaml/yaml-source.ts', 'MAX_DEPTH'),
     past: 'the file is refused',
     proof: {
       send: async (size) => {
@@ -79,7 +79,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'the values that aliases (`*name`) bring into the configuration',
-    source: inFile('src/config/yaml-source.ts', 'MAX_ALIASED_VALUES'),
+    source: inFile('src/config/yaml/yaml-source.ts', 'MAX_ALIASED_VALUES'),
     past: 'the file is refused',
     proof: {
       send: async (size) => {
@@ -94,7 +94,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a path of `pass`, with its method',
-    source: inFile('src/config/values.ts', 'MAX_PASSED_CHARS'),
+    source: inFile('src/config/values/values.ts', 'MAX_PASSED_CHARS'),
     past: 'the file is refused',
     proof: {
       send: async (size) =>
@@ -122,7 +122,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a file with a secret (`SVC_…_FILE`, a file that a value of the configuration names)',
-    source: inFile('src/config/secret-file.ts', 'MAX_FILE_BYTES'),
+    source: inFile('src/config/secrets/secret-file.ts', 'MAX_FILE_BYTES'),
     past: 'the start or the reload is refused',
     proof: {
       send: (size) => readFileOfSize('s'.repeat(size), (path) => readSecretFile(path, 'file')),
@@ -132,9 +132,9 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'the tokens in one such file',
-    source: inFile('src/config/admin-tokens.ts', 'MAX_TOKENS_PER_FILE'),
+    source: inFile('src/config/secrets/admin-tokens.ts', 'MAX_TOKENS_PER_FILE'),
     past: 'the start or the reload is refused',
-    proof: testedBy('test/config/secrets.test.ts', 'holds too many tokens'),
+    proof: testedBy('test/config/secrets/secrets.test.ts', 'holds too many tokens'),
   },
   {
     what: 'the file `salt` in state_dir',

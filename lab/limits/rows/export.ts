@@ -26,16 +26,16 @@ export const EXPORT: readonly Limit[] = [
     source: inKey('export.batch_size'),
     past: 'the next call has the rest',
     proof: testedBy(
-      'test/otel/queue/export-loop.test.ts',
+      'test/otel/queue/export-loop/export-loop.test.ts',
       'at once when it is full, the rest when its own first record has waited',
     ),
   },
   {
     what: 'bytes of records in one export call; fewer after a 413',
-    source: inFile('otel/queue/batch-limit.ts', 'MAX_BATCH_BYTES'),
+    source: inFile('otel/queue/export-loop/batch-limit.ts', 'MAX_BATCH_BYTES'),
     past: 'the next call has the rest',
     proof: testedBy(
-      'test/otel/queue/export-loop.test.ts',
+      'test/otel/queue/export-loop/export-loop.test.ts',
       'large records are sent as soon as they fill 4 MiB, and no call is larger',
     ),
   },

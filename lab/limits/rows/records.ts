@@ -137,7 +137,7 @@ export const RECORDS: readonly Limit[] = [
     source: inKey('limits.event'),
     past: 'it is relayed unread',
     proof: testedBy(
-      'test/gateway/streaming.test.ts',
+      'test/gateway/responses/streaming.test.ts',
       'an event longer than limits.event is relayed as it is, unread',
     ),
   },

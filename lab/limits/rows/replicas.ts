@@ -18,7 +18,7 @@ async function answered(world: World, bytes: string): Promise<string> {
 export const REPLICAS: readonly Limit[] = [
   {
     what: 'the head of an answer',
-    source: inFile('src/http/upstream-connection.ts', 'MAX_HEAD_BYTES'),
+    source: inFile('src/http/upstream/upstream-connection.ts', 'MAX_HEAD_BYTES'),
     past: '502 `upstream_failed`',
     proof: {
       send: (size, world) => {
@@ -31,7 +31,7 @@ export const REPLICAS: readonly Limit[] = [
   },
   {
     what: 'answers with 1xx before the final one',
-    source: inFile('src/http/upstream-connection.ts', 'MAX_INFORMATIONAL'),
+    source: inFile('src/http/upstream/upstream-connection.ts', 'MAX_INFORMATIONAL'),
     past: '502 `upstream_failed`',
     proof: {
       send: (size, world) =>
@@ -57,7 +57,7 @@ export const REPLICAS: readonly Limit[] = [
     source: inFile('src/proxy/attempt/judge-answer.ts', 'HELD_BYTES'),
     past: 'the answer is relayed',
     proof: testedBy(
-      'test/gateway/usage.test.ts',
+      'test/gateway/responses/usage.test.ts',
       'beyond the first 64 KiB of its answer is not understood, and relayed whole',
     ),
   },
@@ -131,26 +131,26 @@ export const REPLICAS: readonly Limit[] = [
     what: 'the time to connect to a replica',
     source: inKey('timeouts.connect'),
     past: 'the next replica is tried; 502 `no_replica_reachable` after the last',
-    proof: testedBy('test/gateway/connecting.test.ts', "config: { timeouts: { connect: '50ms' } }"),
+    proof: testedBy('test/gateway/replicas/connecting.test.ts', "config: { timeouts: { connect: '50ms' } }"),
   },
   {
     what: 'the time from the request to the head of the answer',
     source: inKey('timeouts.first_byte'),
     past: '504 `upstream_timeout`',
-    proof: testedBy('test/gateway/errors.test.ts', "config: { timeouts: { first_byte: '30ms' } }"),
+    proof: testedBy('test/gateway/responses/errors.test.ts', "config: { timeouts: { first_byte: '30ms' } }"),
   },
   {
     what: 'the time without a byte of an answer, from the replica or to the client',
     source: inKey('timeouts.idle'),
     past: 'the answer breaks off, with an error event in a stream; the client that reads nothing is closed',
-    proof: testedBy('test/gateway/endings.test.ts', "timeouts: { idle: '30ms' }"),
+    proof: testedBy('test/gateway/responses/endings.test.ts', "timeouts: { idle: '30ms' }"),
   },
   {
     what: 'the time that a connection to a replica is idle',
     source: inKey('timeouts.upstream_keep_alive'),
     past: 'it is closed',
     proof: testedBy(
-      'test/gateway/connecting.test.ts',
+      'test/gateway/replicas/connecting.test.ts',
       'an idle connection is closed after timeouts.upstream_keep_alive',
     ),
   },
@@ -159,7 +159,7 @@ export const REPLICAS: readonly Limit[] = [
     source: inKey('timeouts.queue'),
     past: '503 `overloaded`',
     proof: testedBy(
-      'test/gateway/max-inflight.test.ts',
+      'test/gateway/replicas/max-inflight.test.ts',
       'by timeouts.queue: then it is a 503 with Retry-After, and the record says how long it waited',
     ),
   },

@@ -1,5 +1,5 @@
-import { FORM_TYPE, type FormPart, formOf } from '../../../test/support/form.ts';
 import { postBytes } from '../../../test/support/raw-http.ts';
+import { FORM_TYPE, type FormPart, formOf } from '../../../test/support/reading/form.ts';
 import { jsonOfSize, recordOf, sendBytes, sendChat } from '../exchange.ts';
 import { inFile, inKey, type Limit, testedBy } from '../limit.ts';
 import type { World } from '../world.ts';
@@ -53,13 +53,13 @@ export const REQUESTS: readonly Limit[] = [
     source: inKey('limits.buffered'),
     past: '503 `overloaded`, with `Retry-After: 1`',
     proof: testedBy(
-      'test/gateway/errors.test.ts',
+      'test/gateway/responses/errors.test.ts',
       'more bodies at once than limits.buffered are a 503 overloaded',
     ),
   },
   {
     what: 'the digits of `Content-Length`',
-    source: inFile('src/http/head.ts', 'MAX_LENGTH_DIGITS'),
+    source: inFile('src/http/message/head.ts', 'MAX_LENGTH_DIGITS'),
     past: '400, and the connection is closed',
     proof: {
       send: (size, world) =>
@@ -70,7 +70,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the digits of the size of a chunk',
-    source: inFile('src/http/body-reader.ts', 'MAX_SIZE_DIGITS'),
+    source: inFile('src/http/message/body-reader.ts', 'MAX_SIZE_DIGITS'),
     past: '400, and the connection is closed',
     proof: {
       send: (size, world) => sendBytes(world, chunked(SIZE.padStart(size, '0'))),
@@ -80,7 +80,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the line with the size of a chunk and its extensions',
-    source: inFile('src/http/body-reader.ts', 'DEFAULT_MAX_LINE_BYTES'),
+    source: inFile('src/http/message/body-reader.ts', 'DEFAULT_MAX_LINE_BYTES'),
     past: '400, and the connection is closed',
     proof: {
       // Its line end counts.
@@ -91,7 +91,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the trailer fields of a body in chunks',
-    source: inFile('src/http/body-reader.ts', 'DEFAULT_MAX_TRAILER_BYTES'),
+    source: inFile('src/http/message/body-reader.ts', 'DEFAULT_MAX_TRAILER_BYTES'),
     past: '400, and the connection is closed',
     proof: {
       // The empty line behind them counts.
@@ -102,10 +102,10 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'bytes of further requests on a connection that are read ahead',
-    source: inFile('src/http/client-connection.ts', 'MAX_PIPELINED_BYTES'),
+    source: inFile('src/http/client/client-connection.ts', 'MAX_PIPELINED_BYTES'),
     past: 'the connection is read on after the answers',
     proof: testedBy(
-      'test/gateway/pipelining.test.ts',
+      'test/gateway/wire/pipelining.test.ts',
       'a client that pipelines and never reads is not read any more, and closed',
     ),
   },
@@ -114,7 +114,7 @@ export const REQUESTS: readonly Limit[] = [
     source: inFile('src/proxy/request-loop.ts', 'MAX_IN_SERIES'),
     past: '508 `loop_detected`',
     proof: testedBy(
-      'test/gateway/loops.test.ts',
+      'test/gateway/requests/loops.test.ts',
       'of eight other gateways is that of a loop, of seven it is not',
     ),
   },
@@ -123,7 +123,7 @@ export const REQUESTS: readonly Limit[] = [
     source: inKey('timeouts.client_headers'),
     past: '408 `request_timeout`, and the connection is closed',
     proof: testedBy(
-      'test/gateway/errors.test.ts',
+      'test/gateway/responses/errors.test.ts',
       'headers that come too slowly are a 408, closed, without a record',
     ),
   },
@@ -131,20 +131,20 @@ export const REQUESTS: readonly Limit[] = [
     what: 'the time of a body',
     source: inKey('timeouts.client_body'),
     past: '408 `request_timeout`',
-    proof: testedBy('test/gateway/errors.test.ts', 'a body that comes too slowly'),
+    proof: testedBy('test/gateway/responses/errors.test.ts', 'a body that comes too slowly'),
   },
   {
     what: 'the time that a connection has no request',
     source: inKey('timeouts.keep_alive'),
     past: 'it is closed',
-    proof: testedBy('test/gateway/early-connections.test.ts', 'and never used is closed without a word'),
+    proof: testedBy('test/gateway/wire/early-connections.test.ts', 'and never used is closed without a word'),
   },
   {
     what: 'connections of clients',
     source: inKey('limits.connections'),
     past: 'new ones are closed; one line in the log',
     proof: testedBy(
-      'test/gateway/connection-limit.test.ts',
+      'test/gateway/wire/connection-limit.test.ts',
       'reaching limits.connections is told once, however many are turned away',
     ),
   },
@@ -153,13 +153,13 @@ export const REQUESTS: readonly Limit[] = [
     source: inKey('limits.queue'),
     past: '503 `overloaded`',
     proof: testedBy(
-      'test/gateway/max-inflight.test.ts',
+      'test/gateway/replicas/max-inflight.test.ts',
       'by limits.queue: beyond it a request is refused at once, and did not wait',
     ),
   },
   {
     what: 'the name of a model in a body, as it is written',
-    source: inFile('src/proxy/request/request-facts.ts', 'MAX_MODEL_BYTES'),
+    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_MODEL_BYTES'),
     past: '404 `model_not_found`',
     proof: {
       send: (size, world) => sendChat(world, `{"model":"${'m'.repeat(size)}"}`),
@@ -169,7 +169,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'how often a body has `stream_options` and `include_usage`, together',
-    source: inFile('src/proxy/request/request-facts.ts', 'MAX_USAGE_MEMBERS'),
+    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_USAGE_MEMBERS'),
     past: '400 `invalid_json`',
     proof: {
       send: (size, world) => {
@@ -187,7 +187,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'all `stream_options` of a body',
-    source: inFile('src/proxy/request/request-facts.ts', 'MAX_STREAM_OPTIONS_BYTES'),
+    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_STREAM_OPTIONS_BYTES'),
     past: '400 `invalid_json`',
     proof: {
       send: (size, world) =>
@@ -198,7 +198,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the name of a conversation in a body, as it is written',
-    source: inFile('src/proxy/request/conversation.ts', 'MAX_NAME_BYTES'),
+    source: inFile('src/proxy/request/inspection/conversation.ts', 'MAX_NAME_BYTES'),
     past: 'it is not recorded',
     proof: {
       send: async (size, world) => {
@@ -213,7 +213,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: '`reasoning_effort` in a body, as it is written',
-    source: inFile('src/proxy/request/reasoning-level.ts', 'MAX_LEVEL_BYTES'),
+    source: inFile('src/proxy/request/inspection/reasoning-level.ts', 'MAX_LEVEL_BYTES'),
     past: 'it is not recorded',
     proof: {
       send: async (size, world) => {
@@ -229,7 +229,7 @@ export const REQUESTS: readonly Limit[] = [
     source: inKey('limits.before_model'),
     past: '400 `late_model`',
     proof: testedBy(
-      'test/gateway/audio.test.ts',
+      'test/gateway/endpoints/audio.test.ts',
       'if it names no model, or too late, and several are served',
     ),
   },

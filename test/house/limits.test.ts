@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { toSourceName } from '../../lab/limits/limit.ts';
@@ -39,6 +39,15 @@ describe('the table of limits', () => {
       ),
     );
     expect(keys.filter((key) => !ROWS.has(key))).toEqual([]);
+  });
+
+  test('names only tests that are there', () => {
+    const missing = LIMITS.flatMap(({ limits }) => limits).filter(({ proof }) => {
+      if (!('test' in proof)) return false;
+      const path = join(ROOT, proof.test);
+      return !existsSync(path) || !readFileSync(path, 'utf8').includes(proof.name);
+    });
+    expect(missing.map(({ proof }) => proof)).toEqual([]);
   });
 
   test('is docs/limits.md', () => {
