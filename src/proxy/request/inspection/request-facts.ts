@@ -54,7 +54,8 @@ export interface RequestFacts {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`
+ * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`;
+ *   `model_not_found` for a name that is too long to be one of a model
  * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
@@ -150,10 +151,7 @@ class FactsReader {
     const cursor = this.#cursor;
     switch (key) {
       case 'model':
-        cursor.peek();
-        this.#modelSpan = { start: cursor.position, end: 0 };
-        this.#model = readText(cursor, MAX_MODEL_BYTES);
-        this.#modelSpan = { ...this.#modelSpan, end: cursor.position };
+        this.#readModel();
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);
@@ -184,6 +182,15 @@ class FactsReader {
       default:
         this.#readEndpointMember(key);
     }
+  }
+
+  #readModel(): void {
+    const cursor = this.#cursor;
+    const isText = cursor.peek() === 'string';
+    const start = cursor.position;
+    this.#model = readText(cursor, MAX_MODEL_BYTES);
+    if (isText && this.#model === undefined) throw new Failure('model_not_found');
+    this.#modelSpan = { start, end: cursor.position };
   }
 
   #readEndpointMember(key: string): void {
