@@ -1,8 +1,8 @@
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { startAdminProxy } from '../../support/admin-proxy.ts';
 import { EventLog } from '../../support/event-log.ts';
+import { startAdminProxy } from '../../support/servers/admin-proxy.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 import { invoke, start } from '../invoke.ts';
 import { drainedNames, QUICK, setUp, TOKEN } from './scene.ts';

@@ -4,10 +4,10 @@ import { access, mkdtempDisposable, readFile, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type AdminProxy, startAdminProxy } from '../../support/admin-proxy.ts';
-import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { EventLog } from '../../support/event-log.ts';
 import { answerJson, COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
+import { COMPILE_CACHE } from '../../support/processes/compile-cache.ts';
+import { type AdminProxy, startAdminProxy } from '../../support/servers/admin-proxy.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');

@@ -4,6 +4,7 @@ import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdic
 import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
 import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
 import { UnreachableError } from '../../admin/client.ts';
+import { toOneLine } from '../../terminal/table.ts';
 import type { Followed } from '../gateways/follow-requests.ts';
 import type { RolloutGateways } from '../gateways/gateways.ts';
 import { type ReplicaView, shareModel } from '../gateways/replica-view.ts';
@@ -153,7 +154,7 @@ function advance(before: Progress, { own, peers, observations }: Seen, nowMs: nu
     }),
     rampEndedMs,
     awayCount: own.isAway ? before.awayCount + 1 : 0,
-    failingCount: own.isFailing ? before.failingCount + 1 : 0,
+    failingCount: own.failingBy.length > 0 ? before.failingCount + 1 : 0,
   };
 }
 
@@ -168,7 +169,8 @@ function decideEnd(
     return rampEndedMs === null ? null : { kind: 'good', sentence: 'serves; it was not compared' };
   if (awayCount >= MAX_AWAY) return { kind: 'bad', sentence: 'does not answer any more' };
   if (failingCount >= MAX_AWAY) {
-    const sentence = `is failing, as the gateway's health checks say: ${own.inflight} requests in flight`;
+    const why = toOneLine(own.failingBy.join(', '));
+    const sentence = `is failing by the gateway's health checks (${why}), with ${own.inflight} requests in flight`;
     return { kind: 'bad', sentence };
   }
   if (isSilent(silence, own.inflight, nowMs)) {

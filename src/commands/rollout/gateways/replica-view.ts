@@ -1,4 +1,4 @@
-import { memberOf } from '../../admin/client.ts';
+import { itemsOf, memberOf } from '../../admin/client.ts';
 import { readMark } from './rollout-mark.ts';
 
 /** A replica as one gateway, or all of them together, see it. */
@@ -16,8 +16,8 @@ export interface ReplicaView {
   readonly isReachable: boolean;
   /** Found unreachable or loading. */
   readonly isAway: boolean;
-  /** Found failing by `health`. */
-  readonly isFailing: boolean;
+  /** Why `health` finds it failing, in the codes of the admin API; none if it does not. */
+  readonly failingBy: readonly string[];
   /** Of an even share of the turns: below 1 while it is on a ramp. */
   readonly share: number;
 }
@@ -42,7 +42,7 @@ export function toView(item: unknown): ReplicaView | null {
     isSafeToStop: memberOf(item, 'safe_to_stop') === true,
     isReachable: reachability === 'reachable',
     isAway: reachability === 'unreachable' || reachability === 'loading',
-    isFailing: memberOf(item, 'health') === 'failing',
+    failingBy: memberOf(item, 'health') === 'failing' ? itemsOf(item, 'health_reasons').map(String) : [],
     share: typeof share === 'number' ? share : 1,
   };
 }
@@ -58,7 +58,7 @@ export function mergeViews(a: ReplicaView, b: ReplicaView): ReplicaView {
     isSafeToStop: a.isSafeToStop && b.isSafeToStop,
     isReachable: a.isReachable && b.isReachable,
     isAway: a.isAway || b.isAway,
-    isFailing: a.isFailing || b.isFailing,
+    failingBy: [...new Set([...a.failingBy, ...b.failingBy])],
     share: Math.min(a.share, b.share),
   };
 }
