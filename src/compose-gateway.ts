@@ -22,7 +22,7 @@ import { composeResponseExchange } from './composition/compose-response-exchange
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { Config } from './config/config.ts';
-import type { EnvironmentSecrets } from './config/environment-secrets.ts';
+import type { EnvironmentSecrets } from './config/secrets/environment-secrets.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
@@ -30,7 +30,7 @@ import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
-import type { HealthChecker } from './replicas/control/health-checker.ts';
+import type { HealthChecker } from './replicas/control/health/health-checker.ts';
 import type { ReplicaRegistry } from './replicas/control/registry.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
 import { allocateServingMemory, type Serving } from './serving/serving.ts';

@@ -8,7 +8,7 @@ import { createMembershipFile } from '../../src/fleet/membership-file.ts';
 import { createRedisStore } from '../../src/fleet/redis-store.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
-import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { startProgram } from '../support/program.ts';
 
 const USAGE = `npm run lab -- measure/fleet

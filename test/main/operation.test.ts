@@ -11,7 +11,7 @@ import {
   startReplica,
   TOKEN,
   writeConfig,
-} from '../support/main-process.ts';
+} from '../support/processes/main-process.ts';
 
 describe('a gateway that serves', () => {
   it('says what it serves, and where', async () => {

@@ -1,7 +1,11 @@
 import type { TraceContextFields } from '#otel/span/incoming-context.ts';
-import type { Fields } from '../../http/fields.ts';
-import type { ResponseHead } from '../../http/head.ts';
-import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '../../http/upstream-connection.ts';
+import type { Fields } from '../../http/message/fields.ts';
+import type { ResponseHead } from '../../http/message/head.ts';
+import type {
+  ResponseHandler,
+  UpstreamConnection,
+  UpstreamFault,
+} from '../../http/upstream/upstream-connection.ts';
 import { sizeOf } from '../../http/write-message.ts';
 import { Fingerprint, type Replica } from '../../replicas/data/replica.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
