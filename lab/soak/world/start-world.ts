@@ -1,5 +1,9 @@
 import { join } from 'node:path';
-import { type RedisLink, type RedisServer, startRedisServer } from '../../../test/support/redis-server.ts';
+import {
+  type RedisLink,
+  type RedisServer,
+  startRedisServer,
+} from '../../../test/support/servers/redis-server.ts';
 import { Journal } from '../journal.ts';
 import type { RequestKind } from '../requests.ts';
 import { createKey, type SoakGateway, startSoakGateway } from './gateways.ts';
