@@ -14,7 +14,7 @@ import { runCommand, untilCommandEnded } from './restart/run-command.ts';
 import { untilAway, untilReady } from './restart/until-ready.ts';
 import { newSpanId, type RolloutTrace } from './rollout-trace.ts';
 import type { RolloutSettings } from './settings.ts';
-import type { ReplicaState } from './state/state-file.ts';
+import type { ReplicaState } from './progress-file/state-file.ts';
 import { RolloutStop } from './stop.ts';
 
 /** What the rollout of each replica works with. */

@@ -11,8 +11,8 @@ import { createReporter } from './report/create-reporter.ts';
 import { newSpanId, newTraceId } from './rollout-trace.ts';
 import { runRollout } from './run-rollout.ts';
 import { toSettings } from './settings.ts';
-import { lockRollout } from './state/rollout-lock.ts';
-import { openStateFile, type RolloutState, type StateFile } from './state/state-file.ts';
+import { lockRollout } from './progress-file/rollout-lock.ts';
+import { openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 
 /** Options that a resumed rollout has in its file. */
 const STORED = [
