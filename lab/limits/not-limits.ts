@@ -43,7 +43,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/json/known-keys.ts#MAX_BYTES',
     'src/http/shared-limit.ts#MAX_UNITS',
     'src/proxy/request/inspection/engine-flags.ts#MAX_FLAG_CHARS',
-    'src/proxy/request/inspection/request-facts.ts#MAX_WRITTEN_FLAG_BYTES',
+    'src/proxy/request/inspection/engine-flags.ts#MAX_WRITTEN_FLAG_BYTES',
     'src/proxy/record/prefix-hashes.ts#MAX_CODE_POINT_BYTES',
     'src/client-limits/client-limit-table.ts#MAX_LIMIT_ROWS',
     'otel/queue/shared-queue-state.ts#MAX_UNITS',
