@@ -9,12 +9,12 @@ import { toFigures } from './compare/describe.ts';
 import { DrainRefused, type RolloutGateways } from './gateways/gateways.ts';
 import { findForeignDrain, type ReplicaView } from './gateways/replica-view.ts';
 import { toReason } from './gateways/rollout-mark.ts';
+import type { ReplicaState } from './progress-file/state-file.ts';
 import type { Reporter } from './report/reporter.ts';
 import { runCommand, untilCommandEnded } from './restart/run-command.ts';
 import { untilAway, untilReady } from './restart/until-ready.ts';
 import { newSpanId, type RolloutTrace } from './rollout-trace.ts';
 import type { RolloutSettings } from './settings.ts';
-import type { ReplicaState } from './progress-file/state-file.ts';
 import { RolloutStop } from './stop.ts';
 
 /** What the rollout of each replica works with. */

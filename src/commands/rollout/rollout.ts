@@ -7,12 +7,12 @@ import { RolloutGateways } from './gateways/gateways.ts';
 import type { ReplicaView } from './gateways/replica-view.ts';
 import { toMark } from './gateways/rollout-mark.ts';
 import { findUnservedModel, planRollout } from './plan.ts';
+import { lockRollout } from './progress-file/rollout-lock.ts';
+import { openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 import { createReporter } from './report/create-reporter.ts';
 import { newSpanId, newTraceId } from './rollout-trace.ts';
 import { runRollout } from './run-rollout.ts';
 import { toSettings } from './settings.ts';
-import { lockRollout } from './progress-file/rollout-lock.ts';
-import { openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 
 /** Options that a resumed rollout has in its file. */
 const STORED = [

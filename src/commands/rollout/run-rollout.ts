@@ -3,10 +3,10 @@ import { StartError } from '../../start-error.ts';
 import type { Signals } from '../command-line/command.ts';
 import type { RolloutGateways } from './gateways/gateways.ts';
 import { toMark } from './gateways/rollout-mark.ts';
+import type { ReplicaState, RolloutState, StateFile } from './progress-file/state-file.ts';
 import type { Reporter } from './report/reporter.ts';
 import { type RollContext, rollReplica } from './roll-replica.ts';
 import { newSpanId, RolloutTrace, type StepSpan } from './rollout-trace.ts';
-import type { ReplicaState, RolloutState, StateFile } from './progress-file/state-file.ts';
 import { EXIT_CODES, RolloutStop, type StopKind } from './stop.ts';
 
 /** At most so many rollouts of equal replicas are stopped by a false alarm. */
