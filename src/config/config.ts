@@ -242,14 +242,25 @@ function toReplicaTls({ ca, cert, key, server_name, verify }: NonNullable<Replic
   return { ca: ca ?? null, cert: cert ?? null, key: key ?? null, serverName: server_name ?? null, verify };
 }
 
-function toHealthConfig({ cool_down, frozen_after, interval, timeout, ...rest }: ConfigFile['health']) {
+function toHealthConfig(file: ConfigFile['health']) {
+  const { cool_down, frozen_after, interval, timeout, peers, ...rest } = file;
   return {
     ...rest,
     frozenAfterMs: frozen_after ?? null,
     coolDownMs: cool_down,
     intervalMs: interval,
     timeoutMs: timeout,
+    peers: peers === undefined ? null : toPeersConfig(peers),
   };
+}
+
+function toPeersConfig({
+  tolerance,
+  max_failing,
+  cool_down,
+  ramp,
+}: NonNullable<ConfigFile['health']['peers']>) {
+  return { tolerance, maxFailingShare: max_failing, coolDownMs: cool_down, rampMs: ramp };
 }
 
 function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { apiClient, tenantLimits } from './schema/clients.ts';
+import { health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
 import { kubernetesSource } from './schema/kubernetes.ts';
 import { listenerTls, replicaTls } from './schema/tls.ts';
@@ -26,7 +27,6 @@ import { parseCollectorUrl } from './values/values.ts';
 
 const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/; // a URL path segment that needs no escaping
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
-const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
 const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
@@ -142,38 +142,6 @@ const routing = z.strictObject({
     .describe(
       'Which replica a request goes to: `round_robin`: the next one; `least_inflight`: the one with the fewest requests in flight; `prefix_affinity`: the one that has served requests with the same beginning.',
     ),
-});
-
-const health = z.strictObject({
-  passive: flag()
-    .prefault(false)
-    .describe(
-      'Whether a replica that refuses the connections of requests is failing, and tried after the others.',
-    ),
-  active: flag()
-    .prefault(false)
-    .describe('Whether a replica that does not answer probes is failing, and tried after the others.'),
-  failures: wholeNumber(1, 1_000)
-    .prefault(3)
-    .describe('A replica is failing after this many refused connections or failed probes in a row.'),
-  successes: wholeNumber(1, 1_000)
-    .prefault(2)
-    .describe('A failing replica is ok again after this many answered probes in a row.'),
-  cool_down: duration({ minMs: 10 })
-    .prefault('10s')
-    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
-  frozen_after: duration({ minMs: 100 })
-    .optional()
-    .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
-    ),
-  path: text('a path that begins with /', URL_PATH)
-    .prefault('/health')
-    .describe(
-      'The path that probes request; any status from 200 to 299 is a success. Every engine has `/v1/models`.',
-    ),
-  interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
-  timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
 const rollout = z.strictObject({

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../config/environment.ts';
 import { printDuration } from '../../config/values/values.ts';
+import { toFigures } from '../../verdict/describe.ts';
 import { UnreachableError } from '../admin/client.ts';
 import { type ComparisonEnd, compareReplica } from './compare/compare-replica.ts';
-import { toFigures } from './compare/describe.ts';
 import type { ReplicaView, RolloutGateways } from './gateways.ts';
 import type { Reporter } from './report/reporter.ts';
 import { runCommand, untilAway, untilReady } from './restart.ts';

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fillBlock, isFull, type OpenBlock } from '../../../verdict/block-filling.ts';
 import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdict/comparison.ts';
+import { toShortText, toWrongText } from '../../../verdict/describe.ts';
 import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
 import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
 import { UnreachableError } from '../../admin/client.ts';
 import type { Followed, ReplicaView, RolloutGateways } from '../gateways.ts';
 import { RolloutStop } from '../stop.ts';
-import { toShortText, toWrongText } from './describe.ts';
 
 /** How a comparison ended. */
 export interface ComparisonEnd {
