@@ -43,7 +43,8 @@ export function createAdminListener(
   { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
 ): Server {
   const options: ServerOptions = {
-    maxHeaderSize: settings.maxHeaderBytes,
+    // Node refuses a head of this size, too.
+    maxHeaderSize: settings.maxHeaderBytes + 1,
     headersTimeout: settings.headersTimeoutMs,
     // AdminConnection limits the time of a body, so that the client gets a response.
     requestTimeout: 0,

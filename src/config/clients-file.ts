@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type ApiClientConfig, toApiClient } from './config.ts';
+import { toApiClient } from './client-config.ts';
+import type { ApiClientConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
 import { TakenClients } from './validation/taken-clients.ts';
 import { validateClient } from './validation/validate.ts';

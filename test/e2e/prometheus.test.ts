@@ -124,7 +124,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       gapMs: 20,
     });
     await using gateway = await startGateway({
-      replicas: [{ ...a, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
+      replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
       readToken: READ_TOKEN,
     });
     await using counter = await startScrapeCounter(gateway);

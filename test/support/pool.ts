@@ -62,7 +62,7 @@ export function createPools(
   const shared = new SharedState(allocateSharedState(workerCount), nowMs);
   const drains = new Drains({
     shared,
-    file: { read: async () => new Map(), write: async () => undefined },
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });

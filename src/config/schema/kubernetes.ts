@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { baseUrl, oneOf, text, wholeNumber } from '../values/codecs.ts';
+import { oneOf, text, wholeNumber } from '../values/codecs.ts';
+import { baseUrl } from '../values/url-codecs.ts';
 
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';

@@ -58,7 +58,7 @@ const MAX_DEPTH = 100;
 
 /** Whether brackets or dashes are nested so deeply that the parser, whose time grows with the square, would hang. */
 function isTooDeep(text: string): boolean {
-  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH}}`).test(text)) return true;
+  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH + 1}}`).test(text)) return true;
   let depth = 0;
   for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
     depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);

@@ -176,6 +176,18 @@ describe('a connection that breaks before the first byte of a response', () => {
     expect(record).toMatchObject({ attempts: 2 });
   });
 
+  test('an idle connection is closed after timeouts.upstream_keep_alive', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { timeouts: { upstream_keep_alive: '50ms' } },
+    });
+    expect((await gateway.chat()).status).toBe(200);
+    await replica.untilOpenConnections(0);
+    expect((await gateway.chat()).status).toBe(200);
+    expect(replica.connections).toHaveLength(2);
+  });
+
   test('idle connections that an engine closes cost nobody an error', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
