@@ -145,6 +145,11 @@ class Walk {
       });
     }
     const value = isScalar(node) ? node.value : null;
+    // What a tag such as !!binary makes: bytes have a key for each of them.
+    if (typeof value === 'object' && value !== null) {
+      this.#report(position, 'found a value with a !tag, expected one without');
+      return this.#noteNothing(position);
+    }
     this.#note(position, value);
     return typeof value === 'string' ? this.#expand(value, position) : value;
   }
