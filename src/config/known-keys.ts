@@ -14,20 +14,25 @@ export type KeyExplainer = (path: readonly PropertyKey[], key: string) => string
 
 /** Creates the explainer for one reading. It needs the whole schema, which takes long to make: once, if it is asked. */
 export function createKeyExplainer(): KeyExplainer {
-  let known: { readonly schema: JsonSchema; readonly paths: readonly string[] } | null = null;
+  let known: KnownKeys | null = null;
   return (path, key) => {
     known ??= readSchema();
     return explainUnknownKey(known, path, key);
   };
 }
 
-function readSchema() {
+interface KnownKeys {
+  readonly schema: JsonSchema;
+  readonly paths: readonly string[];
+}
+
+function readSchema(): KnownKeys {
   const schema = toConfigJsonSchema();
   return { schema, paths: allPaths(schema) };
 }
 
 function explainUnknownKey(
-  { schema, paths }: ReturnType<typeof readSchema>,
+  { schema, paths }: KnownKeys,
   path: readonly PropertyKey[],
   key: string,
 ): string {

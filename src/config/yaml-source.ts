@@ -12,7 +12,7 @@ import {
 import type { ConfigProblem } from './config-error.ts';
 import { expandReferences, type ReferenceSources } from './references.ts';
 import { toKeyPath } from './shown-value.ts';
-import { toSyntaxProblems } from './yaml-syntax.ts';
+import { isTooDeep, TOO_DEEP, toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
 export interface Place {
@@ -38,9 +38,19 @@ const MAX_ALIASED_VALUES = 100_000;
 
 /** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. */
 export function readYaml(text: string, sources: ReferenceSources): YamlSource {
+  try {
+    return readShallowYaml(text, sources);
+  } catch (error) {
+    // Keys may be nested in one line, `a: b: c: …`: the parser calls itself for each.
+    if (error instanceof RangeError) return toUnreadable(TOO_DEEP);
+    throw error;
+  }
+}
+
+function readShallowYaml(text: string, sources: ReferenceSources): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   const lines = new LineCounter();
-  if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
+  if (isTooDeep(text)) return toUnreadable(TOO_DEEP);
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
@@ -51,20 +61,6 @@ export function readYaml(text: string, sources: ReferenceSources): YamlSource {
   const data = walk.read(document.contents);
   if (walk.isTooLarge) return toNoData(walk.problems);
   return { data, places: walk.places, problems: [...syntax, ...walk.problems], fromFiles: walk.fromFiles };
-}
-
-/** The configuration has four levels. */
-const MAX_DEPTH = 100;
-
-/** Whether brackets or dashes are nested so deeply that the parser, whose time grows with the square, would hang. */
-function isTooDeep(text: string): boolean {
-  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH}}`).test(text)) return true;
-  let depth = 0;
-  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
-    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
-    if (depth > MAX_DEPTH) return true;
-  }
-  return false;
 }
 
 function toUnreadable(problem: string): YamlSource {

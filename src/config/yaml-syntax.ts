@@ -52,3 +52,19 @@ function toSyntaxText(code: string, message: string, lineText: string): string {
   const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
   return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
 }
+
+/** The configuration has four levels. */
+const MAX_DEPTH = 100;
+/** What is said of a file that is nested too deeply. */
+export const TOO_DEEP = `the file is nested more than ${MAX_DEPTH} levels deep`;
+
+/** Whether brackets or dashes are nested so deeply that the parser, whose time grows with the square, would hang. */
+export function isTooDeep(text: string): boolean {
+  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH}}`).test(text)) return true;
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
+    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
+    if (depth > MAX_DEPTH) return true;
+  }
+  return false;
+}

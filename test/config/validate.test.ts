@@ -422,6 +422,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ['1: the file is nested more than 100 levels deep'],
     ],
     [
+      'keys that are nested in one line without end',
+      `a: ${'b: '.repeat(30_000)}x`,
+      ['1: the file is nested more than 100 levels deep'],
+    ],
+    [
       'a variable without braces as a key',
       'replicas: [{ name: a, url: "http://a", api_key: $VLLM_KEY }]',
       [
