@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../config/environment.ts';
-import { printDuration } from '../../config/values.ts';
+import { printDuration } from '../../config/values/values.ts';
 import { UnreachableError } from '../admin/client.ts';
 import { type ComparisonEnd, compareReplica } from './compare/compare-replica.ts';
 import { toFigures } from './compare/describe.ts';

@@ -1,4 +1,4 @@
-import { parseDuration } from '../../config/values.ts';
+import { parseDuration } from '../../config/values/values.ts';
 import { UsageError } from '../command-line/command.ts';
 import { VERDICT_MODES } from '../command-line/rollout-command.ts';
 import { checkCommand } from './fill-command.ts';
