@@ -31,11 +31,7 @@ function readSchema(): KnownKeys {
   return { schema, paths: allPaths(schema) };
 }
 
-function explainUnknownKey(
-  { schema, paths }: KnownKeys,
-  path: readonly PropertyKey[],
-  key: string,
-): string {
+function explainUnknownKey({ schema, paths }: KnownKeys, path: readonly PropertyKey[], key: string): string {
   const siblings = Object.keys(propertiesOf(schemaAt(schema, path)));
   const meant = closestName(key, siblings) ?? findElsewhere(paths, key);
   if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
