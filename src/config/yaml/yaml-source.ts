@@ -38,16 +38,6 @@ const MAX_ALIASED_VALUES = 100_000;
 
 /** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. */
 export function readYaml(text: string, sources: ReferenceSources): YamlSource {
-  try {
-    return readShallowYaml(text, sources);
-  } catch (error) {
-    // Keys may be nested in one line, `a: b: c: …`: the parser calls itself for each.
-    if (error instanceof RangeError) return toUnreadable(TOO_DEEP);
-    throw error;
-  }
-}
-
-function readShallowYaml(text: string, sources: ReferenceSources): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   const lines = new LineCounter();
   if (isTooDeep(text)) return toUnreadable(TOO_DEEP);

@@ -40,6 +40,12 @@ it('explains some of the unknown keys of a value, and counts the others', () => 
   expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, requests');
 });
 
+it('reads as many keys as a file has lines, also with white space after each', () => {
+  expect(problemsOf(`${REPLICA}${'# b:  \n'.repeat(200)}`)).toEqual([]);
+  const keys = Array.from({ length: 200 }, (_, index) => `x-${index}:  \n`).join('');
+  expect(problemsOf(`${REPLICA}${keys}`)).toEqual([]);
+});
+
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
     [
