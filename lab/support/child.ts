@@ -4,8 +4,8 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { EventLog } from '../../test/support/event-log.ts';
+import { COMPILE_CACHE } from '../../test/support/processes/compile-cache.ts';
 
 const STOP_MS = 8_000;
 const READY_MS = 60_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TenantAnswer } from '../client-limits/tenant-limits.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
+import type { HttpExchange } from '../http/client/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
@@ -17,7 +17,7 @@ import { tenantOf } from './record/recorded-fields.ts';
 import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
 import { resolveModel } from './request/model-aliases.ts';
 import { isLoop } from './request-loop.ts';
-import { EventScratch } from './response/event-scratch.ts';
+import { EventScratch } from './response/events/event-scratch.ts';
 
 /** What the client-facing listener does with requests. */
 export interface ProxyService {
