@@ -48,6 +48,7 @@ export const ROOMS: readonly Room[] = [
       // The state of a rollout is a file of ours.
       'otel/disk/regular-file.ts',
       'otel/disk/write-durably.ts',
+      'src/replicas/control/state-lock.ts',
       'pino',
       'zod',
       'undici',
