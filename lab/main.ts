@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** The programs of the lab by name, each with one line for the list. */
 export const PROGRAMS: Readonly<Record<string, string>> = {
-  attacks: 'HTTP attacks by clients and by a replica; writes docs/security.md',
+  attacks: 'attacks on HTTP and TLS, by clients and by a replica; writes docs/security.md',
   bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
   engines: 'every exchange of every scripted engine through a gateway, byte for byte',
   fleet: 'rollouts and drains behind two gateways that share a Redis server',

@@ -33,6 +33,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/replicas/control/health/peers.ts#MAX_PEERS',
   ],
   'How much of a text or list is shown to people.': [
+    'src/config/validation/validate.ts#MAX_EXPLAINED_KEYS',
     'src/admin/drains/last-replica.ts#MAX_NAMED',
     'src/admin/unknown-name.ts#MAX_LISTED',
     'src/admin/dashboard/traffic-window.ts#MAX_LISTED_REASONS',
