@@ -13,8 +13,10 @@ import { readLimit } from '../http/shared-limit.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { loadSalt } from '../proxy/record/salt.ts';
 import { createViaName } from '../proxy/request-loop.ts';
+import type { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
 import { type ModelAvailability, toModelAvailabilities } from '../replicas/control/model-availability.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { JwtAuthority } from '../serving/client-access.ts';
 import { createServing, type Serving, type ServingMemory, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
@@ -23,7 +25,8 @@ import { orStartError } from '../start-error.ts';
 import type { ReplicaControl } from './compose-replicas.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
 import type { GatewayCollaborators } from './gateway-collaborators.ts';
-import { createRecordObserver } from './observe-record.ts';
+import { createPeerObserver } from './observe-peers.ts';
+import { createRecordObserver, type EndedObserver } from './observe-record.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {
@@ -33,6 +36,8 @@ export interface DataPlane {
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
   readonly observations: ObservationRing;
+  /** Whether the facts of requests are passed on for comparisons of replicas with their peers. At first they are not. */
+  comparePeers(isOn: boolean): void;
 }
 
 interface DataPlaneSurroundings extends GatewayCollaborators {
@@ -75,7 +80,8 @@ export async function composeDataPlane(
     failedTokens,
     onRecord = () => undefined,
   } = surroundings;
-  const { registry, isKnownModel } = replicas;
+  const { registry, isKnownModel, healthDecisions } = replicas;
+  const onHealth = (decision: HealthDecision) => healthDecisions.note(decision);
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
@@ -86,7 +92,7 @@ export async function composeDataPlane(
       ...{ log, version, collectorHeaders },
       onRecord(ended) {
         recentRecords.add(ended);
-        observeRecord(ended.record);
+        observeEnded(ended);
       },
     }),
   );
@@ -100,7 +106,7 @@ export async function composeDataPlane(
     'metrics',
     startMetrics(toMetricsSettings(config), {
       isKnownModel,
-      replicas: () => registry.replicas.map(toReplicaState),
+      replicas: () => registry.replicas.map((replica) => toReplicaState(replica, healthDecisions)),
       models: () => toModelAvailabilities(registry.replicas).map(toModelState),
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
@@ -124,8 +130,8 @@ export async function composeDataPlane(
   };
   const serving =
     workerCount === 1
-      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, log })
-      : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, log, onWorkerEnd });
+      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, onHealth, log })
+      : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, onHealth, log, onWorkerEnd });
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
@@ -133,20 +139,35 @@ export async function composeDataPlane(
   }));
   const observations = new ObservationRing();
   const observe = (record: Readonly<RequestRecord>) => observations.add(record);
-  const observeRecord = createRecordObserver([figures.add, metrics.record, observe, onRecord], {
+  const observers = new Set<EndedObserver>(
+    [figures.add, metrics.record, observe, onRecord].map(
+      (take) =>
+        ({ record }) =>
+          take(record),
+    ),
+  );
+  const observePeers = createPeerObserver(replicas.peerWatch);
+  const observeEnded = createRecordObserver(observers, {
     log,
     isLogged: () => inEffect.config.log.requests,
   });
-  return { serving, telemetry, metrics, figures, recentRecords, observations };
+  return {
+    ...{ serving, telemetry, metrics, figures, recentRecords, observations },
+    comparePeers: (isOn) => void (isOn ? observers.add(observePeers) : observers.delete(observePeers)),
+  };
 }
 
-function toReplicaState(replica: RegisteredReplica): ReplicaState {
+function toReplicaState(
+  replica: RegisteredReplica,
+  decisions: Pick<HealthDecisions, 'countsOf'>,
+): ReplicaState {
   const { name, inflight, config, drain, health, reachability, gpuTime } = replica;
   return {
     ...{ name, inflight, maxInflight: config.maxInflight, gpuTime },
     drained: drain.drained,
     failing: health?.state === 'failing',
-    frozen: health?.isFrozen ?? null,
+    judges: health?.judges.map((judge) => ({ judge, isFailing: health.failingBy.includes(judge) })) ?? [],
+    decisions: decisions.countsOf(replica),
     up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
   };
 }

@@ -12,8 +12,10 @@ import { type DiscoverySettings, ReplicaDiscovery } from '../replicas/control/di
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 import { createDrainFile } from '../replicas/control/drain-file.ts';
 import { Drains } from '../replicas/control/drains.ts';
-import { FrozenWatch } from '../replicas/control/frozen-watch.ts';
-import { HealthChecker } from '../replicas/control/health-checker.ts';
+import { FrozenWatch } from '../replicas/control/health/frozen-watch.ts';
+import { HealthChecker } from '../replicas/control/health/health-checker.ts';
+import { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
+import { PeerWatch } from '../replicas/control/health/peer-watch.ts';
 import { ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import type { SharedState } from '../replicas/shared/shared-state.ts';
@@ -29,6 +31,8 @@ export interface ReplicaControl {
   readonly fleet: Fleet | null;
   readonly discovery: ReplicaDiscovery;
   readonly healthChecker: HealthChecker;
+  readonly healthDecisions: HealthDecisions;
+  readonly peerWatch: PeerWatch;
   /** Whether a model, in the form that records have, is one of a replica. */
   readonly isKnownModel: (model: string) => boolean;
 }
@@ -44,6 +48,10 @@ interface ReplicaControlCollaborators {
   readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
+  /** The policy in effect. */
+  readonly routingPolicy: () => string;
+  /** Called with whether replicas are compared with their peers. Not called before the gateway starts. */
+  readonly onPeersSwitch: (isOn: boolean) => void;
   /** Makes the span of a decision. Not called before the gateway starts. */
   readonly onAction: (action: AdminAction) => void;
 }
@@ -59,6 +67,8 @@ export async function composeReplicas(
     redisUrl,
     log,
     serving,
+    routingPolicy: policy,
+    onPeersSwitch: onSwitch,
     onAction,
   }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
@@ -71,15 +81,13 @@ export async function composeReplicas(
     openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
   const { health: table, silences } = shared;
-  const frozen = new FrozenWatch({
-    ...{ registry, table, silences, log },
-    onDecision: ({ replica: { name, inflight }, isFrozen, forMs }) =>
-      onAction({
-        ...{ action: isFrozen ? 'replica_failing' : 'replica_ok', replica: name, inflight, judge: 'frozen' },
-        ...{ tokenName: null, startEpochMs: Date.now() - forMs },
-      }),
+  const healthDecisions = new HealthDecisions({ registry, log, onAction });
+  const decisions = healthDecisions;
+  const frozen = new FrozenWatch({ registry, table, silences, decisions });
+  const peerWatch = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
+  const healthChecker = new HealthChecker(config.health, {
+    ...{ registry, table, decisions, frozen, peers: peerWatch },
   });
-  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, log });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
@@ -90,7 +98,7 @@ export async function composeReplicas(
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, isKnownModel };
+  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, peerWatch, isKnownModel };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

@@ -1,5 +1,5 @@
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
-import { allows } from '../../config/admin-tokens.ts';
+import { allows } from '../../config/secrets/admin-tokens.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
 import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';
@@ -48,6 +48,7 @@ export const showOverview = defineRoute({
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
+        export_to: dashboard.exportTo,
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,

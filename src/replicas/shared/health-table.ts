@@ -1,10 +1,13 @@
+import { HEALTH_JUDGES, type HealthJudge } from '../health-decision.ts';
 import type { SharedTable } from './shared-table.ts';
 
-/** One bit for each kind of evidence that a replica fails. */
-const FAILING = { connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2 } as const;
+/** One bit for each judge that finds that a replica fails. */
+const FAILING = {
+  ...{ connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2, errors: 1 << 3, slow: 1 << 4 },
+} as const satisfies Readonly<Record<HealthJudge, number>>;
 
-/** What shows that a replica fails: requests that cannot connect, probes of the control plane, or its silence. */
-export type HealthSource = keyof typeof FAILING;
+/** Judges for whom one request now and then tries a replica that fails. */
+const RETRIED = FAILING.connections | FAILING.frozen;
 
 /** How the health of replicas is decided: `health` of the configuration. */
 export interface HealthSettings {
@@ -16,14 +19,18 @@ export interface HealthSettings {
   readonly coolDownMs: number;
   /** How long a replica may be silent while its peers are not; null: that does not count. */
   readonly frozenAfterMs: number | null;
+  /** How it is compared with its peers; null: not at all. */
+  readonly peers: object | null;
 }
 
 /** Whether a replica fails, and since when: RFC 3339; null if that never changed. */
 export interface Health {
   readonly state: 'ok' | 'failing';
   readonly since: string | null;
-  /** Whether its silence shows that it fails; null while silence does not count. */
-  readonly isFrozen: boolean | null;
+  /** The judges that `health` of the configuration turns on. */
+  readonly judges: readonly HealthJudge[];
+  /** Those of them that find that it fails. */
+  readonly failingBy: readonly HealthJudge[];
 }
 
 /** One row for each slot. */
@@ -45,7 +52,7 @@ export const HEALTH_COLUMNS = {
 export class HealthTable {
   #settings: HealthSettings = {
     ...{ passive: false, active: false, failures: 1, coolDownMs: 0 },
-    frozenAfterMs: null,
+    ...{ frozenAfterMs: null, peers: null },
   };
   readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
   readonly #onChange: () => void;
@@ -67,17 +74,18 @@ export class HealthTable {
 
   /** The health of a replica; null if health checks are off. */
   healthOf(slot: number): Health | null {
-    const { passive, active, frozenAfterMs } = this.#settings;
-    if (!passive && !active && frozenAfterMs === null) return null;
+    const judges = HEALTH_JUDGES.filter((judge) => isOn(judge, this.#settings));
+    if (judges.length === 0) return null;
     const sinceMs = Number(Atomics.load(this.#rows.sinceMs, slot));
     return {
       state: this.isFailing(slot) ? 'failing' : 'ok',
       since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
-      isFrozen: frozenAfterMs === null ? null : this.isFailingBy(slot, 'frozen'),
+      judges,
+      failingBy: judges.filter((judge) => this.isFailingBy(slot, judge)),
     };
   }
 
-  /** Notes that a request could not connect. Returns whether the replica fails from now on. */
+  /** Notes that a request could not connect. Returns whether that shows from now on that the replica fails. */
   noteRefused(slot: number): boolean {
     const { passive, failures, coolDownMs } = this.#settings;
     if (!passive || Atomics.add(this.#rows.refusals, slot, 1) + 1 < failures) return false;
@@ -85,32 +93,32 @@ export class HealthTable {
     return this.markFailing(slot, 'connections');
   }
 
-  /** Notes that a request or a probe was answered. Returns whether the replica is ok from now on. */
+  /** Notes that a request or a probe was answered. Returns whether refused connections count no longer. */
   noteAnswered(slot: number): boolean {
     if (!this.#settings.passive || Atomics.load(this.#rows.refusals, slot) === 0) return false;
     Atomics.store(this.#rows.refusals, slot, 0);
     return this.clearFailing(slot, 'connections');
   }
 
-  /** Whether it fails by this kind of evidence. */
-  isFailingBy(slot: number, source: HealthSource): boolean {
-    return (Atomics.load(this.#rows.failing, slot) & FAILING[source]) !== 0;
+  /** Whether this judge finds that it fails. */
+  isFailingBy(slot: number, judge: HealthJudge): boolean {
+    return (Atomics.load(this.#rows.failing, slot) & FAILING[judge]) !== 0;
   }
 
-  /** Notes that it is silent while its peers are not. Returns whether it was ok before. */
+  /** Notes that it is silent while its peers are not. Returns whether it was not frozen before. */
   noteFrozen(slot: number): boolean {
     Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + this.#settings.coolDownMs));
     return this.markFailing(slot, 'frozen');
   }
 
   /**
-   * Whether the present request must try a replica that fails, though not by its probes: one request in each
-   * cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
+   * Whether the present request must try a replica that cannot be connected to, or is frozen, and does not fail
+   * otherwise: one request in each cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
    */
   claimRetry(slot: number, inflight: number): boolean {
     const { failing, retryAtMs } = this.#rows;
     const evidence = Atomics.load(failing, slot);
-    if (evidence === 0 || (evidence & FAILING.probes) !== 0) return false;
+    if (evidence === 0 || (evidence & ~RETRIED) !== 0) return false;
     if ((evidence & FAILING.frozen) !== 0 && inflight > 0) return false;
     const retryAt = Atomics.load(retryAtMs, slot);
     const nowMs = Date.now();
@@ -119,18 +127,18 @@ export class HealthTable {
     return Atomics.compareExchange(retryAtMs, slot, retryAt, next) === retryAt;
   }
 
-  /** Marks a replica as failing. Returns whether it was ok before. */
-  markFailing(slot: number, source: HealthSource): boolean {
-    const before = Atomics.or(this.#rows.failing, slot, FAILING[source]);
+  /** Notes that a judge finds that a replica fails. Returns whether it did not before. */
+  markFailing(slot: number, judge: HealthJudge): boolean {
+    const before = Atomics.or(this.#rows.failing, slot, FAILING[judge]);
     if (before === 0) this.#noteChange(slot);
-    return before === 0;
+    return (before & FAILING[judge]) === 0;
   }
 
-  /** Withdraws one kind of evidence. Returns whether it was the last one, so that the replica is ok from now on. */
-  clearFailing(slot: number, source: HealthSource): boolean {
-    const isOk = Atomics.and(this.#rows.failing, slot, ~FAILING[source]) === FAILING[source];
-    if (isOk) this.#noteChange(slot);
-    return isOk;
+  /** Notes that a judge no longer finds that a replica fails. Returns whether it did before. */
+  clearFailing(slot: number, judge: HealthJudge): boolean {
+    const before = Atomics.and(this.#rows.failing, slot, ~FAILING[judge]);
+    if (before === FAILING[judge]) this.#noteChange(slot);
+    return (before & FAILING[judge]) !== 0;
   }
 
   /** Forgets what is known of a slot: its replica was drained and may have restarted, or is a different one. */
@@ -146,18 +154,16 @@ export class HealthTable {
   }
 }
 
-/** The log of health changes. A pino logger fits. */
-export interface HealthLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
-/** Logs that a replica fails from now on. */
-export function logFailing(log: HealthLog, replica: string, judge: HealthSource): void {
-  log.warn({ replica, judge }, 'replica failing: tried last');
-}
-
-/** Logs that a replica is ok again. */
-export function logOk(log: HealthLog, replica: string): void {
-  log.info({ replica }, 'replica ok: no longer tried last');
+function isOn(judge: HealthJudge, { passive, active, frozenAfterMs, peers }: HealthSettings): boolean {
+  switch (judge) {
+    case 'connections':
+      return passive;
+    case 'probes':
+      return active;
+    case 'frozen':
+      return frozenAfterMs !== null;
+    case 'errors':
+    case 'slow':
+      return peers !== null;
+  }
 }
