@@ -18,6 +18,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/reliability.md',
   'measure/beside': 'the CPU time of a request beside another checkout, or beside one without GPU time',
+  peers: 'health.peers before engines that fail or are slow, in real processes',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',
@@ -30,6 +31,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
+  'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
   'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
   'measure/tls-rotation': 'certificates replaced again and again under load',
 };
