@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { startProgram, toCount } from '../support/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
-import { type Finding, runTarget, type TargetResult } from './run-target.ts';
+import { type Finding, runTarget } from './run-target.ts';
 import { TARGETS } from './targets/targets.ts';
 import { type FuzzFigures, writeDocs } from './write-docs.ts';
 
@@ -24,8 +24,8 @@ const values = startProgram(USAGE, {
   results: { type: 'string' },
   write: { type: 'string' },
 });
-/** Inputs between two lines of progress. */
-const REPORT_INPUTS = 100_000;
+/** Inputs between two lines of figures: a long run that ends early has those of its whole pieces. */
+const PIECE_INPUTS = 50_000;
 if (values.write !== undefined) writeDocs(values.write, TARGETS);
 else process.exitCode = await run();
 
@@ -35,49 +35,42 @@ async function run(): Promise<number> {
     console.error(`there is no target ${values.target}\n${USAGE}`);
     return 2;
   }
-  const seed = toCount(values.seed);
   let found = 0;
   for (const target of chosen) {
     const inputs = values.inputs === undefined ? target.ciInputs : toCount(values.inputs);
-    const startedMs = performance.now();
-    const result = await runTarget(
-      target,
-      { seed, first: toCount(values.first), inputs },
-      progressOf(target),
-    );
-    const seconds = (performance.now() - startedMs) / 1000;
-    console.log(toLine(target, seed, result, seconds));
-    if (result.finding !== null) {
-      found++;
-      console.error(toReport(result.finding));
-    } else if (values.results !== undefined) {
-      const { name } = target;
-      const line: FuzzFigures = {
-        name,
-        seed,
-        inputs: result.inputs,
-        accepted: result.accepted,
-        seconds: Math.round(seconds),
-      };
-      writeFileSync(values.results, `${JSON.stringify(line)}\n`, { flag: 'a' });
-    }
+    if (!(await runPieces(target, inputs))) found++;
   }
   return found === 0 ? 0 : 1;
 }
 
-function progressOf({ name }: FuzzTarget): (done: number) => void {
-  return (done) => {
-    if (done % REPORT_INPUTS === 0) console.error(`${name}: ${done} inputs …`);
-  };
+/** Returns false after a finding. */
+async function runPieces(target: FuzzTarget, inputs: number): Promise<boolean> {
+  const { name } = target;
+  const seed = toCount(values.seed);
+  const begin = toCount(values.first);
+  for (let first = begin; first < begin + inputs; first += PIECE_INPUTS) {
+    const startedMs = performance.now();
+    const range = { seed, first, inputs: Math.min(PIECE_INPUTS, begin + inputs - first) };
+    const { finding, ...result } = await runTarget(target, range);
+    const figures: FuzzFigures = {
+      ...{ name, seed, first, ...result },
+      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
+    };
+    console.log(toLine(figures));
+    if (finding !== null) {
+      console.error(toReport(finding));
+      return false;
+    }
+    if (values.results !== undefined) {
+      writeFileSync(values.results, `${JSON.stringify(figures)}\n`, { flag: 'a' });
+    }
+  }
+  return true;
 }
 
-function toLine(
-  { name }: FuzzTarget,
-  seed: number,
-  { inputs, accepted }: TargetResult,
-  seconds: number,
-): string {
-  return `${name.padEnd(12)} seed ${seed}: ${inputs} inputs, ${accepted} accepted, ${seconds.toFixed(1)} s`;
+function toLine({ name, seed, first, inputs, accepted, measured, seconds }: FuzzFigures): string {
+  const from = first === 0 ? '' : ` from ${first}`;
+  return `${name.padEnd(12)} seed ${seed}: ${inputs} inputs${from}, ${accepted} accepted, memory of ${measured}, ${seconds} s`;
 }
 
 function toReport({ target, seed, index, input, smallest, reason }: Finding): string {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSpool } from '#otel/disk/spool.ts';
@@ -32,7 +32,10 @@ const SILENT = {
   error: () => undefined,
 };
 
-const directory = mkdtempSync(join(tmpdir(), 'spangate-fuzz-'));
+/** In memory where there is such a place: each file is synced. */
+const SHARED_MEMORY = '/dev/shm';
+const parent = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
+const directory = mkdtempSync(join(parent, 'spangate-fuzz-'));
 process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 
 /** The files in state_dir. */
@@ -51,6 +54,12 @@ export const STATE: FuzzTarget = {
     if (variant === 2) return checkSpool(bytes);
     writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
     return variant === 0 ? checkDrains(bytes) : checkMembership();
+  },
+  async read({ bytes, variant }) {
+    if (variant === 2) return readSpool(bytes);
+    writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
+    const create = variant === 0 ? createDrainFile : createMembershipFile;
+    return await create(directory, SILENT).read();
   },
 };
 
@@ -89,19 +98,23 @@ async function checkMembership(): Promise<boolean> {
 }
 
 async function checkSpool(bytes: Buffer): Promise<boolean> {
+  const spans = await readSpool(bytes);
+  for (const span of spans) must(span.length > 0, 'an empty span');
+  return spans.length > 0;
+}
+
+async function readSpool(bytes: Buffer): Promise<readonly Uint8Array[]> {
   const spoolDirectory = join(directory, 'spool');
-  const writing = await openSpool(spoolDirectory, SILENT);
-  if (readdirSync(directory).includes('spool') === false) await writing.put([Buffer.from([1])]);
-  for (const name of readdirSync(spoolDirectory)) rmSync(join(spoolDirectory, name), { recursive: true });
+  rmSync(spoolDirectory, { recursive: true, force: true });
+  mkdirSync(spoolDirectory);
   writeFileSync(join(directory, FILES[2]), bytes);
   const spool = await openSpool(spoolDirectory, SILENT);
-  let count = 0;
+  const spans: Uint8Array[] = [];
   for (let batch = await spool.next(); batch !== undefined; batch = await spool.next()) {
-    count += batch.encodedSpans.length;
-    for (const span of batch.encodedSpans) must(span.length > 0, 'an empty span');
+    spans.push(...batch.encodedSpans);
     await batch.settle(batch.encodedSpans.length);
   }
-  return count > 0;
+  return spans;
 }
 
 function drains(random: Random): string {
