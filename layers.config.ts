@@ -39,6 +39,7 @@ export const ROOMS: readonly Room[] = [
       'src/config/',
       // Words for reasons, which the admin API gives as codes.
       'src/replicas/reachability.ts',
+      'src/replicas/health-decision.ts',
       'src/simulate/',
       'src/replay-trace/',
       'src/verdict/',
@@ -47,6 +48,7 @@ export const ROOMS: readonly Room[] = [
       // The state of a rollout is a file of ours.
       'otel/disk/regular-file.ts',
       'otel/disk/write-durably.ts',
+      'src/replicas/control/state-lock.ts',
       'pino',
       'zod',
       'undici',
@@ -103,7 +105,7 @@ export const ROOMS: readonly Room[] = [
       'src/fleet/',
       'src/replicas/',
       'src/config/config.ts',
-      'src/config/environment-secrets.ts',
+      'src/config/secrets/environment-secrets.ts',
       'otel/',
       NODE,
     ],
@@ -121,7 +123,7 @@ export const ROOMS: readonly Room[] = [
       'src/serving/',
       'src/fleet/',
       'src/replicas/',
-      'src/config/environment-secrets.ts',
+      'src/config/secrets/environment-secrets.ts',
       'src/config/config.ts',
       // How much of the limits that all workers share is used.
       'src/http/shared-limit.ts',
@@ -221,8 +223,8 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/',
       'src/verdict/',
       'src/config/config.ts',
-      'src/config/admin-tokens.ts',
-      'src/config/values.ts',
+      'src/config/secrets/admin-tokens.ts',
+      'src/config/values/values.ts',
       'src/http/',
       'src/at-most-once-per-minute.ts',
       'src/closest-name.ts',
@@ -401,7 +403,7 @@ export const ROOMS: readonly Room[] = [
     why: 'Only load.ts prints YAML.',
   },
   {
-    path: 'src/config/yaml-source.ts',
+    path: 'src/config/yaml/yaml-source.ts',
     may: ['src/config/', 'yaml'],
     why: 'Only yaml-source.ts reads YAML.',
   },

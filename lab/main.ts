@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** The programs of the lab by name, each with one line for the list. */
 export const PROGRAMS: Readonly<Record<string, string>> = {
-  attacks: 'HTTP attacks by clients and by a replica; writes docs/security.md',
+  attacks: 'attacks on HTTP and TLS, by clients and by a replica; writes docs/security.md',
   bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
   engines: 'every exchange of every scripted engine through a gateway, byte for byte',
   fleet: 'rollouts and drains behind two gateways that share a Redis server',
@@ -16,7 +16,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
-  soak: 'mixed requests and faults for a long time: memory, files, latency; writes docs/reliability.md',
+  soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/reliability.md',
+  'measure/beside': 'the CPU time of a request beside another checkout, or beside one without GPU time',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',

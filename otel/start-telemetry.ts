@@ -13,7 +13,8 @@ import { Ledger, NO_LEDGER, type RecordLedger } from './ledger/ledger.ts';
 import { LedgerOutbox } from './ledger/ledger-outbox.ts';
 import type { ExportState } from './metrics/export-metrics.ts';
 import { DropLog } from './queue/drop-log.ts';
-import { ExportLoop } from './queue/export-loop.ts';
+import { ExportLoop } from './queue/export-loop/export-loop.ts';
+import { SpoolTransfer } from './queue/export-loop/spool-transfer.ts';
 import { ExportCounters, type ExportStats } from './queue/export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './queue/record-consumer.ts';
 import { RecordQueue } from './queue/record-queue.ts';
@@ -24,7 +25,6 @@ import {
   type SharedQueueMemory,
   SharedQueueState,
 } from './queue/shared-queue-state.ts';
-import { SpoolTransfer } from './queue/spool-transfer.ts';
 import type { PackedRecords } from './queue/worker-record-sender.ts';
 import { createResource } from './resource/create-resource.ts';
 import { refuseConfigFile, warnOfVariables } from './resource/environment.ts';

@@ -18,7 +18,7 @@ const output = resolve(given);
 const ENTRIES = [
   { name: 'main', input: 'src/main.ts', format: 'esm' },
   { name: 'worker-entry', input: 'src/serving/workers/worker-entry.ts', format: 'cjs' },
-  { name: 'body-worker', input: 'src/proxy/request/body-worker.ts', format: 'cjs' },
+  { name: 'body-worker', input: 'src/proxy/request/inspection/body-worker.ts', format: 'cjs' },
 ] as const;
 
 const folder = await mkdtemp(join(tmpdir(), 'spangate-executable-'));

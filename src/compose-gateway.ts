@@ -22,7 +22,7 @@ import { composeResponseExchange } from './composition/compose-response-exchange
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { Config } from './config/config.ts';
-import type { EnvironmentSecrets } from './config/environment-secrets.ts';
+import type { EnvironmentSecrets } from './config/secrets/environment-secrets.ts';
 import type { Fleet } from './fleet/fleet.ts';
 import type { ResponseExchange } from './fleet/responses/response-exchange.ts';
 import { createInTurn } from './in-turn.ts';
@@ -30,7 +30,8 @@ import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
-import type { HealthChecker } from './replicas/control/health-checker.ts';
+import type { Drains } from './replicas/control/drains.ts';
+import type { HealthChecker } from './replicas/control/health/health-checker.ts';
 import type { ReplicaRegistry } from './replicas/control/registry.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
 import { allocateServingMemory, type Serving } from './serving/serving.ts';
@@ -41,6 +42,7 @@ import { readVersion } from './version.ts';
 /** The parts of a gateway that are started and stopped: one control plane, and the data plane (`serving`). */
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
   readonly discovery: ReplicaDiscovery;
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
@@ -100,7 +102,7 @@ export async function composeGateway(
     serving: () => serving,
     onAction: (action) => telemetry.recordAdminAction(action),
   });
-  const { registry, fleet, discovery, healthChecker } = replicas;
+  const { registry, drains, fleet, discovery, healthChecker } = replicas;
   const responseExchange = composeResponseExchange(inEffect, memory, log);
   const failedTokens = new FailedTokens(log);
   const collectorHeaders = await orStartError(
@@ -166,7 +168,18 @@ export async function composeGateway(
   });
 
   return {
-    ...{ registry, discovery, fleet, responseExchange, healthChecker, telemetry, figures, metrics, serving },
+    ...{
+      registry,
+      drains,
+      discovery,
+      fleet,
+      responseExchange,
+      healthChecker,
+      telemetry,
+      figures,
+      metrics,
+      serving,
+    },
     ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),

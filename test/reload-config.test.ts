@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
-import { NO_SECRETS } from '../src/config/environment-secrets.ts';
 import { parseConfigFile } from '../src/config/load.ts';
+import { NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
 import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
 import { TooManyReplicasError } from '../src/replicas/control/registry.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { type Child, startChild, untilListening } from '../support/child.ts';
 import type { Case, Sample } from './case.ts';
 import { EMBEDDINGS_BYTES } from './cases.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RedisServer } from '../../test/support/redis-server.ts';
+import type { RedisServer } from '../../test/support/servers/redis-server.ts';
 import type { RolloutSize } from '../support/replica-set.ts';
 import { runRollout } from '../support/rollout-command.ts';
 import { startTestbed, type TestbedReport, type TestbedSize } from './testbed.ts';

@@ -1,7 +1,7 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load } from '../support/load.ts';
 import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';

@@ -1,13 +1,13 @@
-import { BodyReader } from '../../src/http/body-reader.ts';
-import type { Fields } from '../../src/http/fields.ts';
+import { BodyReader } from '../../src/http/message/body-reader.ts';
+import type { Fields } from '../../src/http/message/fields.ts';
 import {
   findHeadEnd,
   parseRequestHead,
   parseResponseHead,
   type RequestHead,
   type ResponseHead,
-} from '../../src/http/head.ts';
-import { HttpError } from '../../src/http/http-error.ts';
+} from '../../src/http/message/head.ts';
+import { HttpError } from '../../src/http/message/http-error.ts';
 import {
   type Input,
   type Reading,

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { type Server, startServer } from '../support/child.ts';
 import { USER_CACHE } from '../support/user-cache.ts';
 

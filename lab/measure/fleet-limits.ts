@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { startRedisServer } from '../../test/support/redis-server.ts';
+import { startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { startGateway } from '../support/gateway-process.ts';
 import { startProgram, toCount } from '../support/program.ts';
 

@@ -8,7 +8,7 @@ import { createMembershipFile } from '../../src/fleet/membership-file.ts';
 import { createRedisStore } from '../../src/fleet/redis-store.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
-import { type RedisServer, startRedisServer } from '../../test/support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { startProgram } from '../support/program.ts';
 
 const USAGE = `npm run lab -- measure/fleet
@@ -89,7 +89,7 @@ async function measure(measured: Case): Promise<string> {
 async function open(stateDir: string, name: string, url: string, busyCount: number): Promise<Fleet> {
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
-    file: { read: async () => new Map(), write: async () => undefined },
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
   });
   const quiet = () => undefined;

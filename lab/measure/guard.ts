@@ -2,7 +2,7 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { Agent, createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { gatewayTargets } from '../bench/targets/gateway.ts';
 import { nodePipe } from '../bench/targets/node-proxies.ts';
 import type { Target } from '../bench/targets/target.ts';

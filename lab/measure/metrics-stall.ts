@@ -68,7 +68,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       replicas: () =>
         REPLICAS.map((name) => ({
           ...{ name, inflight: 0, maxInflight: null },
-          ...{ drained: false, failing: false, frozen: null, up: true, gpuTime: null },
+          ...{ drained: false, failing: false, judges: [], decisions: [], up: true, gpuTime: null },
         })),
       models: () => [],
       gateway: () => ({

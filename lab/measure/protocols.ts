@@ -17,7 +17,7 @@ import { createResource } from '../../otel/resource/create-resource.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
 import { startRequestTracer } from '../../otel/span/tracer.ts';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { readCpu, toSpentUs } from '../support/process-tree.ts';
 import { startProgram } from '../support/program.ts';
 import { ROOT } from '../support/results.ts';

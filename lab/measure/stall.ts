@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
-import { NO_SECRETS } from '../../src/config/environment-secrets.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { NO_SECRETS } from '../../src/config/secrets/environment-secrets.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { startProgram, toCount } from '../support/program.ts';
 

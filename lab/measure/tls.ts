@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createAuthority, type IssuedCertificate } from '../../test/support/certificates.ts';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { PROMPT_CHARS, writeBody } from '../bench/loads.ts';
 import { startReplica } from '../bench/run-case.ts';
 import { gatewayTargets } from '../bench/targets/gateway.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
-import { srvRecord, startDnsServer } from '../../test/support/dns-server.ts';
+import { srvRecord, startDnsServer } from '../../test/support/servers/dns-server.ts';
 import { startGateway } from '../../test/support/start-gateway.ts';
 import { ADMIN_TOKEN, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load, type LoadResult } from '../support/load.ts';

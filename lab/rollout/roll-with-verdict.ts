@@ -1,7 +1,7 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRedisServer } from '../../test/support/redis-server.ts';
+import { startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { Load } from '../support/load.ts';
 import { CONNECT_TIMEOUT } from '../support/replica-set.ts';

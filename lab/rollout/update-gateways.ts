@@ -2,7 +2,7 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
-import { findFreePort } from '../../test/support/free-port.ts';
+import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { type Server, startServer } from '../support/child.ts';
 import { type GatewaySettings, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load, type LoadResult } from '../support/load.ts';

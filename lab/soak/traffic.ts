@@ -1,34 +1,35 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-
-const TEXT = 'Tell me how a soak test goes. ';
-const MESSAGES = [{ role: 'user', content: TEXT.repeat(20) }];
-const CHAT = '/v1/chat/completions';
-
-/** What clients send, in turn. Each `abort`: the client leaves with the first byte of the answer. */
-const REQUESTS = [
-  { path: CHAT, body: { messages: MESSAGES, stream: true } },
-  { path: CHAT, body: { messages: MESSAGES } },
-  { path: CHAT, body: { messages: MESSAGES, stream: true, stream_options: { include_usage: true } } },
-  { path: '/v1/completions', body: { prompt: TEXT, stream: true } },
-  { path: '/v1/embeddings', body: { input: [TEXT, TEXT] } },
-  { path: CHAT, body: { messages: MESSAGES, stream: true }, abort: true },
-  { path: CHAT, body: { messages: [{ role: 'user', content: TEXT.repeat(4_000) }] } },
-  { path: CHAT, body: { messages: MESSAGES, model: 'unknown' }, status: 404 },
-  { path: '/v1/completions', body: { prompt: TEXT } },
-  { path: CHAT, body: { messages: MESSAGES, stream: true, n: 2 } },
-].map(({ path, body, abort = false, status = 200 }) => ({
-  ...{ path, abort, status },
-  json: Buffer.from(JSON.stringify({ model: 'm', ...body })),
-}));
+import type { FailedRequest } from './attribution.ts';
+import { Exchange, readBody, toReason } from './exchange.ts';
+import type { Journal } from './journal.ts';
+import { REQUEST_KINDS, type RequestKind, SLOW_READER, toContinuation } from './requests.ts';
+import { type Stored, StoredResponses } from './stored-responses.ts';
 
 /** With more open requests the load waits: on a machine too slow for the rate they would only pile up. */
-const MAX_OPEN = 200;
+export const MAX_OPEN = 200;
 /** Requests that may be sent at once after this process paused. */
 const MAX_BURST = 30;
 const TICK_MS = 5;
-/** Latencies that are kept: of the last ones, for the p99 of a window. */
-const MAX_LATENCIES = 100_000;
+/** Every so many requests a client reads slowly, and a kept response is asked for. */
+const SLOW_EVERY = 211;
+const STORED_EVERY = 19;
+/** Every third round of requests goes to the second gateway. */
+const ROUNDS = 3;
+/** Less than the gateway's `timeouts.keep_alive`: this side closes idle connections. */
+const IDLE_MS = 20_000;
+
+/** Where requests go. */
+export interface Targets {
+  /** The first asks for keys. */
+  readonly gatewayUrls: readonly [string, string];
+  readonly journal: Journal;
+  /** The API key of a kind, at this moment. */
+  keyFor(kind: RequestKind['key']): string;
+  /** The replicas that run. */
+  replicaUrls(): readonly string[];
+}
 
 /** What clients saw, in total. */
 export interface TrafficCounts {
@@ -39,33 +40,49 @@ export interface TrafficCounts {
   aborted: number;
   /** Another status than expected, an error inside of a stream, or a broken connection. */
   failed: number;
+  /** A client over its limit. */
+  limited: number;
+  slowlyRead: number;
+  /** A response that its replica kept was asked for, and came; or its replica had ended or been away since. */
+  found: number;
+  gone: number;
+}
+
+/** How long the same requests took, in milliseconds. */
+export interface Durations {
+  readonly throughGateway: readonly number[];
+  readonly direct: readonly number[];
 }
 
 /** An open loop of mixed requests at a fixed rate. */
 export class Traffic {
-  readonly counts: TrafficCounts = { sent: 0, succeeded: 0, aborted: 0, failed: 0 };
+  readonly counts: TrafficCounts = {
+    ...{ sent: 0, succeeded: 0, aborted: 0, failed: 0, limited: 0, slowlyRead: 0, found: 0, gone: 0 },
+  };
   /** The ids of answered requests that must leave a record. */
   readonly requestIds: string[] = [];
-  /** Why requests failed, and how many. */
-  readonly failures = new Map<string, number>();
-  /** When they began and ended, on the clock of `performance.now()`. */
-  readonly failedBetweenMs: (readonly [number, number])[] = [];
-  readonly #url: string;
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly failures: FailedRequest[] = [];
+  readonly #targets: Targets;
+  readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  readonly #connectedMs = new WeakMap<Socket, number>();
+  readonly #stored: StoredResponses;
   readonly #running: Promise<void>;
   readonly #open = new Set<Promise<void>>();
-  #latenciesMs: number[] = [];
+  #throughGateway: number[] = [];
+  #direct: number[] = [];
   #isStopped = false;
 
-  constructor(url: string, perSecond: number) {
-    this.#url = url;
+  constructor(targets: Targets, perSecond: number) {
+    this.#targets = targets;
+    this.#stored = new StoredResponses(targets.journal);
     this.#running = this.#run(perSecond);
   }
 
-  /** The durations of the successful requests since the last call. */
-  takeLatencies(): readonly number[] {
-    const taken = this.#latenciesMs;
-    this.#latenciesMs = [];
+  /** The durations since the last call. */
+  takeDurations(): Durations {
+    const taken = { throughGateway: this.#throughGateway, direct: this.#direct };
+    this.#throughGateway = [];
+    this.#direct = [];
     return taken;
   }
 
@@ -84,58 +101,135 @@ export class Traffic {
       const nowMs = performance.now();
       due = Math.min(due + ((nowMs - lastMs) / 1000) * perSecond, MAX_BURST);
       lastMs = nowMs;
-      for (; due >= 1 && this.#open.size < MAX_OPEN; due -= 1) {
-        const sending = this.#send(this.counts.sent++).finally(() => this.#open.delete(sending));
-        this.#open.add(sending);
-      }
+      for (; due >= 1 && this.#open.size < MAX_OPEN; due -= 1) this.#begin(this.counts.sent++);
       await sleep(TICK_MS);
     }
   }
 
-  async #send(index: number): Promise<void> {
-    const { path, json, abort, status } = REQUESTS[index % REQUESTS.length] as (typeof REQUESTS)[number];
-    const startedMs = performance.now();
+  #begin(index: number): void {
+    const gateway = Math.floor(index / REQUEST_KINDS.length) % ROUNDS === ROUNDS - 1 ? 1 : 0;
+    const stored = index % STORED_EVERY === 0 ? this.#stored.take() : null;
+    const kind = REQUEST_KINDS[index % REQUEST_KINDS.length] as RequestKind;
+    if (stored !== null) this.#track(this.#askForStored(stored, index));
+    else if (index % SLOW_EVERY === 0) this.#track(this.#send(SLOW_READER, gateway));
+    else {
+      this.#track(this.#send(kind, gateway));
+      if (kind.isTimed) this.#track(this.#sendDirectly(kind, index));
+    }
+  }
+
+  #track(sending: Promise<void>): void {
+    const tracked = sending.finally(() => this.#open.delete(tracked));
+    this.#open.add(tracked);
+  }
+
+  async #send(kind: RequestKind, gateway: number): Promise<void> {
+    const { statuses, key, client } = kind;
+    const expected = key === 'wrong' && gateway === 1 ? [200] : statuses;
+    const exchange = new Exchange(kind.name, true);
     try {
-      const response = await this.#answerTo(path, json);
-      const { statusCode = 0 } = response.headers['x-request-id'] === undefined ? {} : response;
-      this.requestIds.push(String(response.headers['x-request-id']));
-      if (abort) {
+      const response = await this.#answerTo(exchange, 'POST', gateway, kind);
+      const { statusCode = 0 } = response;
+      if (exchange.requestId !== null) this.requestIds.push(exchange.requestId);
+      if (client === 'leaves') {
         response.destroy();
         this.counts.aborted++;
         return;
       }
-      const end = await lastBytesOf(response);
-      const isWhole = response.complete && !end.includes('"error"');
-      if (statusCode !== status || (status === 200 && !isWhole)) {
-        this.#fail(statusCode === 200 ? 'the answer broke off' : `status ${statusCode}`, startedMs);
+      const body = await readBody(response, client === 'reads_slowly');
+      if (client === 'reads_slowly') this.counts.slowlyRead++;
+      const isWhole = response.complete && !body.hasError;
+      if (!expected.includes(statusCode) || (statusCode === 200 && !isWhole)) {
+        this.#fail(exchange, statusCode === 200 ? 'the answer broke off' : `status ${statusCode}`);
         return;
       }
       this.counts.succeeded++;
-      if (this.#latenciesMs.length < MAX_LATENCIES) this.#latenciesMs.push(performance.now() - startedMs);
+      if (statusCode === 429) this.counts.limited++;
+      if (kind.isStored) this.#stored.add(body.start, gateway);
+      if (kind.isTimed) this.#throughGateway.push(performance.now() - exchange.startedMs);
     } catch (error) {
-      this.#fail(error instanceof Error && 'code' in error ? String(error.code) : String(error), startedMs);
+      exchange.isCut = true;
+      this.#fail(exchange, toReason(error));
     }
   }
 
-  #answerTo(path: string, json: Buffer): Promise<IncomingMessage> {
-    const headers = { 'Content-Type': 'application/json', 'Content-Length': json.length };
-    return new Promise((resolve, reject) => {
-      const outgoing = request(this.#url + path, { method: 'POST', agent: this.#agent, headers });
+  /** The reference: what the replica and the harness take on this machine at this moment. */
+  async #sendDirectly(kind: RequestKind, index: number): Promise<void> {
+    const urls = this.#targets.replicaUrls();
+    const url = urls[index % urls.length];
+    if (url === undefined) return;
+    const startedMs = performance.now();
+    try {
+      const response = await this.#post(new Exchange(kind.name, false), url, 'POST', kind);
+      await readBody(response, false);
+      if (response.complete) this.#direct.push(performance.now() - startedMs);
+    } catch {
+      // The replica has ended.
+    }
+  }
+
+  async #askForStored(stored: Stored, index: number): Promise<void> {
+    const [method, kind] = FOLLOW_UPS[index % FOLLOW_UPS.length] ?? (['GET', null] as const);
+    const request = kind?.(stored.id) ?? { path: `/v1/responses/${stored.id}`, json: EMPTY, key: 'valid' };
+    // Now and then of the gateway that was not there when it was made.
+    const gateway = index % 5 === 0 ? 1 - stored.gateway : stored.gateway;
+    const exchange = new Exchange(`${method} of a kept response`, kind !== null);
+    try {
+      const response = await this.#answerTo(exchange, method, gateway, request);
+      const { statusCode = 0 } = response;
+      if (exchange.requestId !== null && kind !== null) this.requestIds.push(exchange.requestId);
+      await readBody(response, false);
+      const mayBeGone = this.#stored.mayBeGone(stored, gateway);
+      if (!response.complete || (statusCode !== 200 && !(statusCode === 404 && mayBeGone))) {
+        this.#fail(exchange, `status ${statusCode}`);
+        return;
+      }
+      this.counts.succeeded++;
+      if (statusCode === 200) this.counts.found++;
+      else this.counts.gone++;
+    } catch (error) {
+      exchange.isCut = true;
+      this.#fail(exchange, toReason(error));
+    }
+  }
+
+  #answerTo(exchange: Exchange, method: string, gateway: number, kind: Sent): Promise<IncomingMessage> {
+    const url = this.#targets.gatewayUrls[gateway] ?? this.#targets.gatewayUrls[0];
+    const authorization = gateway === 0 ? `Bearer ${this.#targets.keyFor(kind.key)}` : undefined;
+    return this.#post(exchange, url, method, kind, authorization);
+  }
+
+  async #post(exchange: Exchange, url: string, method: string, sent: Sent, authorization?: string) {
+    const { path, json } = sent;
+    const headers = {
+      ...{ 'Content-Type': 'application/json', 'Content-Length': json.length },
+      ...(authorization === undefined ? {} : { Authorization: authorization }),
+    };
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const outgoing = request(url + path, { method, agent: this.#agent, headers });
+      outgoing.once('socket', (socket) => {
+        const connectedMs = this.#connectedMs.get(socket) ?? performance.now();
+        this.#connectedMs.set(socket, connectedMs);
+        exchange.connectedMs = connectedMs;
+      });
       outgoing.once('response', resolve).once('error', reject).end(json);
     });
+    const id = response.headers['x-request-id'];
+    if (typeof id === 'string') exchange.requestId = id;
+    return response;
   }
 
-  #fail(reason: string, startedMs: number): void {
+  #fail(exchange: Exchange, reason: string): void {
     this.counts.failed++;
-    this.failedBetweenMs.push([startedMs, performance.now()]);
-    this.failures.set(reason, (this.failures.get(reason) ?? 0) + 1);
+    this.failures.push(exchange.toFailed(reason));
   }
 }
 
-const KEPT_BYTES = 4_096;
+type Sent = Pick<RequestKind, 'path' | 'json' | 'key'>;
 
-async function lastBytesOf(response: IncomingMessage): Promise<string> {
-  let end = Buffer.alloc(0);
-  for await (const chunk of response) end = Buffer.concat([end, chunk as Buffer]).subarray(-KEPT_BYTES);
-  return end.toString('latin1');
-}
+const EMPTY = Buffer.alloc(0);
+const FOLLOW_UPS = [
+  ['GET', null],
+  ['POST', toContinuation],
+  ['DELETE', null],
+] as const;

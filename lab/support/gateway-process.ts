@@ -2,8 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startChild } from './child.ts';
+import { ROOT } from './results.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** How long the queue may take to empty once the collector is back. */
 const DELIVERY_MS = 30_000;
 
@@ -59,18 +59,19 @@ export async function startGatewayProcess(settings: GatewaySettings): Promise<Ga
   return await startGateway(settings.folder, toConfig(settings), env);
 }
 
-/** Writes the configuration into the folder and starts a gateway with it. Rejects if it ends before it serves. */
+/** Writes the configuration into the folder and starts a gateway of a checkout with it. Rejects if it ends before it serves. */
 export async function startGateway(
   folder: string,
   config: object,
   env: Readonly<Record<string, string>> = {},
+  checkout = ROOT,
 ): Promise<GatewayProcess> {
   const path = join(folder, 'gateway.yaml');
   await writeFile(path, JSON.stringify(config)); // JSON is YAML
   const child = startChild(
     {
       file: process.execPath,
-      args: [MAIN, '-config', path],
+      args: [join(checkout, 'src/main.ts'), '-config', path],
       env: { SVC_ADMIN_TOKEN: ADMIN_TOKEN, ...env },
       isIsolated: true,
     },

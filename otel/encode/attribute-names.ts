@@ -442,6 +442,7 @@ export const ADMIN_ACTION = {
   wasDrained: 'gateway.was_drained',
   inflight: 'gateway.inflight',
   judge: 'gateway.judge',
+  verdict: 'gateway.verdict',
   reason: 'gateway.reason',
   rampMs: 'gateway.ramp_ms',
   tokenName: 'gateway.token_name',

@@ -167,12 +167,18 @@ export const METRICS = {
     unit: '{replica}',
     description: '1 while the replica is tried last because it fails (health), otherwise 0.',
   },
-  replicaFrozen: {
-    name: 'gateway.replica.frozen',
+  replicaFailingBy: {
+    name: 'gateway.replica.failing_by',
     instrument: 'updowncounter',
     unit: '{replica}',
     description:
-      '1 while the replica is failing because it is silent and its peers are not (health.frozen_after), otherwise 0. Absent without health.frozen_after.',
+      '1 while this judge finds that the replica fails, otherwise 0. Only judges that health turns on have series.',
+  },
+  replicaHealthDecisions: {
+    name: 'gateway.replica.health.decisions',
+    instrument: 'counter',
+    unit: '{decision}',
+    description: 'How often a judge of health began to find that the replica fails, or no longer found it.',
   },
   replicaGpu: {
     name: 'gateway.replica.gpu',

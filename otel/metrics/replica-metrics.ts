@@ -1,5 +1,6 @@
+import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { ADMIN_ACTION, RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
 import { type Interval, type MetricDefinition, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
@@ -12,12 +13,21 @@ export interface ReplicaState {
   readonly drained: boolean;
   /** Also false while health is not checked. */
   readonly failing: boolean;
-  /** Whether its silence shows that it fails; null while silence does not count. */
-  readonly frozen: boolean | null;
+  /** What may show that it fails, and whether it does; empty while health is not checked. */
+  readonly judges: readonly { readonly judge: string; readonly isFailing: boolean }[];
+  /** How often it was found failing or ok. */
+  readonly decisions: readonly HealthDecisionCount[];
   /** Whether it answers; null while that is unknown. */
   readonly up: boolean | null;
   /** Its GPU time up to now; null without a `gpu_count`. */
   readonly gpuTime: ReplicaGpuTime | null;
+}
+
+/** How often a judge has decided so. */
+export interface HealthDecisionCount {
+  readonly judge: string;
+  readonly verdict: string;
+  readonly count: number;
 }
 
 /** The GPU time of a replica in milliseconds: while it was busy, and the part of it that is in no record. */
@@ -54,13 +64,28 @@ export function toReplicaMetrics(
     });
     return toSumData(definition, series, interval);
   };
+  const named = (replica: ReplicaState, attributes: Attributes, value: number): Series<number> => ({
+    attributes: { [RECORD_FIELDS.replica.name]: replica.name, ...attributes },
+    value,
+  });
+  const failingBy = replicas.flatMap((replica) =>
+    replica.judges.map(({ judge, isFailing }) =>
+      named(replica, { [ADMIN_ACTION.judge]: judge }, Number(isFailing)),
+    ),
+  );
+  const decisions = replicas.flatMap((replica) =>
+    replica.decisions.map(({ judge, verdict, count }) =>
+      named(replica, { [ADMIN_ACTION.judge]: judge, [ADMIN_ACTION.verdict]: verdict }, count),
+    ),
+  );
   return [
     toData(METRICS.replicaInflight, ({ inflight }) => inflight),
     toData(METRICS.replicaMaxInflight, ({ maxInflight }) => maxInflight),
     toData(METRICS.replicaUp, ({ up }) => up),
     toData(METRICS.replicaDrained, ({ drained }) => drained),
     toData(METRICS.replicaFailing, ({ failing }) => failing),
-    toData(METRICS.replicaFrozen, ({ frozen }) => frozen),
+    toSumData(METRICS.replicaFailingBy, failingBy, interval),
+    toSumData(METRICS.replicaHealthDecisions, decisions, interval),
     toData(METRICS.replicaGpu, ({ gpuTime }) => gpuTime && gpuTime.busyMs / 1000),
     toData(METRICS.replicaGpuUnrecorded, ({ gpuTime }) => gpuTime && gpuTime.unrecordedMs / 1000),
   ].filter(({ dataPoints }) => dataPoints.length > 0);

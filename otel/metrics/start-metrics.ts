@@ -11,13 +11,13 @@ import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays }
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
 import { toPieces } from './metric-data.ts';
-import { type MetricsPush, startMetricsPush } from './metrics-push.ts';
 import {
   type GatewayState,
   type ProcessState,
   toGatewayMetrics,
   toProcessMetrics,
 } from './process-metrics.ts';
+import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
 

@@ -36,16 +36,17 @@ interface DrainAction {
   readonly startEpochMs: number;
 }
 
-/** The gateway found that a replica fails, or that it is ok again. */
+/** The gateway found that a replica fails, or that it does not any more. */
 interface HealthAction {
   readonly action: 'replica_failing' | 'replica_ok';
   readonly replica: string;
   readonly inflight: number;
   /** What has shown it. */
-  readonly judge: 'frozen';
+  readonly judge: string;
+  readonly verdict: string;
   /** Nobody asked for it. */
   readonly tokenName: null;
-  /** When the silence began, or when it was found failing: epoch milliseconds. */
+  /** When what has shown it began, or when the replica was found failing: epoch milliseconds. */
   readonly startEpochMs: number;
 }
 
@@ -129,11 +130,12 @@ function toAttributes(action: DrainAction | HealthAction | ReloadAction): Attrib
   return 'judge' in action ? toHealthAttributes(action) : toDrainAttributes(action);
 }
 
-function toHealthAttributes({ replica, inflight, judge }: HealthAction): Attributes {
+function toHealthAttributes({ replica, inflight, judge, verdict }: HealthAction): Attributes {
   return {
     [ADMIN_ACTION.replica]: replica,
     [ADMIN_ACTION.inflight]: inflight,
     [ADMIN_ACTION.judge]: judge,
+    [ADMIN_ACTION.verdict]: verdict,
   };
 }
 

@@ -9,7 +9,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
-import { CertificateChoice, type TlsMaterial, toContextOptions } from '../http/tls-acceptor.ts';
+import { CertificateChoice, type TlsMaterial, toContextOptions } from '../http/client/tls-acceptor.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 import { AdminError } from './admin-error.ts';
 
@@ -43,7 +43,8 @@ export function createAdminListener(
   { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
 ): Server {
   const options: ServerOptions = {
-    maxHeaderSize: settings.maxHeaderBytes,
+    // Node refuses a head of this size, too.
+    maxHeaderSize: settings.maxHeaderBytes + 1,
     headersTimeout: settings.headersTimeoutMs,
     // AdminConnection limits the time of a body, so that the client gets a response.
     requestTimeout: 0,

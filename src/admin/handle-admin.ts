@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { allows, isOwnReplica } from '../config/admin-tokens.ts';
+import { allows, isOwnReplica } from '../config/secrets/admin-tokens.ts';
 import type { AdminAccess, Caller } from './access/admin-access.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';

@@ -3,6 +3,7 @@ import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { Drains } from '../replicas/control/drains.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import { HEALTH_JUDGES } from '../replicas/health-decision.ts';
 import { REACHABILITIES, REACHABILITY_REASONS } from '../replicas/reachability.ts';
 import type { FleetControl } from './admin-collaborators.ts';
 import { roundTo3 } from './shown-record.ts';
@@ -27,6 +28,13 @@ export const replicaSchema = z
       .nullable()
       .describe(
         'A failing replica is tried last. Null while the replica is drained, and if health checks are off.',
+      ),
+    health_reasons: z
+      .array(z.enum(HEALTH_JUDGES))
+      .readonly()
+      .describe(
+        'What shows that a failing replica fails; otherwise empty. `connections`: requests cannot connect to it. `probes`: ' +
+          'it does not answer probes. `frozen`: it is silent, and its peers are not.',
       ),
     health_since: z.iso.datetime().nullable().describe('When `health` last changed; null if it never did.'),
     reachability: z
@@ -119,6 +127,7 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     inflight,
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
+    health_reasons: health?.failingBy ?? [],
     health_since: health?.since ?? null,
     reachability: reachability.state,
     reachability_since: reachability.since,

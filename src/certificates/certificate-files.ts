@@ -2,7 +2,7 @@ import { createPrivateKey, hash, randomBytes, X509Certificate } from 'node:crypt
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Config, ReplicaConfig, ServiceConfig } from '../config/config.ts';
-import { checkTlsMaterial, type TlsMaterial } from '../http/tls-acceptor.ts';
+import { checkTlsMaterial, type TlsMaterial } from '../http/client/tls-acceptor.ts';
 import { StartError } from '../start-error.ts';
 
 /** What TLS uses, read from files. Null: that listener is not encrypted. */

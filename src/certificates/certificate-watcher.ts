@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { TlsMaterial } from '../http/tls-acceptor.ts';
+import type { TlsMaterial } from '../http/client/tls-acceptor.ts';
 import type { InTurn } from '../in-turn.ts';
 import { RepeatedCheck } from '../repeated-check.ts';
 import type { Certificates } from './certificate-files.ts';

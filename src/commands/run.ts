@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/config-error.ts';
-import { SecretError } from '../config/secret-file.ts';
+import { SecretError } from '../config/secrets/secret-file.ts';
 import { StartError } from '../start-error.ts';
 import { readVersion } from '../version.ts';
 import { type Command, type Invocation, UsageError } from './command-line/command.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { printDuration } from '../config/values.ts';
+import { printDuration } from '../config/values/values.ts';
 import {
   type AdminClient,
   memberOf,

@@ -13,8 +13,10 @@ import { readLimit } from '../http/shared-limit.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { loadSalt } from '../proxy/record/salt.ts';
 import { createViaName } from '../proxy/request-loop.ts';
+import type { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
 import { type ModelAvailability, toModelAvailabilities } from '../replicas/control/model-availability.ts';
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { JwtAuthority } from '../serving/client-access.ts';
 import { createServing, type Serving, type ServingMemory, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
@@ -75,7 +77,8 @@ export async function composeDataPlane(
     failedTokens,
     onRecord = () => undefined,
   } = surroundings;
-  const { registry, isKnownModel } = replicas;
+  const { registry, isKnownModel, healthDecisions } = replicas;
+  const onHealth = (decision: HealthDecision) => healthDecisions.note(decision);
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
@@ -100,7 +103,7 @@ export async function composeDataPlane(
     'metrics',
     startMetrics(toMetricsSettings(config), {
       isKnownModel,
-      replicas: () => registry.replicas.map(toReplicaState),
+      replicas: () => registry.replicas.map((replica) => toReplicaState(replica, healthDecisions)),
       models: () => toModelAvailabilities(registry.replicas).map(toModelState),
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
@@ -124,8 +127,8 @@ export async function composeDataPlane(
   };
   const serving =
     workerCount === 1
-      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, log })
-      : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, log, onWorkerEnd });
+      ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, onHealth, log })
+      : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, onHealth, log, onWorkerEnd });
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
@@ -140,13 +143,17 @@ export async function composeDataPlane(
   return { serving, telemetry, metrics, figures, recentRecords, observations };
 }
 
-function toReplicaState(replica: RegisteredReplica): ReplicaState {
+function toReplicaState(
+  replica: RegisteredReplica,
+  decisions: Pick<HealthDecisions, 'countsOf'>,
+): ReplicaState {
   const { name, inflight, config, drain, health, reachability, gpuTime } = replica;
   return {
     ...{ name, inflight, maxInflight: config.maxInflight, gpuTime },
     drained: drain.drained,
     failing: health?.state === 'failing',
-    frozen: health?.isFrozen ?? null,
+    judges: health?.judges.map((judge) => ({ judge, isFailing: health.failingBy.includes(judge) })) ?? [],
+    decisions: decisions.countsOf(replica),
     up: reachability.state === 'unknown' ? null : reachability.state === 'reachable',
   };
 }

@@ -12,8 +12,9 @@ import { type DiscoverySettings, ReplicaDiscovery } from '../replicas/control/di
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 import { createDrainFile } from '../replicas/control/drain-file.ts';
 import { Drains } from '../replicas/control/drains.ts';
-import { FrozenWatch } from '../replicas/control/frozen-watch.ts';
-import { HealthChecker } from '../replicas/control/health-checker.ts';
+import { FrozenWatch } from '../replicas/control/health/frozen-watch.ts';
+import { HealthChecker } from '../replicas/control/health/health-checker.ts';
+import { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
 import { ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import type { SharedState } from '../replicas/shared/shared-state.ts';
@@ -29,6 +30,7 @@ export interface ReplicaControl {
   readonly fleet: Fleet | null;
   readonly discovery: ReplicaDiscovery;
   readonly healthChecker: HealthChecker;
+  readonly healthDecisions: HealthDecisions;
   /** Whether a model, in the form that records have, is one of a replica. */
   readonly isKnownModel: (model: string) => boolean;
 }
@@ -71,15 +73,10 @@ export async function composeReplicas(
     openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
   const { health: table, silences } = shared;
-  const frozen = new FrozenWatch({
-    ...{ registry, table, silences, log },
-    onDecision: ({ replica: { name, inflight }, isFrozen, forMs }) =>
-      onAction({
-        ...{ action: isFrozen ? 'replica_failing' : 'replica_ok', replica: name, inflight, judge: 'frozen' },
-        ...{ tokenName: null, startEpochMs: Date.now() - forMs },
-      }),
-  });
-  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, log });
+  const healthDecisions = new HealthDecisions({ registry, log, onAction });
+  const decisions = healthDecisions;
+  const frozen = new FrozenWatch({ registry, table, silences, decisions });
+  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, decisions });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
@@ -90,7 +87,7 @@ export async function composeReplicas(
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, isKnownModel };
+  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, isKnownModel };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

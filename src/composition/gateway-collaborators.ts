@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { EnvironmentSecrets } from '../config/environment-secrets.ts';
+import type { EnvironmentSecrets } from '../config/secrets/environment-secrets.ts';
 import type { ConfigSource } from '../reload-config.ts';
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 

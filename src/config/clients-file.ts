@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type ApiClientConfig, toApiClient } from './config.ts';
+import { toApiClient } from './client-config.ts';
+import type { ApiClientConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
-import { showValue, toKeyPath } from './shown-value.ts';
-import { TakenClients } from './taken-clients.ts';
-import { validateClient } from './validate.ts';
-import { isObject, type Violation } from './violation.ts';
-import { readYaml } from './yaml-source.ts';
+import { TakenClients } from './validation/taken-clients.ts';
+import { validateClient } from './validation/validate.ts';
+import { isObject, type Violation } from './validation/violation.ts';
+import { showValue, toKeyPath } from './values/shown-value.ts';
+import { readYaml } from './yaml/yaml-source.ts';
 
 /** 1 MiB of YAML takes a second to read, 20 MiB more than a minute; JSON lines take 5 µs each. */
 const MAX_YAML_CHARS = 1024 ** 2;

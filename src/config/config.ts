@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import type { ApiClientSection } from './clients-schema.ts';
-import { type KubernetesSection, type KubernetesSource, toKubernetesSource } from './kubernetes-source.ts';
+import { toApiClient, toJwtConfig, toTenantLimits } from './client-config.ts';
+import { toPodsConfig, toReplicaConfig, toServiceConfig } from './replica-config.ts';
 import type { ConfigFile } from './schema.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
@@ -133,57 +133,6 @@ function toListenerTls({ cert, key, pairs, client_ca, min_version }: ListenerTls
 
 type ListenerTlsSection = NonNullable<ConfigFile['gateway']['admin_tls']>;
 
-/** Converts the keys of an entry. The digests are in lower case. */
-export function toApiClient(section: ApiClientSection) {
-  const { name, key_sha256, tenant, feature, models, expires } = section;
-  return {
-    name,
-    keyDigests: [key_sha256].flat().map((digest) => digest.toLowerCase()),
-    tenant: tenant ?? name,
-    feature: feature ?? null,
-    models: models ?? null,
-    expiresAtMs: expires === undefined ? null : Date.parse(expires),
-    limits: toClientLimits(section),
-  };
-}
-
-type LimitsSection = Pick<ApiClientSection, 'max_inflight' | 'requests_per_minute' | 'tokens_per_minute'>;
-
-/** `jwks`: a URL, or an absolute path. */
-function toJwtConfig(section: NonNullable<ConfigFile['jwt']>) {
-  const { issuer, audience, jwks, algorithms, tenant_claim, feature_claim, models_claim, client_claim } =
-    section;
-  return {
-    issuer,
-    audiences: [audience].flat(),
-    ...{ jwks, algorithms },
-    tenantClaim: tenant_claim,
-    featureClaim: feature_claim ?? null,
-    modelsClaim: models_claim ?? null,
-    clientClaim: client_claim ?? null,
-    /** Of each tenant. */
-    limits: toClientLimits(section),
-  };
-}
-
-/** Null: the client has no limits; a limit that is null: it does not have this one. */
-function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }: LimitsSection) {
-  const limits = {
-    maxInflight: max_inflight ?? null,
-    requestsPerMinute: requests_per_minute ?? null,
-    tokensPerMinute: tokens_per_minute ?? null,
-  };
-  return Object.values(limits).every((limit) => limit === null) ? null : limits;
-}
-
-/** `limits`: null for a tenant without limits. `rest`: those of each tenant that is not among them. */
-function toTenantLimits({ default: rest, ...named }: NonNullable<ConfigFile['tenant_limits']>) {
-  return {
-    named: Object.entries(named).map(([tenant, row]) => ({ tenant, limits: toClientLimits(row) })),
-    rest: rest === undefined ? null : toClientLimits(rest),
-  };
-}
-
 /** The limits of tenants. */
 export type TenantLimitsConfig = NonNullable<Config['tenantLimits']>;
 
@@ -193,53 +142,6 @@ export type ApiClientConfig = NonNullable<Config['clients']>[number];
 /** Null: this gateway shares no state with others. `url` is secret. */
 function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
   return redis === undefined ? null : { url: redis, prefix };
-}
-
-type ReplicaEntry = Omit<ConfigFile['replicas'][number], 'url' | 'dns' | 'kubernetes'>;
-
-function toReplicaConfig(url: string, entry: ReplicaEntry) {
-  return { name: entry.name, url, host: entry.host ?? new URL(url).hostname, ...toCommonSettings(entry) };
-}
-
-function toServiceConfig(url: string, entry: ReplicaEntry): ServiceSettings {
-  return { name: entry.name, url, host: entry.host ?? null, ...toCommonSettings(entry) };
-}
-
-interface ServiceSettings extends CommonSettings {
-  name: string;
-  url: string;
-  host: string | null;
-  kubernetes?: KubernetesSource;
-}
-
-/** The host of the URL is the name in the certificate of the pods, if they have one. */
-function toPodsConfig(section: KubernetesSection, entry: ReplicaEntry): ServiceSettings {
-  const { service, namespace, scheme } = section;
-  const host = namespace === undefined ? service : `${service}.${namespace}.svc`;
-  return { ...toServiceConfig(`${scheme}://${host}`, entry), kubernetes: toKubernetesSource(section) };
-}
-
-function toCommonSettings(entry: ReplicaEntry): CommonSettings {
-  const { gpu_model, gpu_count, models, engine, max_inflight, api_key, tls } = entry;
-  const apiKey = api_key === undefined ? {} : { apiKey: api_key };
-  const tlsFiles = tls === undefined ? {} : { tlsFiles: toReplicaTls(tls) };
-  const maxInflight = max_inflight;
-  return { gpuModel: gpu_model, gpuCount: gpu_count, models, engine, maxInflight, ...apiKey, ...tlsFiles };
-}
-
-interface CommonSettings {
-  gpuModel: string | null;
-  gpuCount: number | null;
-  models: ReplicaEntry['models'];
-  engine: ReplicaEntry['engine'];
-  maxInflight: number | null;
-  apiKey?: string;
-  tlsFiles?: ReturnType<typeof toReplicaTls>;
-}
-
-/** The paths of the files are absolute; null if there is no such file. */
-function toReplicaTls({ ca, cert, key, server_name, verify }: NonNullable<ReplicaEntry['tls']>) {
-  return { ca: ca ?? null, cert: cert ?? null, key: key ?? null, serverName: server_name ?? null, verify };
 }
 
 function toHealthConfig({ cool_down, frozen_after, interval, timeout, ...rest }: ConfigFile['health']) {

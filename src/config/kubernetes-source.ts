@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { kubernetesSource } from './kubernetes-schema.ts';
+import type { kubernetesSource } from './schema/kubernetes.ts';
 
 /** The key `kubernetes` of a replica in the file. */
 export type KubernetesSection = z.output<typeof kubernetesSource>;

@@ -5,12 +5,12 @@ import { z } from 'zod';
 import { type Config, toConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
 import type { Environment } from './environment.ts';
-import { readReferencedFiles, type SecretFiles } from './references.ts';
 import { type ConfigFile, configSchema } from './schema.ts';
-import { MASK, showValue, toKeyPath } from './shown-value.ts';
-import { validate } from './validate.ts';
-import type { Violation } from './violation.ts';
-import { type Place, readYaml, type YamlSource } from './yaml-source.ts';
+import { readReferencedFiles, type SecretFiles } from './secrets/references.ts';
+import { validate } from './validation/validate.ts';
+import type { Violation } from './validation/violation.ts';
+import { MASK, showValue, toKeyPath } from './values/shown-value.ts';
+import { type Place, readYaml, type YamlSource } from './yaml/yaml-source.ts';
 
 /** Where a configuration text comes from: its path, for relative paths, and the variables and files that it may use. */
 export interface ConfigOrigin {

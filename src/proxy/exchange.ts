@@ -1,6 +1,6 @@
 import type { Admission } from '../client-limits/admission.ts';
-import type { RequestHead } from '../http/head.ts';
-import type { ExchangeEnd, HttpExchange } from '../http/http-exchange.ts';
+import type { ExchangeEnd, HttpExchange } from '../http/client/http-exchange.ts';
+import type { RequestHead } from '../http/message/head.ts';
 import { Failure, type FailureCode, fieldLinesOf, statusOf, type ToErrorBody } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 

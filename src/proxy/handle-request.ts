@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TenantAnswer } from '../client-limits/tenant-limits.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
-import type { Replica } from '../replicas/data/replica.ts';
+import type { HttpExchange } from '../http/client/http-exchange.ts';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
@@ -16,8 +15,9 @@ import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-con
 import { PendingRecords } from './record/pending-records.ts';
 import { tenantOf } from './record/recorded-fields.ts';
 import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
+import { resolveModel } from './request/model-aliases.ts';
 import { isLoop } from './request-loop.ts';
-import { EventScratch } from './response/event-scratch.ts';
+import { EventScratch } from './response/events/event-scratch.ts';
 
 /** What the client-facing listener does with requests. */
 export interface ProxyService {
@@ -164,12 +164,21 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     admit(exchange, settings, (client) => handle(exchange, client));
   }
 
-  /** Relays a request that leaves no record, to its home if it has one. */
-  function passOn(http: HttpExchange, settings: ProxySettings, homeOf: () => Replica | null): void {
+  /** Relays a request of `pass`. */
+  function passOn(http: HttpExchange, settings: ProxySettings): void {
     beginUnrecorded(http, settings, (exchange, client) => {
       // Which model it uses is not known, since its body is not read.
       if (client?.models) exchange.fail('not_found');
-      else void handlePassed(exchange, homeOf(), settings, tools);
+      else void handlePassed(exchange, null, settings, tools);
+    });
+  }
+
+  /** Relays a request about a stored response to the replica that has it, if that is known. */
+  function passToHome(http: HttpExchange, settings: ProxySettings, responseId: string): void {
+    beginUnrecorded(http, settings, (exchange, client) => {
+      const models = client?.models?.map((name) => resolveModel(name, settings.aliases)) ?? null;
+      if (models !== null && !pool.isMadeByOneOf(models, responseId)) exchange.fail('not_found');
+      else void handlePassed(exchange, pool.homeOf(responseId), settings, tools);
     });
   }
 
@@ -195,8 +204,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else {
         const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
-        if (responseId !== null) passOn(http, settings, () => pool.homeOf(responseId));
-        else if (settings.passes.has(method, path)) passOn(http, settings, () => null);
+        if (responseId !== null) passToHome(http, settings, responseId);
+        else if (settings.passes.has(method, path)) passOn(http, settings);
         else begin(http).fail('not_found');
       }
     },

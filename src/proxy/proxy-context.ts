@@ -9,10 +9,10 @@ import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { PassedPaths } from './passed-paths.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
-import type { BodyInspector } from './request/body-inspector.ts';
+import type { BodyInspector } from './request/inspection/body-inspector.ts';
 import type { ModelAliases } from './request/model-aliases.ts';
 import type { TrustedProxies } from './request/trusted-proxies.ts';
-import type { EventScratch } from './response/event-scratch.ts';
+import type { EventScratch } from './response/events/event-scratch.ts';
 
 /** The settings of the proxy. A request keeps those it began with. */
 export interface ProxySettings extends SendSettings {

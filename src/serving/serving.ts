@@ -10,18 +10,19 @@ import {
   ClientLimitTable,
 } from '../client-limits/client-limit-table.ts';
 import type { Config } from '../config/config.ts';
+import { HttpServer } from '../http/client/http-server.ts';
+import type { TlsMaterial } from '../http/client/tls-acceptor.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
-import { HttpServer } from '../http/http-server.ts';
 import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
-import { SharedReads } from '../http/shared-reads.ts';
-import type { TlsMaterial } from '../http/tls-acceptor.ts';
+import { SharedReads } from '../http/upstream/shared-reads.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { logDefect } from '../proxy/defect.ts';
 import { createProxy } from '../proxy/handle-request.ts';
 import type { ProxyLog } from '../proxy/proxy-context.ts';
 import type { ApiClientEntry } from '../proxy/request/api-clients.ts';
-import { createBodyInspector } from '../proxy/request/body-inspector.ts';
+import { createBodyInspector } from '../proxy/request/inspection/body-inspector.ts';
 import { ReplicaPool } from '../replicas/data/pool.ts';
+import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
 import { allocateStoredResponses, StoredResponses } from '../replicas/shared/stored-responses.ts';
@@ -87,6 +88,8 @@ export interface ServingLog extends ProxyLog {
 export interface ServingCollaborators {
   readonly consumer: RecordConsumer;
   readonly authority: JwtAuthority;
+  /** Called when requests show that a replica fails, or that it does not any more. */
+  readonly onHealth: (decision: HealthDecision) => void;
   readonly log: ServingLog;
 }
 
@@ -143,14 +146,14 @@ export const CUT_NOTICE_MS = 500;
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
   const { salt, viaName, worker, memory, tls } = settings;
   let { config } = settings;
-  const { consumer, authority, log } = collaborators;
+  const { consumer, authority, onHealth, log } = collaborators;
   const access = new ClientAccess(settings, { authority, log });
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
   const onDefect = (error: unknown) => logDefect(error, log);
   const pool = new ReplicaPool(toPoolSettings(config), {
-    ...{ shared, worker, clock, log, onDefect },
+    ...{ shared, worker, clock, onHealth, onDefect },
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(memory.storedResponses),
   });

@@ -4,7 +4,7 @@ import type { MetricsSettings } from '#otel/metrics/start-metrics.ts';
 import type { RecorderSettings } from '#otel/span/start-recorder.ts';
 import type { TelemetrySettings } from '#otel/start-telemetry.ts';
 import type { Config } from '../config/config.ts';
-import type { ClientConnectionSettings } from '../http/client-connection-context.ts';
+import type { ClientConnectionSettings } from '../http/client/client-connection-context.ts';
 import { endpointsByPath } from '../proxy/endpoints/table.ts';
 import { PassedPaths } from '../proxy/passed-paths.ts';
 import type { ProxyPolicy, ProxySettings } from '../proxy/proxy-context.ts';

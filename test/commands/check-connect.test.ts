@@ -4,10 +4,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startFakeApiServer } from '../support/fake-api-server.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
-import { makeKey, startIssuer } from '../support/fake-issuer.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
+import { startFakeApiServer } from '../support/servers/fake-api-server.ts';
+import { makeKey, startIssuer } from '../support/servers/fake-issuer.ts';
 import { invoke } from './invoke.ts';
 
 interface CheckJson {

@@ -36,6 +36,7 @@ const REPLICAS = {
       ...REPLICA,
       name: 'd',
       health: 'failing',
+      health_reasons: ['frozen', 'later_judge'],
       health_since: new Date(Date.now() - 4.5 * 60_000).toISOString(),
     },
     { ...REPLICA, name: 'e', drained: true, since: new Date(Date.now() - 1.5 * 60_000).toISOString() },
@@ -76,7 +77,7 @@ describe('gateway replicas', () => {
         'vllm-a  serving                                     3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
         'b       drained 2h                                  0  yes           gpu-node-1  -         vllm     -            http://10.0.0.11:8000  new weights\n' +
         'c       removed 12m                                 0  unknown       gpu-node-1  8 x H100  vllm     *            http://10.0.0.11:8000  -\n' +
-        'd       failing 4m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
+        'd       failing 4m (frozen, later judge)            3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
         'e       draining 1m                                 3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +
         'f       unreachable 3m (connection refused)         3  no            gpu-node-1  8 x H100  unknown  llama, qwen  http://10.0.0.11:8000  -\n' +
         'g       loading 6m                                  3  no            gpu-node-1  8 x H100  vllm     llama, qwen  http://10.0.0.11:8000  -\n' +

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
-import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '../support/real-collector.ts';
+import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
 
 const run = promisify(execFile);
 const BACKENDS = join(import.meta.dirname, '../../docs/backends.md');

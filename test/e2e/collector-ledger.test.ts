@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/verify-ledger/report.ts';
 import { invoke } from '../commands/invoke.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
 import {
   type RealCollector,
   requireCollector,
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../support/real-collector.ts';
+} from '../support/servers/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { parseSamples, sumBy } from '../support/prometheus-text.ts';
-import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/real-collector.ts';
+import { parseSamples, sumBy } from '../support/reading/prometheus-text.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
 

@@ -9,7 +9,7 @@ import {
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../support/real-collector.ts';
+} from '../support/servers/real-collector.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';

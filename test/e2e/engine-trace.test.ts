@@ -8,7 +8,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/real-collector.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 /** What vLLM answers with `--enable-per-request-metrics` (vLLM documentation, "Per-Request Metrics"). */

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '../support/event-log.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
 import {
   promtool,
   type RealPrometheus,
   requirePrometheus,
   SHIPPED_PROMETHEUS_CONFIG,
   startPrometheus,
-} from '../support/real-prometheus.ts';
+} from '../support/servers/real-prometheus.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
@@ -124,7 +124,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       gapMs: 20,
     });
     await using gateway = await startGateway({
-      replicas: [{ ...a, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
+      replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
       readToken: READ_TOKEN,
     });
     await using counter = await startScrapeCounter(gateway);

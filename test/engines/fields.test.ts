@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../support/captures.ts';
 import { answerJson, answerStream, chatChunk, DONE, startFakeReplica } from '../support/fake-replica.ts';
+import { readCapture } from '../support/reading/captures.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4000)}` } };

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Capture, readCapture } from '../support/captures.ts';
 import { type FakeReplica, type Script, startFakeReplica } from '../support/fake-replica.ts';
-import { FORM_TYPE, formOf } from '../support/form.ts';
+import { type Capture, readCapture } from '../support/reading/captures.ts';
+import { FORM_TYPE, formOf } from '../support/reading/form.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const FORM = formOf([

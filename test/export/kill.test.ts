@@ -7,8 +7,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk/spool.ts';
 import { encodeId } from '../otel/encoded-spans.ts';
 import { createQuietLog } from '../otel/quiet-log.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
+import { COMPILE_CACHE } from '../support/processes/compile-cache.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 const REPLICA = { name: 'a', url: 'http://127.0.0.1:9' };

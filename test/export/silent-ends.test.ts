@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { EventLog } from '../support/event-log.ts';
 import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { FAULTS, SAYS_NOTHING, startFaultyServer } from '../support/faulty-server.ts';
+import { FAULTS, SAYS_NOTHING, startFaultyServer } from '../support/servers/faulty-server.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 /** A collector that accepts everything. Passes on the path and the body of each call. */

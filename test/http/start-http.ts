@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { ClientConnectionSettings } from '../../src/http/client-connection-context.ts';
+import type { ClientConnectionSettings } from '../../src/http/client/client-connection-context.ts';
+import type { HttpExchange } from '../../src/http/client/http-exchange.ts';
+import { HttpServer } from '../../src/http/client/http-server.ts';
+import type { CertificatePair, TlsMaterial } from '../../src/http/client/tls-acceptor.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
-import type { HttpExchange } from '../../src/http/http-exchange.ts';
-import { HttpServer } from '../../src/http/http-server.ts';
 import { allocateLimit, SharedLimit } from '../../src/http/shared-limit.ts';
-import type { CertificatePair, TlsMaterial } from '../../src/http/tls-acceptor.ts';
-import { UpstreamConnections } from '../../src/http/upstream-connections.ts';
+import { UpstreamConnections } from '../../src/http/upstream/upstream-connections.ts';
 
 /** Settings with time-outs that no test reaches. */
 const SETTINGS: ClientConnectionSettings = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { JwksSource } from '../../src/jwt/jwks-source.ts';
-import { makeKey, startIssuer } from '../support/fake-issuer.ts';
+import { makeKey, startIssuer } from '../support/servers/fake-issuer.ts';
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 

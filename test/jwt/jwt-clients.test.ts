@@ -3,7 +3,13 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import type { PublicJwk } from '../../src/jwt/jwks.ts';
 import { JwtClients } from '../../src/jwt/jwt-clients.ts';
 import type { JwtFacts } from '../../src/jwt/verify-jwt.ts';
-import { AUDIENCE, type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/fake-issuer.ts';
+import {
+  AUDIENCE,
+  type FakeIssuer,
+  type IssuerKey,
+  makeKey,
+  startIssuer,
+} from '../support/servers/fake-issuer.ts';
 
 let key: IssuerKey;
 let issuer: FakeIssuer;

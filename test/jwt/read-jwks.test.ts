@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJwks } from '../../src/jwt/jwks.ts';
 import { readJwks } from '../../src/jwt/read-jwks.ts';
-import { type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/fake-issuer.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
+import { type FakeIssuer, type IssuerKey, makeKey, startIssuer } from '../support/servers/fake-issuer.ts';
 
 let key: IssuerKey;
 let issuer: FakeIssuer;

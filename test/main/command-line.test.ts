@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { runMain, spawnMain, writeConfig } from '../support/main-process.ts';
+import { runMain, spawnMain, writeConfig } from '../support/processes/main-process.ts';
 
 describe('the command', () => {
   it('prints its version, its help and a configuration, and exits with 0', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hang } from '../support/fake-replica.ts';
-import { AWAY, chat, serve, spooledEndings, startReplica } from '../support/main-process.ts';
+import { AWAY, chat, serve, spooledEndings, startReplica } from '../support/processes/main-process.ts';
 
 describe('an uncaught error ends the gateway with 1', () => {
   it.each([

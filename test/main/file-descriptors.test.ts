@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startFakeReplica } from '../support/fake-replica.ts';
-import { serve } from '../support/main-process.ts';
+import { serve } from '../support/processes/main-process.ts';
 import { RawConnection } from '../support/raw-http.ts';
 
 const MAX_FILES = 128;

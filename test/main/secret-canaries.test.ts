@@ -8,8 +8,8 @@ import { expect, test } from 'vitest';
 import { createRoutes } from '../../src/admin/route-table.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { EventLog } from '../support/event-log.ts';
-import { runMain, spawnMain, startReplica, writeConfig } from '../support/main-process.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { runMain, spawnMain, startReplica, writeConfig } from '../support/processes/main-process.ts';
+import { startRedisServer } from '../support/servers/redis-server.ts';
 
 /** One for each place where a secret stands. No cleaning changes them, and none is part of another. */
 const SECRETS = {

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { COMPLETION } from '../support/fake-replica.ts';
-import { chat, serve, startReplica } from '../support/main-process.ts';
+import { chat, serve, startReplica } from '../support/processes/main-process.ts';
 
 /** A replica that holds its next request until it is released. */
 async function startHoldingReplica() {

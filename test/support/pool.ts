@@ -1,6 +1,6 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
-import { SharedReads } from '../../src/http/shared-reads.ts';
+import { SharedReads } from '../../src/http/upstream/shared-reads.ts';
 import { Drains } from '../../src/replicas/control/drains.ts';
 import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
 import { type PoolSettings, ReplicaPool } from '../../src/replicas/data/pool.ts';
@@ -62,7 +62,7 @@ export function createPools(
   const shared = new SharedState(allocateSharedState(workerCount), nowMs);
   const drains = new Drains({
     shared,
-    file: { read: async () => new Map(), write: async () => undefined },
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
@@ -75,7 +75,7 @@ export function createPools(
   } as const;
   const collaborators = {
     shared,
-    log: { info: () => undefined, warn: () => undefined },
+    onHealth: () => undefined,
     clock: new DeadlineClock(500),
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(allocateStoredResponses()),

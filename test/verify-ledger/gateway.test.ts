@@ -7,12 +7,12 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/verify-ledger/report.ts';
 import { invoke } from '../commands/invoke.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
 import { answerJson, COMPLETION, type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { COMPILE_CACHE } from '../support/processes/compile-cache.ts';
+import { findFreePort } from '../support/processes/free-port.ts';
+import { watchWorkerThreads } from '../support/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
-import { watchWorkerThreads } from '../support/worker-threads.ts';
 
 const AWAY = { status: 503 };
 const LEDGER = { interval: '1h' };

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
+import type { HttpExchange } from '../../../src/http/client/http-exchange.ts';
+import { HttpServer } from '../../../src/http/client/http-server.ts';
+import type { RequestBodySink } from '../../../src/http/client/request-body.ts';
 import { DeadlineClock } from '../../../src/http/deadline-clock.ts';
-import type { HttpExchange } from '../../../src/http/http-exchange.ts';
-import { HttpServer } from '../../../src/http/http-server.ts';
-import type { RequestBodySink } from '../../../src/http/request-body.ts';
 import { allocateLimit, SharedLimit } from '../../../src/http/shared-limit.ts';
 
 /*

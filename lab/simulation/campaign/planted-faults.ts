@@ -31,7 +31,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'chunks that come in one read are joined one byte short',
     patch: {
-      file: 'src/http/body-reader.ts',
+      file: 'src/http/message/body-reader.ts',
       from: 'this.#joinedEnd += end - start;',
       to: 'this.#joinedEnd += end - start - 1;',
     },
@@ -39,7 +39,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a chunk that ends with a read is not noticed to end',
     patch: {
-      file: 'src/http/body-reader.ts',
+      file: 'src/http/message/body-reader.ts',
       from: 'if (this.#leftBytes === 0) this.#state =',
       to: 'if (this.#leftBytes === 0 && end < bytes.length) this.#state =',
     },
@@ -47,7 +47,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'the records that a partial success rejects are not counted',
     patch: {
-      file: 'otel/queue/export-loop.ts',
+      file: 'otel/queue/export-loop/export-loop.ts',
       from: "counters.add('rejected', rejectedCount);",
       to: '',
     },
@@ -56,7 +56,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a record too many leaves the queue with a batch',
     patch: {
-      file: 'otel/queue/export-loop.ts',
+      file: 'otel/queue/export-loop/export-loop.ts',
       from: 'queue.remove(encodedSpans.length);',
       to: 'queue.remove(encodedSpans.length + 1);',
     },
@@ -64,7 +64,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'the first record of each spool file is forgotten',
     patch: {
-      file: 'otel/queue/spool-transfer.ts',
+      file: 'otel/queue/export-loop/spool-transfer.ts',
       from: 'this.#unsettled = encodedSpans.map(',
       to: 'this.#unsettled = encodedSpans.slice(1).map(',
     },

@@ -103,12 +103,22 @@ export class Network {
       const [near, far] = this.#connectEnds(label, profile, chance, { from, to, owner, listener });
       this.#schedule.after(backMs, owner, `connected ${label}`, () => {
         near.isHandedOver = true;
-        done(null, near);
+        if (!near.hasFailed) {
+          done(null, near);
+          return;
+        }
+        // The listener has closed before it accepted the connection.
+        near.close();
+        done('ECONNRESET', null);
       });
       this.#schedule.after(chance.between(0, 0.2), listener.owner, `accept ${label}`, () => {
         far.isHandedOver = true;
-        if (this.#listeners.get(to)?.includes(listener) === true) listener.accept(far);
-        else far.reset();
+        if (this.#listeners.get(to)?.includes(listener) === true) {
+          listener.accept(far);
+          return;
+        }
+        far.reset();
+        far.close();
       });
     });
   }

@@ -7,7 +7,11 @@ import { SHARED_PACKAGES } from './modules.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 
 /** The files that threads start with. */
-const ENTRIES = ['src/gateway.ts', 'src/serving/workers/worker-entry.ts', 'src/proxy/request/body-worker.ts'];
+const ENTRIES = [
+  'src/gateway.ts',
+  'src/serving/workers/worker-entry.ts',
+  'src/proxy/request/inspection/body-worker.ts',
+];
 
 /** A change of the sources: a fault that the simulation must find. */
 export interface SourcePatch {

@@ -58,8 +58,7 @@ export class TcpHandle implements EndHandler {
       else if (end === null) complete(toErrorNumber(error ?? 'ECONNRESET'));
       else {
         this.#use(end);
-        // It may have failed on the way.
-        complete(end.hasFailed ? toErrorNumber('ECONNRESET') : 0);
+        complete(0);
       }
     });
     return 0;

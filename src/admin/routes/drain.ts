@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/encode/shown-name.ts';
-import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values.ts';
+import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values/values.ts';
 import { type DrainState, MAX_RAMP_MS } from '../../replicas/control/drains.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';

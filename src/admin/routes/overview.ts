@@ -1,5 +1,5 @@
 import type { ShownRecord } from '#otel/encode/decode-record.ts';
-import { allows } from '../../config/admin-tokens.ts';
+import { allows } from '../../config/secrets/admin-tokens.ts';
 import type { GatewayIdentity } from '../admin-collaborators.ts';
 import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';

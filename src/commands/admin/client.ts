@@ -1,4 +1,9 @@
-import { type AdminRole, allows, type NeededRole, readAdminTokens } from '../../config/admin-tokens.ts';
+import {
+  type AdminRole,
+  allows,
+  type NeededRole,
+  readAdminTokens,
+} from '../../config/secrets/admin-tokens.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseDuration } from '../../config/values.ts';
+import { parseDuration } from '../../config/values/values.ts';
 import { type ByteSource, type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
 import { type AdminClient, memberOf, RefusedError, UnreachableError } from './client.ts';

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { type ListenAddress, parseBaseUrl, printListenAddress } from '../../config/values.ts';
+import { type ListenAddress, parseBaseUrl, printListenAddress } from '../../config/values/values.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
 import { findConfigPath, readConfigFile, requireConfigPath } from '../command-line/config-file.ts';

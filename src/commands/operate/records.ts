@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseDuration } from '../../config/values.ts';
+import { parseDuration } from '../../config/values/values.ts';
 import { type AdminClient, itemsOf, memberOf, openAdmin, UnreachableError } from '../admin/client.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';

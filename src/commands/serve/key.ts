@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import { apiClient } from '../../config/clients-schema.ts';
 import { printApiClients } from '../../config/load.ts';
+import { apiClient } from '../../config/schema/clients.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';

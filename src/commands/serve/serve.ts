@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import type { AdminToken } from '../../config/admin-tokens.ts';
-import { isLoopback } from '../../config/check-addresses.ts';
 import { type Config, toConfig } from '../../config/config.ts';
-import { readEnvironmentSecrets } from '../../config/environment-secrets.ts';
-import { printListenAddress } from '../../config/values.ts';
+import type { AdminToken } from '../../config/secrets/admin-tokens.ts';
+import { readEnvironmentSecrets } from '../../config/secrets/environment-secrets.ts';
+import { isLoopback } from '../../config/validation/check-addresses.ts';
+import { printListenAddress } from '../../config/values/values.ts';
 import type { Gateway, ServingGateway } from '../../gateway.ts';
 import { readVersion } from '../../version.ts';
 import type { Invocation } from '../command-line/command.ts';

@@ -36,6 +36,12 @@ const toMs = (name: string) => (record: unknown) => {
   return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
 };
 
+const toSeconds = (name: string) => (record: unknown) => {
+  const value = memberOf(record, name);
+  if (typeof value !== 'number') return '-';
+  return `${value < 10 ? value.toFixed(3) : value.toFixed(1)} s`;
+};
+
 const COLUMNS: readonly Column[] = [
   // The time is UTC, as in the record.
   { head: 'TIME', width: 12, toText: (record) => toOneLine(String(memberOf(record, 'ts'))).slice(11, 23) },
@@ -48,6 +54,8 @@ const COLUMNS: readonly Column[] = [
   { head: 'OUT', width: 5, isNumber: true, toText: toCount('completion_tokens') },
   { head: 'TTFT', width: 8, isNumber: true, toText: toMs('ttft_ms') },
   { head: 'E2E', width: 9, isNumber: true, toText: toMs('e2e_ms') },
+  // In seconds, as in the record: a request on many GPUs has minutes of them.
+  { head: 'GPU', width: 7, isNumber: true, toText: toSeconds('gpu_seconds') },
   { head: 'TRACE', width: 32, toText: toName('trace_id') },
   { head: 'ERROR', width: 0, toText: toError },
 ];

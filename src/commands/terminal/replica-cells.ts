@@ -1,3 +1,4 @@
+import { HEALTH_TEXTS } from '../../replicas/health-decision.ts';
 import { REASON_TEXTS } from '../../replicas/reachability.ts';
 import { memberOf } from '../admin/client.ts';
 import type { Style } from './paint.ts';
@@ -50,7 +51,8 @@ function toState(replica: unknown): ShownState {
     return { word: reachability, since: memberOf(replica, 'reachability_since'), why };
   }
   if (memberOf(replica, 'health') === 'failing') {
-    return { word: 'failing', since: memberOf(replica, 'health_since'), why: null };
+    const why = toHealthText(memberOf(replica, 'health_reasons'));
+    return { word: 'failing', since: memberOf(replica, 'health_since'), why };
   }
   if (reachability === 'unknown') return { word: 'not seen yet', since: null, why: null };
   const share = memberOf(memberOf(replica, 'ramp'), 'share');
@@ -58,9 +60,15 @@ function toState(replica: unknown): ShownState {
   return { word: 'serving', since: null, why };
 }
 
-const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(REASON_TEXTS));
+const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries({ ...REASON_TEXTS, ...HEALTH_TEXTS }));
 
-/** The text for a `reachability_reason`; null if there is none. */
+/** The text for `health_reasons`; null if there are none. */
+function toHealthText(reasons: unknown): string | null {
+  if (!Array.isArray(reasons) || reasons.length === 0) return null;
+  return reasons.flatMap((reason) => toReasonText(reason) ?? []).join(', ');
+}
+
+/** The text for a `reachability_reason`, or one of `health_reasons`; null if there is none. */
 export function toReasonText(reason: unknown): string | null {
   if (typeof reason !== 'string') return null;
   // A later gateway may have further reasons.

@@ -1,6 +1,6 @@
 import type { TraceContextFields } from '#otel/span/incoming-context.ts';
-import { Fields } from '../../http/fields.ts';
-import type { RequestHead, ResponseHead } from '../../http/head.ts';
+import { Fields } from '../../http/message/fields.ts';
+import type { RequestHead, ResponseHead } from '../../http/message/head.ts';
 
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];

@@ -3,15 +3,15 @@ import type { Replica } from '../../replicas/data/replica.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
-import type { InspectedBody } from '../request/body-inspector.ts';
-import { isUsageToBeAsked } from '../request/include-usage.ts';
+import { isUsageToBeAsked } from '../request/edits/include-usage.ts';
+import { toUpstreamBody } from '../request/edits/upstream-body.ts';
+import type { InspectedBody } from '../request/inspection/body-inspector.ts';
+import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { HeldBody } from '../request/read-body.ts';
-import type { RequestFacts } from '../request/request-facts.ts';
-import { toUpstreamBody } from '../request/upstream-body.ts';
 import type { RelayedResponse } from '../response/relay.ts';
+import type { AttemptObserver, AttemptRequest } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
 import { admitToReplica, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
-import type { AttemptObserver, AttemptRequest } from './send.ts';
 
 /** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
 const KEPT_BYTES = 16 * 1024;
@@ -102,7 +102,9 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
         scratch: this.tools.scratch,
         modelName: facts.alias?.name ?? null,
         maxEventBytes: this.settings.maxEventBytes,
-        onResponseId: endpoint.keepsResponses ? (id) => this.tools.pool.noteResponse(id, replica) : null,
+        onResponseId: endpoint.keepsResponses
+          ? (id) => this.tools.pool.noteResponse(id, replica, this.#model)
+          : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,

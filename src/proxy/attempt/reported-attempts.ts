@@ -7,7 +7,7 @@ import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import type { Recording } from '../record/recording.ts';
 import { estimateTokens } from '../record/used-tokens.ts';
 import { type ApiClient, mayUse } from '../request/api-clients.ts';
-import type { RequestFacts } from '../request/request-facts.ts';
+import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { Acquired, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
 

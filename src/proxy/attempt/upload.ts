@@ -1,5 +1,5 @@
-import type { Framing } from '../../http/head.ts';
-import type { RequestBodySink } from '../../http/request-body.ts';
+import type { RequestBodySink } from '../../http/client/request-body.ts';
+import type { Framing } from '../../http/message/head.ts';
 import type { FailureCode } from '../failure.ts';
 
 /** Where the body goes: a connection to a replica. */

@@ -1,6 +1,6 @@
 import type { JsonCursor, Span } from '../../json/cursor.ts';
 import { toFailureJson } from '../failure.ts';
-import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
+import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { LINE_FEED, NOTHING, RECORD_SEPARATOR } from './text-marks.ts';

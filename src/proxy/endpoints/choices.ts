@@ -1,13 +1,13 @@
 import type { JsonCursor } from '../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
 import { type FailureCode, toFailureJson } from '../failure.ts';
-import type { CurrentEventData } from '../response/sse.ts';
+import type { CurrentEventData } from '../response/events/sse.ts';
 import {
   type AnswerFacts,
   type FinishedChoice,
   NO_CHUNK,
   type StreamChunk,
-} from '../response/stream-chunk.ts';
+} from '../response/events/stream-chunk.ts';
 import { identityOf, readCaptured, readIdentityMember } from './answers/answer-members.ts';
 import { type ChunkDraft, readOutput } from './answers/output-members.ts';
 import { readTimings, readUsage, type UsageNames } from './answers/usage-members.ts';

@@ -1,5 +1,5 @@
 import type { JsonCursor, Span } from '../../json/cursor.ts';
-import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
+import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import {
   MESSAGE_ANSWER,
   readMessageAnswer,

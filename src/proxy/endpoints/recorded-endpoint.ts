@@ -2,10 +2,10 @@ import type { Engine } from '../../config/config.ts';
 import type { JsonCursor, Span } from '../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
 import type { FailureCode, ToErrorBody } from '../failure.ts';
-import type { Flag } from '../request/engine-flags.ts';
-import type { TextReader } from '../request/text-reader.ts';
-import type { CurrentEventData } from '../response/sse.ts';
-import type { AnswerFacts, StreamChunk } from '../response/stream-chunk.ts';
+import type { Flag } from '../request/inspection/engine-flags.ts';
+import type { TextReader } from '../request/inspection/text-reader.ts';
+import type { CurrentEventData } from '../response/events/sse.ts';
+import type { AnswerFacts, StreamChunk } from '../response/events/stream-chunk.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
 import type { UsageInStream } from '../response/usage-tally.ts';
 

@@ -1,6 +1,6 @@
 import type { JsonCursor, Span } from '../../json/cursor.ts';
 import { toFailureJson } from '../failure.ts';
-import { type Members, readMembers, type TextReader } from '../request/text-reader.ts';
+import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import {
   RESPONSE_ANSWER,
   readResponseAnswer,

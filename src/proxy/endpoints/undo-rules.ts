@@ -1,5 +1,5 @@
 import type { Engine } from '../../config/config.ts';
-import { type Flag, readFlag } from '../request/engine-flags.ts';
+import { type Flag, readFlag } from '../request/inspection/engine-flags.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
 
 /** Nothing but the usage chunk itself is undone. */

@@ -1,10 +1,10 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
-import type { RequestBodySink } from '../../http/request-body.ts';
+import type { HttpExchange } from '../../http/client/http-exchange.ts';
+import type { RequestBodySink } from '../../http/client/request-body.ts';
 import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { UploadSink, UploadSource } from '../attempt/upload.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
-import { replaceInChunks } from '../request/body-edits.ts';
+import { replaceInChunks } from '../request/edits/body-edits.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../request/model-aliases.ts';
 import { ChunkList, type ReadBodySettings } from '../request/read-body.ts';
 import { FormReader, FormSyntaxError } from './form-reader.ts';

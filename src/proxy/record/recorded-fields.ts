@@ -1,8 +1,8 @@
 import type { HttpFacts } from '#otel/encode/attributes.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { toShownName } from '#otel/encode/shown-name.ts';
-import type { Fields } from '../../http/fields.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/client/http-exchange.ts';
+import type { Fields } from '../../http/message/fields.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;

@@ -1,5 +1,5 @@
 import type { Ending } from '../exchange.ts';
-import type { RequestFacts } from '../request/request-facts.ts';
+import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { UsageFigures } from '../response/usage-tally.ts';
 
 /** Tokens that a request is expected to use. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { CountedLimits } from '../../client-limits/admission.ts';
-import type { Fields } from '../../http/fields.ts';
+import type { Fields } from '../../http/message/fields.ts';
 import type { JwtAnswer, JwtClients } from '../../jwt/jwt-clients.ts';
 
 /** A client that the configuration or a token names: what is recorded of it, and what it may use. */

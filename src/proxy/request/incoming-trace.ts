@@ -1,5 +1,5 @@
 import type { IncomingContext } from '#otel/span/incoming-context.ts';
-import type { Fields } from '../../http/fields.ts';
+import type { Fields } from '../../http/message/fields.ts';
 
 /** The trace context of a request; undefined if it has none. `isContinued`: whether its trace may go on here. */
 export function readIncomingTrace(fields: Fields, isContinued: boolean): IncomingContext | undefined {

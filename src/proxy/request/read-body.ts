@@ -1,5 +1,5 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
-import type { RequestBodySink } from '../../http/request-body.ts';
+import type { HttpExchange } from '../../http/client/http-exchange.ts';
+import type { RequestBodySink } from '../../http/client/request-body.ts';
 import type { SharedLimit } from '../../http/shared-limit.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';

@@ -1,4 +1,4 @@
-import { EventLines } from './event-lines.ts';
+import { EventLines } from './events/event-lines.ts';
 import { ModelFinder } from './model-finder.ts';
 
 /**

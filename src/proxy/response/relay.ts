@@ -1,12 +1,12 @@
-import type { Fields } from '../../http/fields.ts';
-import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/http-exchange.ts';
+import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/client/http-exchange.ts';
+import type { Fields } from '../../http/message/fields.ts';
 import { sizeOf } from '../../http/write-message.ts';
 import type { Fingerprint } from '../../replicas/data/replica.ts';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
-import { EventRelay } from './event-relay.ts';
+import { EventRelay } from './events/event-relay.ts';
 import { ModelRewriter } from './model-rewriter.ts';
 import { JsonTap, type ResponseReading, StreamTap } from './response-tap.ts';
 import { UsageTally } from './usage-tally.ts';

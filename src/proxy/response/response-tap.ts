@@ -3,8 +3,8 @@ import { toShownName } from '#otel/encode/shown-name.ts';
 import { MemberScanner } from '../../json/member-scanner.ts';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { GapRecorder } from '../record/gaps.ts';
-import type { EventScratch } from './event-scratch.ts';
-import type { FinishedChoice, ResponseIdentity, StreamChunk } from './stream-chunk.ts';
+import type { EventScratch } from './events/event-scratch.ts';
+import type { FinishedChoice, ResponseIdentity, StreamChunk } from './events/stream-chunk.ts';
 import type { UndoRules } from './undo-usage.ts';
 import {
   type UsageFigures,

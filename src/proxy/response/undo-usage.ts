@@ -1,5 +1,5 @@
 import { COMMA, isWhiteSpace } from '../../json/bytes.ts';
-import type { MemberSpan, StreamChunk } from './stream-chunk.ts';
+import type { MemberSpan, StreamChunk } from './events/stream-chunk.ts';
 import { isPlaceholder } from './usage-tally.ts';
 
 /**

@@ -6,7 +6,7 @@ import { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { decideWhyNone } from '../routing/why-none.ts';
 import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
-import type { StoredResponses } from '../shared/stored-responses.ts';
+import { isMadeBy, type StoredResponses } from '../shared/stored-responses.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -131,15 +131,24 @@ export class ReplicaPool {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
   }
 
-  /** Notes that a replica has made the response with this id. Engines that keep responses keep them for themselves. */
-  noteResponse(id: string, { seed }: Replica): void {
-    this.#storedResponses.note(id, seed);
+  /**
+   * Notes that a model on a replica has made the response with this id. Engines that keep responses keep them for
+   * themselves.
+   */
+  noteResponse(id: string, { seed }: Replica, model: string): void {
+    this.#storedResponses.note(id, seed, model);
   }
 
   /** The replica that has the response with this id; null if that is not known, or the replica is gone. */
   homeOf(responseId: string): Replica | null {
-    const seed = this.#storedResponses.seedOf(responseId);
-    return seed === null ? null : (this.#bySeed.get(seed) ?? null);
+    const response = this.#storedResponses.find(responseId);
+    return response === null ? null : (this.#bySeed.get(response.seed) ?? null);
+  }
+
+  /** Whether one of these models has made the response with this id; false if that is not known. */
+  isMadeByOneOf(models: readonly string[], responseId: string): boolean {
+    const response = this.#storedResponses.find(responseId);
+    return response !== null && models.some((model) => isMadeBy(response, model));
   }
 
   /**

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine, ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import { copyToKeep, type SharedReads } from '../../http/shared-reads.ts';
-import type { UpstreamConnection } from '../../http/upstream-connection.ts';
-import type { UpstreamConnections } from '../../http/upstream-connections.ts';
+import { copyToKeep, type SharedReads } from '../../http/upstream/shared-reads.ts';
+import type { UpstreamConnection } from '../../http/upstream/upstream-connection.ts';
+import type { UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
+import type { HealthDecision } from '../health-decision.ts';
 import type { ReplicaSnapshot } from '../pool-snapshot.ts';
 import { type ReachabilityReason, toConnectionReason } from '../reachability.ts';
-import { type HealthLog, logFailing, logOk } from '../shared/health-table.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { GpuShare } from './gpu-share.ts';
@@ -20,7 +20,8 @@ export interface ReplicaCollaborators {
   readonly worker: number;
   readonly clock: DeadlineClock;
   readonly sharedReads: SharedReads;
-  readonly log: HealthLog;
+  /** Called when requests show that a replica fails, or that it does not any more. */
+  readonly onHealth: (decision: HealthDecision) => void;
   /** Called with a defect of the gateway that ended a connection. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -115,16 +116,20 @@ export class Replica {
   }
 
   #noteRefused(reason: ReachabilityReason): void {
-    const { shared, log } = this.#collaborators;
+    const { shared } = this.#collaborators;
     shared.reachability.note(this.slot, reason);
-    if (shared.health.noteRefused(this.slot)) logFailing(log, this.name, 'connections');
+    if (shared.health.noteRefused(this.slot)) this.#decide('failing');
   }
 
   /** Notes that it began a response with this status. `isInference`: to more than a request for its models. */
   noteAnswered(status: number, isInference: boolean): void {
-    const { shared, log } = this.#collaborators;
+    const { shared } = this.#collaborators;
     shared.reachability.noteAnswered(this.slot, status, isInference);
-    if (shared.health.noteAnswered(this.slot)) logOk(log, this.name);
+    if (shared.health.noteAnswered(this.slot)) this.#decide('ok');
+  }
+
+  #decide(verdict: HealthDecision['verdict']): void {
+    this.#collaborators.onHealth({ replica: this.name, judge: 'connections', verdict, forMs: 0 });
   }
 
   /** Whether it has streamed a response to a request with `include_usage`, on this thread. */

@@ -1,5 +1,5 @@
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import type { UpstreamConnections } from '../../http/upstream-connections.ts';
+import type { UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
 import { type SilenceTable, toSampleMs } from '../shared/silence-table.ts';
 
 /** What a sampler reads and writes. */

@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ReplicaConfig } from '../../config/config.ts';
 import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import type { SharedReads } from '../../http/shared-reads.ts';
-import { type Connector, UpstreamConnections } from '../../http/upstream-connections.ts';
+import type { SharedReads } from '../../http/upstream/shared-reads.ts';
+import { type Connector, UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
 import { type ConnectionTimeouts, toTlsOptions } from './connections.ts';
 
 /** What connections to a replica are made with. */

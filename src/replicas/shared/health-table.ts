@@ -1,10 +1,10 @@
+import { HEALTH_JUDGES, type HealthJudge } from '../health-decision.ts';
 import type { SharedTable } from './shared-table.ts';
 
-/** One bit for each kind of evidence that a replica fails. */
-const FAILING = { connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2 } as const;
-
-/** What shows that a replica fails: requests that cannot connect, probes of the control plane, or its silence. */
-export type HealthSource = keyof typeof FAILING;
+/** One bit for each judge that finds that a replica fails. */
+const FAILING = {
+  ...{ connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2 },
+} as const satisfies Readonly<Record<HealthJudge, number>>;
 
 /** How the health of replicas is decided: `health` of the configuration. */
 export interface HealthSettings {
@@ -22,8 +22,10 @@ export interface HealthSettings {
 export interface Health {
   readonly state: 'ok' | 'failing';
   readonly since: string | null;
-  /** Whether its silence shows that it fails; null while silence does not count. */
-  readonly isFrozen: boolean | null;
+  /** The judges that `health` of the configuration turns on. */
+  readonly judges: readonly HealthJudge[];
+  /** Those of them that find that it fails. */
+  readonly failingBy: readonly HealthJudge[];
 }
 
 /** One row for each slot. */
@@ -67,17 +69,18 @@ export class HealthTable {
 
   /** The health of a replica; null if health checks are off. */
   healthOf(slot: number): Health | null {
-    const { passive, active, frozenAfterMs } = this.#settings;
-    if (!passive && !active && frozenAfterMs === null) return null;
+    const judges = HEALTH_JUDGES.filter((judge) => isOn(judge, this.#settings));
+    if (judges.length === 0) return null;
     const sinceMs = Number(Atomics.load(this.#rows.sinceMs, slot));
     return {
       state: this.isFailing(slot) ? 'failing' : 'ok',
       since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
-      isFrozen: frozenAfterMs === null ? null : this.isFailingBy(slot, 'frozen'),
+      judges,
+      failingBy: judges.filter((judge) => this.isFailingBy(slot, judge)),
     };
   }
 
-  /** Notes that a request could not connect. Returns whether the replica fails from now on. */
+  /** Notes that a request could not connect. Returns whether that shows from now on that the replica fails. */
   noteRefused(slot: number): boolean {
     const { passive, failures, coolDownMs } = this.#settings;
     if (!passive || Atomics.add(this.#rows.refusals, slot, 1) + 1 < failures) return false;
@@ -85,19 +88,19 @@ export class HealthTable {
     return this.markFailing(slot, 'connections');
   }
 
-  /** Notes that a request or a probe was answered. Returns whether the replica is ok from now on. */
+  /** Notes that a request or a probe was answered. Returns whether refused connections count no longer. */
   noteAnswered(slot: number): boolean {
     if (!this.#settings.passive || Atomics.load(this.#rows.refusals, slot) === 0) return false;
     Atomics.store(this.#rows.refusals, slot, 0);
     return this.clearFailing(slot, 'connections');
   }
 
-  /** Whether it fails by this kind of evidence. */
-  isFailingBy(slot: number, source: HealthSource): boolean {
-    return (Atomics.load(this.#rows.failing, slot) & FAILING[source]) !== 0;
+  /** Whether this judge finds that it fails. */
+  isFailingBy(slot: number, judge: HealthJudge): boolean {
+    return (Atomics.load(this.#rows.failing, slot) & FAILING[judge]) !== 0;
   }
 
-  /** Notes that it is silent while its peers are not. Returns whether it was ok before. */
+  /** Notes that it is silent while its peers are not. Returns whether it was not frozen before. */
   noteFrozen(slot: number): boolean {
     Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + this.#settings.coolDownMs));
     return this.markFailing(slot, 'frozen');
@@ -119,18 +122,18 @@ export class HealthTable {
     return Atomics.compareExchange(retryAtMs, slot, retryAt, next) === retryAt;
   }
 
-  /** Marks a replica as failing. Returns whether it was ok before. */
-  markFailing(slot: number, source: HealthSource): boolean {
-    const before = Atomics.or(this.#rows.failing, slot, FAILING[source]);
+  /** Notes that a judge finds that a replica fails. Returns whether it did not before. */
+  markFailing(slot: number, judge: HealthJudge): boolean {
+    const before = Atomics.or(this.#rows.failing, slot, FAILING[judge]);
     if (before === 0) this.#noteChange(slot);
-    return before === 0;
+    return (before & FAILING[judge]) === 0;
   }
 
-  /** Withdraws one kind of evidence. Returns whether it was the last one, so that the replica is ok from now on. */
-  clearFailing(slot: number, source: HealthSource): boolean {
-    const isOk = Atomics.and(this.#rows.failing, slot, ~FAILING[source]) === FAILING[source];
-    if (isOk) this.#noteChange(slot);
-    return isOk;
+  /** Notes that a judge no longer finds that a replica fails. Returns whether it did before. */
+  clearFailing(slot: number, judge: HealthJudge): boolean {
+    const before = Atomics.and(this.#rows.failing, slot, ~FAILING[judge]);
+    if (before === FAILING[judge]) this.#noteChange(slot);
+    return (before & FAILING[judge]) !== 0;
   }
 
   /** Forgets what is known of a slot: its replica was drained and may have restarted, or is a different one. */
@@ -146,18 +149,13 @@ export class HealthTable {
   }
 }
 
-/** The log of health changes. A pino logger fits. */
-export interface HealthLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
-/** Logs that a replica fails from now on. */
-export function logFailing(log: HealthLog, replica: string, judge: HealthSource): void {
-  log.warn({ replica, judge }, 'replica failing: tried last');
-}
-
-/** Logs that a replica is ok again. */
-export function logOk(log: HealthLog, replica: string): void {
-  log.info({ replica }, 'replica ok: no longer tried last');
+function isOn(judge: HealthJudge, { passive, active, frozenAfterMs }: HealthSettings): boolean {
+  switch (judge) {
+    case 'connections':
+      return passive;
+    case 'probes':
+      return active;
+    case 'frozen':
+      return frozenAfterMs !== null;
+  }
 }

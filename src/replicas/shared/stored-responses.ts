@@ -8,6 +8,8 @@ export interface StoredResponse {
   readonly digest: readonly [number, number, number, number];
   /** `Replica.seed` of its replica: the same in every thread and gateway. */
   readonly seed: number;
+  /** The first 64 bits of the SHA-256 of the name of the model that made it, as two words. */
+  readonly model: readonly [number, number];
 }
 
 /** How many responses are known at one time. */
@@ -28,6 +30,8 @@ const RESPONSE_COLUMNS = {
   digest2: 'int32',
   digest3: 'int32',
   seed: 'int32',
+  model0: 'int32',
+  model1: 'int32',
   /** Seconds of the clock. */
   usedAt: 'int32',
 } as const;
@@ -48,7 +52,7 @@ export function allocateStoredResponses(): SharedArrayBuffer {
 }
 
 /**
- * Which replica has which response: what all threads of a gateway know. It is bounded, by count and by age. No thread
+ * Which replica has which response, and which model made it: what all threads of a gateway know. It is bounded, by count and by age. No thread
  * ever blocks: a row that another thread writes at this moment counts as one that is not there.
  */
 export class StoredResponses {
@@ -68,34 +72,35 @@ export class StoredResponses {
     this.#nowMs = nowMs;
   }
 
-  /** Notes that a replica made the response with this id, and tells the main thread. */
-  note(id: string, seed: number): void {
-    const response = { digest: digestOf(id), seed };
+  /** Notes that a model on a replica made the response with this id, and tells the main thread. */
+  note(id: string, seed: number, model: string): void {
+    const response = { digest: digestOf(id), seed, model: modelDigestOf(model) };
     this.learn(response);
     this.#tell(response);
   }
 
   /** Notes a response that another gateway has told. */
-  learn({ digest, seed }: StoredResponse): void {
+  learn(response: StoredResponse): void {
+    const { digest } = response;
     const row = this.#find(digest) ?? this.#findVictim(digest);
     const rows = this.#rows;
     const version = Atomics.load(rows.version, row);
     const isMine =
       version % 2 === 0 && Atomics.compareExchange(rows.version, row, version, version + 1) === version;
     if (!isMine) return;
-    writeRow(rows, row, { digest, seed });
+    writeRow(rows, row, response);
     Atomics.store(rows.usedAt, row, this.#nowSeconds);
     Atomics.store(rows.version, row, nextVersion(version));
   }
 
-  /** The seed of the replica that has the response with this id; null if that is not known. */
-  seedOf(id: string): number | null {
+  /** The response with this id; null if it is not known. */
+  find(id: string): StoredResponse | null {
     const digest = digestOf(id);
     const row = this.#find(digest);
     if (row === null) return null;
-    const { version, seed, usedAt } = this.#rows;
+    const { version, usedAt } = this.#rows;
     const before = Atomics.load(version, row);
-    const found = Atomics.load(seed, row);
+    const found = readRow(this.#rows, row);
     const now = this.#nowSeconds;
     const isCurrent = now - Atomics.load(usedAt, row) <= MAX_AGE_SECONDS;
     if (!isCurrent || !this.#holds(row, digest) || Atomics.load(version, row) !== before) return null;
@@ -175,6 +180,17 @@ function digestOf(id: string): StoredResponse['digest'] {
   return [bytes.readInt32BE(0), bytes.readInt32BE(4), bytes.readInt32BE(8), bytes.readInt32BE(12)];
 }
 
+function modelDigestOf(model: string): StoredResponse['model'] {
+  const bytes = hash('sha256', model, 'buffer');
+  return [bytes.readInt32BE(0), bytes.readInt32BE(4)];
+}
+
+/** Whether the model with this name made a response. */
+export function isMadeBy({ model: [first, second] }: StoredResponse, model: string): boolean {
+  const digest = modelDigestOf(model);
+  return digest[0] === first && digest[1] === second;
+}
+
 function firstRowOf([first]: StoredResponse['digest']): number {
   return ((first >>> 0) % SET_COUNT) * ROWS_PER_SET;
 }
@@ -184,12 +200,14 @@ function nextVersion(version: number): number {
   return version >= 2 ** 30 ? 2 : version + 2;
 }
 
-function writeRow(rows: Rows, row: number, { digest, seed }: StoredResponse): void {
+function writeRow(rows: Rows, row: number, { digest, seed, model }: StoredResponse): void {
   Atomics.store(rows.digest0, row, digest[0]);
   Atomics.store(rows.digest1, row, digest[1]);
   Atomics.store(rows.digest2, row, digest[2]);
   Atomics.store(rows.digest3, row, digest[3]);
   Atomics.store(rows.seed, row, seed);
+  Atomics.store(rows.model0, row, model[0]);
+  Atomics.store(rows.model1, row, model[1]);
 }
 
 function readRow(rows: Rows, row: number): StoredResponse {
@@ -199,5 +217,6 @@ function readRow(rows: Rows, row: number): StoredResponse {
     Atomics.load(rows.digest2, row),
     Atomics.load(rows.digest3, row),
   ] as const;
-  return { digest, seed: Atomics.load(rows.seed, row) };
+  const model = [Atomics.load(rows.model0, row), Atomics.load(rows.model1, row)] as const;
+  return { digest, seed: Atomics.load(rows.seed, row), model };
 }

@@ -1,8 +1,9 @@
 import type { SharedQueueMemory } from '#otel/queue/shared-queue-state.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import type { TenantKind } from '../../client-limits/limit-rows.ts';
-import type { TlsMaterial } from '../../http/tls-acceptor.ts';
+import type { TlsMaterial } from '../../http/client/tls-acceptor.ts';
 import type { JwtKeys } from '../../jwt/jwks.ts';
+import type { HealthDecision } from '../../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import type { ListenOptions, ServingLog, ServingSettings } from '../serving.ts';
 
@@ -63,6 +64,7 @@ export type WorkerMessage =
   | { readonly kind: 'failed'; readonly id: number; readonly message: string; readonly code: string | null }
   | { readonly kind: 'question'; readonly id: number; readonly question: WorkerQuestion }
   | { readonly kind: 'records'; readonly records: PackedRecords }
+  | { readonly kind: 'health'; readonly decision: HealthDecision }
   | {
       readonly kind: 'log';
       readonly level: LogLevel;

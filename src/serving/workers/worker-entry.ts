@@ -32,7 +32,10 @@ const recordSender = new WorkerRecordSender({
 const { log, setLevels } = createLog(logLevels);
 
 const questions = new Questions((id, question) => post({ kind: 'question', id, question }));
-const serving = createServing(settings, { consumer: recordSender, authority: questions, log });
+const serving = createServing(settings, {
+  ...{ consumer: recordSender, authority: questions, log },
+  onHealth: (decision) => post({ kind: 'health', decision }),
+});
 process.once('uncaughtException', (error) => void endThread(error));
 void begin(port);
 

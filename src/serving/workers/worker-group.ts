@@ -4,9 +4,10 @@ import { waitAtMost } from '#otel/clock.ts';
 import { clearEventLoopDelay } from '#otel/metrics/event-loop-delay.ts';
 import type { Telemetry } from '#otel/start-telemetry.ts';
 import { ClientLimitTable } from '../../client-limits/client-limit-table.ts';
+import type { TlsMaterial } from '../../http/client/tls-acceptor.ts';
 import { clearLimit } from '../../http/shared-limit.ts';
-import type { TlsMaterial } from '../../http/tls-acceptor.ts';
 import type { JwtKeys } from '../../jwt/jwks.ts';
+import type { HealthDecision } from '../../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../../replicas/pool-snapshot.ts';
 import { SharedState } from '../../replicas/shared/shared-state.ts';
 import type { JwtAuthority } from '../client-access.ts';
@@ -42,6 +43,8 @@ export interface WorkerGroupCollaborators {
   readonly authority: JwtAuthority;
   readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerStarted' | 'workerEnded'>;
   readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
+  /** See `ServingCollaborators`. */
+  readonly onHealth: (decision: HealthDecision) => void;
   /** Called when a worker has ended unexpectedly. */
   readonly onWorkerEnd: (end: WorkerEnd) => void;
 }
@@ -229,7 +232,7 @@ export class WorkerGroup implements Serving {
   #startThread(slot: WorkerSlot): WorkerThread {
     const { worker } = slot;
     const { workerCount: _, ...settings } = this.#settings;
-    const { telemetry, log } = this.#collaborators;
+    const { telemetry, onHealth, log } = this.#collaborators;
     const thread = new WorkerThread(
       {
         settings: { ...settings, worker },
@@ -242,6 +245,7 @@ export class WorkerGroup implements Serving {
       {
         onRecords: (records) => telemetry.receive(worker, records),
         onQuestion: (question) => this.#answer(question),
+        onHealth,
         onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
         onEnd: (error) => this.#ended(slot, error),
       },

@@ -2,6 +2,7 @@ import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import { startThread } from '../../embedded.ts';
+import type { HealthDecision } from '../../replicas/health-decision.ts';
 import type {
   LogLevel,
   NumberedCall,
@@ -16,6 +17,7 @@ export interface WorkerThreadHandlers {
   readonly onRecords: (records: PackedRecords) => void;
   /** Answers a question. Never rejects. */
   readonly onQuestion: (question: WorkerQuestion) => Promise<number | null>;
+  readonly onHealth: (decision: HealthDecision) => void;
   readonly onLog: (level: LogLevel, fields: object, message: string) => void;
   /** Called once, after the last message of the thread. `error`: what ended the thread, if it threw. */
   readonly onEnd: (error: unknown) => void;
@@ -86,6 +88,9 @@ export class WorkerThread {
       }
       case 'records':
         this.#handlers.onRecords(message.records);
+        break;
+      case 'health':
+        this.#handlers.onHealth(message.decision);
         break;
       case 'question':
         void this.#answer(message.id, message.question);

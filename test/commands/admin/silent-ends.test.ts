@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createAdminClient, UnreachableError } from '../../../src/commands/admin/client.ts';
 import { StartError } from '../../../src/start-error.ts';
-import { FAULTS, startFaultyServer } from '../../support/faulty-server.ts';
+import { FAULTS, startFaultyServer } from '../../support/servers/faulty-server.ts';
 import { start } from '../invoke.ts';
 import { TOKEN } from '../scripted-admin.ts';
 

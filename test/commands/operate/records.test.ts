@@ -18,6 +18,7 @@ const RECORD = {
   completion_tokens: 32,
   ttft_ms: 81.25,
   e2e_ms: 714.832,
+  gpu_seconds: 5.718656,
   status: 200,
   stream: true,
 };
@@ -31,15 +32,21 @@ describe('gateway records', () => {
   it('prints the latest records as aligned lines, oldest first', async () => {
     const failed = {
       ...{ ...RECORD, ts: '2026-01-01T12:00:01.000Z', status: 503, error_type: 'upstream_failed' },
-      ...{ replica: 'a-replica-with-a-long-name', ttft_ms: undefined, tenant: undefined, attempts: 2 },
+      ...{
+        replica: 'a-replica-with-a-long-name',
+        ttft_ms: undefined,
+        tenant: undefined,
+        attempts: 2,
+        gpu_seconds: 61.03,
+      },
     };
     const { url, calls } = await startAdmin(() => toAnswer([failed, RECORD], 2));
     expect(await invoke(['records', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
       stdout: [
-        'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E  TRACE                             ERROR',
-        `12:00:00.123     200  vllm-a                      llama         acme      chat           1200     32     81 ms     715 ms  ${TRACE}`,
-        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat           1200     32         -     715 ms  ${TRACE}  upstream_failed, 2 attempts`,
+        'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU  TRACE                             ERROR',
+        `12:00:00.123     200  vllm-a                      llama         acme      chat           1200     32     81 ms     715 ms  5.719 s  ${TRACE}`,
+        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat           1200     32         -     715 ms   61.0 s  ${TRACE}  upstream_failed, 2 attempts`,
         '',
       ].join('\n'),
       stderr: '',
@@ -159,7 +166,7 @@ describe('gateway records --follow', () => {
 
   it('shows the failures of a real gateway as they come', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: [replica] });
+    await using gateway = await startGateway({ replicas: [{ ...replica, gpu_count: 8 }] });
     const args = ['records', '-f', '--failed', '--interval', '1ms', '--admin', gateway.adminUrl];
     const command = start(args, { SVC_ADMIN_TOKEN: ADMIN_TOKEN });
     await (await gateway.chat()).text();
@@ -169,6 +176,6 @@ describe('gateway records --follow', () => {
     command.interrupt();
     const { stdout } = await command.ended;
     expect(stdout.trimEnd().split('\n')).toHaveLength(2);
-    expect(stdout).toMatch(/ [\d.]+ ms {2}[0-9a-f]{32}/);
+    expect(stdout).toMatch(/ [\d.]+ ms +[\d.]+ s {2}[0-9a-f]{32}/);
   });
 });

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { startFakeCollector } from '../../support/fake-collector.ts';
+import { COMPILE_CACHE } from '../../support/processes/compile-cache.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
 const ANY_PORTS = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];

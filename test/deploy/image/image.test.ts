@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { findFreePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/processes/free-port.ts';
 import { onlyValueOf, parseDockerfile, toEnvironment } from './dockerfile.ts';
 import { type ContainerOptions, canReplay, type ReplayedImage, replayDockerfile } from './replayed-image.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { useBrowser } from '../../support/browser.ts';
 import { dialogOf, openSignedIn, pollFast, recordRows } from '../../support/dashboard/page.ts';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
+import { useBrowser } from '../../support/processes/browser.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 /** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */

@@ -1,5 +1,4 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { findBarriers, useBrowser } from '../../support/browser.ts';
 import { dialogOf, drainButton, openSignedIn, pollFast, rowOf } from '../../support/dashboard/page.ts';
 import {
   answerJson,
@@ -9,6 +8,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '../../support/fake-replica.ts';
+import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 /** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */

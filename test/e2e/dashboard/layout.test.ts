@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { findBarriers, type OpenTab, useBrowser } from '../../support/browser.ts';
 import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
+import { findBarriers, type OpenTab, useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

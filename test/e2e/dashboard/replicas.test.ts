@@ -1,6 +1,5 @@
 import { describe, expect, type TestContext, test } from 'vitest';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { useBrowser } from '../../support/browser.ts';
 import {
   makeOverview,
   makeReplica,
@@ -11,6 +10,7 @@ import {
 import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { replicaNames, rowOf } from '../../support/dashboard/page.ts';
 import { troubledFleet } from '../../support/dashboard/scenes.ts';
+import { useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { answerJson, hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { startRedisServer } from '../../support/redis-server.ts';
+import { startRedisServer } from '../../support/servers/redis-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
 const USED = {

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createRedisStore } from '../../../src/fleet/redis-store.ts';
 import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
-import { startRedisServer } from '../../support/redis-server.ts';
+import { startRedisServer } from '../../support/servers/redis-server.ts';
 import {
   disturb,
   expectDrainPropagates,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startGatewayProcess } from '../../../lab/support/gateway-process.ts';
-import { OpenApiDocument } from '../../support/openapi-document.ts';
+import { OpenApiDocument } from '../../support/reading/openapi-document.ts';
 import { startFleet, type TestFleet } from './start-fleet.ts';
 
 /** Prepares a gateway that can be killed. Every start uses the same state_dir. */

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createRedisStore, type FleetStore } from '../../../src/fleet/redis-store.ts';
 import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../support/servers/redis-server.ts';
 
 const ID = newLogicalTimestamp('');
 const SNAPSHOT = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startFakeReplica } from '../../support/fake-replica.ts';
-import { startRedisServer } from '../../support/redis-server.ts';
+import { startRedisServer } from '../../support/servers/redis-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
 test('a reload takes another password of Redis, which the next connections use', async () => {

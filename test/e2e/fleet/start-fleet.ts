@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type RedisLink, type RedisServer, startRedisServer } from '../../support/redis-server.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type RedisLink, type RedisServer, startRedisServer } from '../../support/servers/redis-server.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
 
 /** A replica as a gateway of a fleet shows it. */
 export interface FleetReplicaJson {
@@ -58,7 +58,7 @@ export interface TestFleet extends AsyncDisposable {
   start(
     name: string,
     gatewayKeys?: { readonly workers?: number },
-    sections?: Readonly<Record<string, readonly string[]>>,
+    sections?: NonNullable<StartGatewayOptions['config']>,
   ): Promise<FleetGateway>;
 }
 

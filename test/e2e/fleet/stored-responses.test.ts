@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { answerJson, type FakeReplica } from '../../support/fake-replica.ts';
 import { type FleetGateway, startFleet } from './start-fleet.ts';
@@ -73,6 +74,36 @@ test('a response that one gateway relayed is known to the others, and not needed
     .toBe(true);
 });
 
+test('a response that one gateway relayed is answered by another for a key that may use its model, for no other', async () => {
+  await using fleet = await startFleet();
+  keepResponses(fleet.replicas.x);
+  keepResponses(fleet.replicas.y);
+  const clients = Object.entries({ may: ['m'], 'may-not': ['other'] }).map(([name, models]) => {
+    return { name, models, tenant: 't', key_sha256: hash('sha256', name) };
+  });
+  const one = await fleet.start('one', {}, { ...ON, clients });
+  const other = await fleet.start('other', {}, { ...ON, clients });
+  const bearer = (key: string) => ({ headers: { Authorization: `Bearer ${key}` } });
+  const statusOf = async (method: string, id: string, key: string) => {
+    const init = { method, ...bearer(key) };
+    return (await fetch(`${other.gateway.url}/v1/responses/${id}`, init)).status;
+  };
+  await expect
+    .poll(
+      async () => {
+        const made = await one.gateway.post('/v1/responses', { model: 'm', input: 'x' }, bearer('may'));
+        const { id } = (await made.json()) as { id: string };
+        const statuses = [];
+        for (const key of ['may-not', 'may']) {
+          for (const method of ['GET', 'DELETE']) statuses.push(await statusOf(method, id, key));
+        }
+        return statuses;
+      },
+      { timeout: 20_000 },
+    )
+    .toEqual([404, 404, 200, 200]);
+});
+
 test('messages of nobody in the fleet do no harm', async () => {
   await using fleet = await startFleet();
   keepResponses(fleet.replicas.x);
@@ -81,7 +112,7 @@ test('messages of nobody in the fleet do no harm', async () => {
   await expect
     .poll(async () => (await fleet.redis.command('publish', '{spangate}:responses', 'nonsense')).trim())
     .toBe('1');
-  await fleet.redis.command('publish', '{spangate}:responses', '0'.repeat(40));
+  await fleet.redis.command('publish', '{spangate}:responses', '0'.repeat(56));
   const id = await respond(one);
   expect([...(await followers(one, id))]).toEqual([replicaOf(id)]);
 });

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { createRoutes } from '../../../src/admin/route-table.ts';
 import { CANARY } from '../../support/canaries/canary.ts';
 import { EventLog } from '../../support/event-log.ts';
-import { runMain, spawnMain, TOKEN, writeConfig } from '../../support/main-process.ts';
+import { runMain, spawnMain, TOKEN, writeConfig } from '../../support/processes/main-process.ts';
 import { readFiles, readProcessListing } from './process-traces.ts';
 
 /** What a gateway leaves or shows, by the place where somebody would look. Each has all pieces found there so far. */

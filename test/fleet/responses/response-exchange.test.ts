@@ -9,7 +9,11 @@ import {
 import { allocateStoredResponses, StoredResponses } from '../../../src/replicas/shared/stored-responses.ts';
 
 const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
-const response = fc.record({ digest: fc.tuple(word, word, word, word), seed: word });
+const response = fc.record({
+  digest: fc.tuple(word, word, word, word),
+  seed: word,
+  model: fc.tuple(word, word),
+});
 
 test('a message says what was put into it', () => {
   fc.assert(
@@ -22,11 +26,11 @@ test('a message says what was put into it', () => {
 test.each([
   '',
   'x',
-  '0'.repeat(39),
-  '0'.repeat(41),
-  'g'.repeat(40),
-  `${'0'.repeat(40)}\n`,
-  '0'.repeat(40 * 257),
+  '0'.repeat(55),
+  '0'.repeat(57),
+  'g'.repeat(56),
+  `${'0'.repeat(56)}\n`,
+  '0'.repeat(56 * 257),
 ])('a message that no gateway wrote says nothing: %#', (message) => {
   expect(parseMessage(message)).toEqual([]);
 });
@@ -58,16 +62,16 @@ test('what one gateway knows the other learns, while both exchange', async () =>
   const { listeners, messages, one, other } = connect();
   one.exchange.configure(true);
   other.exchange.configure(true);
-  one.table.note('resp_1', 7);
-  await expect.poll(() => other.table.seedOf('resp_1')).toBe(7);
-  for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, i);
-  await expect.poll(() => one.table.seedOf('resp_299')).toBe(299);
-  expect(messages.map(({ length }) => length / 40)).toEqual([1, 256, 44]);
+  one.table.note('resp_1', 7, 'm');
+  await expect.poll(() => other.table.find('resp_1')).toMatchObject({ seed: 7 });
+  for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, i, 'm');
+  await expect.poll(() => one.table.find('resp_299')).toMatchObject({ seed: 299 });
+  expect(messages.map(({ length }) => length / 56)).toEqual([1, 256, 44]);
   other.exchange.configure(false);
   expect(listeners.size).toBe(1);
-  one.table.note('resp_late', 1);
+  one.table.note('resp_late', 1, 'm');
   await expect.poll(() => messages.length).toBe(4);
-  expect(other.table.seedOf('resp_late')).toBeNull();
+  expect(other.table.find('resp_late')).toBeNull();
   other.exchange.configure(true);
   other.exchange.configure(true);
   expect(listeners.size).toBe(2);

@@ -4,7 +4,7 @@ import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
   ...{ name: 'vllm-a', inflight: 0, maxInflight: null },
-  ...{ drained: false, failing: false, frozen: null, up: null, gpuTime: null },
+  ...{ drained: false, failing: false, judges: [], decisions: [], up: null, gpuTime: null },
 };
 
 /** The values of a metric by replica. */
@@ -23,6 +23,28 @@ test('a replica has its requests in flight, their limit, its drain and its healt
   expect(valuesOf(replicas, 'gateway.replica.drained')).toEqual({ 'vllm-a': 0, 'vllm-b': 1 });
   expect(valuesOf(replicas, 'gateway.replica.failing')).toEqual({ 'vllm-a': 1, 'vllm-b': 0 });
   expect(toReplicaMetrics([], INTERVAL)).toEqual([]);
+});
+
+test('a replica has a sample for each judge of its health, and for each kind of decision so far', () => {
+  const judged: ReplicaState = {
+    ...REPLICA,
+    judges: [
+      { judge: 'probes', isFailing: false },
+      { judge: 'frozen', isFailing: true },
+    ],
+    decisions: [{ judge: 'frozen', verdict: 'failing', count: 2 }],
+  };
+  const metrics = toReplicaMetrics([judged, { ...REPLICA, name: 'vllm-b' }], INTERVAL);
+  expect(pointsOf(metrics, 'gateway.replica.failing_by')).toMatchObject([
+    { attributes: { 'gateway.replica': 'vllm-a', 'gateway.judge': 'probes' }, value: 0 },
+    { attributes: { 'gateway.replica': 'vllm-a', 'gateway.judge': 'frozen' }, value: 1 },
+  ]);
+  expect(pointsOf(metrics, 'gateway.replica.health.decisions')).toMatchObject([
+    {
+      attributes: { 'gateway.replica': 'vllm-a', 'gateway.judge': 'frozen', 'gateway.verdict': 'failing' },
+      value: 2,
+    },
+  ]);
 });
 
 test('a replica is up if it answers, and has no sample while that is unknown', () => {

@@ -4,7 +4,7 @@ import { JsonCursor } from '../../../src/json/cursor.ts';
 import { MemberScanner } from '../../../src/json/member-scanner.ts';
 import { readChoicesAnswer } from '../../../src/proxy/endpoints/choices.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
-import type { AnswerFacts } from '../../../src/proxy/response/stream-chunk.ts';
+import type { AnswerFacts } from '../../../src/proxy/response/events/stream-chunk.ts';
 
 const ENDPOINTS = RECORDED_ENDPOINTS.filter(({ readAnswer }) => readAnswer === readChoicesAnswer).slice(0, 1);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FormReader, FormSyntaxError } from '../../../src/proxy/form/form-reader.ts';
-import { FORM_TYPE, type FormPart, formOf } from '../../support/form.ts';
+import { FORM_TYPE, type FormPart, formOf } from '../../support/reading/form.ts';
 
 const part = (name: string, value: string | Uint8Array, filename?: string): FormPart =>
   filename === undefined ? { name, value } : { name, value, filename };

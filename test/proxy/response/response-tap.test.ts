@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '../../../otel/encode/request-record.ts';
 import { JsonTap } from '../../../src/proxy/response/response-tap.ts';
-import { createEventRelay, toReading } from '../../support/response-reading.ts';
+import { createEventRelay, toReading } from '../../support/reading/response-reading.ts';
 
 const ARRIVED_MS = 1000;
 

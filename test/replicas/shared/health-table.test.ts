@@ -73,9 +73,13 @@ describe('a replica whose connections are refused', () => {
     const [table] = createTables(1, { ...PASSIVE, active: true, coolDownMs: 0 });
     for (let count = 0; count < 3; count++) table.noteRefused(SLOT);
     expect(table.claimRetry(SLOT, 0)).toBe(true);
-    expect(table.markFailing(SLOT, 'probes')).toBe(false);
+    expect([table.markFailing(SLOT, 'probes'), table.markFailing(SLOT, 'probes')]).toEqual([true, false]);
+    expect(table.healthOf(SLOT)).toMatchObject({
+      ...{ judges: ['connections', 'probes'], failingBy: ['connections', 'probes'] },
+    });
     expect(table.claimRetry(SLOT, 0)).toBe(false);
-    expect(table.noteAnswered(SLOT)).toBe(false);
+    expect(table.noteAnswered(SLOT)).toBe(true);
+    expect(table.isFailing(SLOT)).toBe(true);
     expect(table.clearFailing(SLOT, 'probes')).toBe(true);
     expect(table.isFailing(SLOT)).toBe(false);
   });

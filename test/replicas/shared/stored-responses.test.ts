@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   allocateStoredResponses,
+  isMadeBy,
   MAX_STORED_RESPONSES,
   StoredResponses,
 } from '../../../src/replicas/shared/stored-responses.ts';
@@ -12,7 +13,10 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 function open() {
   const clock = { nowMs: 0 };
   const buffer = allocateStoredResponses();
-  const table = () => new StoredResponses(buffer, () => clock.nowMs);
+  const table = () => {
+    const responses = new StoredResponses(buffer, () => clock.nowMs);
+    return Object.assign(responses, { seedOf: (id: string) => responses.find(id)?.seed ?? null });
+  };
   return { clock, buffer, table };
 }
 
@@ -20,13 +24,28 @@ test('what one thread notes every thread knows', () => {
   const { table } = open();
   const [one, other] = [table(), table()];
   expect(other.seedOf('resp_1')).toBeNull();
-  one.note('resp_1', -7);
-  one.note('resp_2', 0);
+  one.note('resp_1', -7, 'm');
+  one.note('resp_2', 0, 'm');
   expect(other.seedOf('resp_1')).toBe(-7);
   expect(other.seedOf('resp_2')).toBe(0);
-  other.note('resp_1', 5);
+  other.note('resp_1', 5, 'm');
   expect(one.seedOf('resp_1')).toBe(5);
   expect(one.seedOf('')).toBeNull();
+});
+
+test('it is known which model made a response: the one that was noted last', () => {
+  const { table } = open();
+  const responses = table();
+  responses.note('resp_1', 7, 'one');
+  responses.note('resp_2', 7, 'other');
+  const madeBy = (id: string) =>
+    ['one', 'other', 'On', 'onee', ''].filter((model) => {
+      const response = responses.find(id);
+      return response !== null && isMadeBy(response, model);
+    });
+  expect([madeBy('resp_1'), madeBy('resp_2'), madeBy('resp_3')]).toEqual([['one'], ['other'], []]);
+  responses.note('resp_1', 7, 'other');
+  expect(madeBy('resp_1')).toEqual(['other']);
 });
 
 test('it says of each response what was noted last, or nothing', () => {
@@ -37,7 +56,7 @@ test('it says of each response what was noted last, or nothing', () => {
       const responses = table();
       const model = new Map<string, number>();
       for (const [name, seed] of notes) {
-        responses.note(name, seed);
+        responses.note(name, seed, 'm');
         model.set(name, seed);
       }
       for (const [name, seed] of model) expect(responses.seedOf(name)).toBe(seed);
@@ -49,7 +68,7 @@ test('it says of each response what was noted last, or nothing', () => {
 test('a response is forgotten a day after it was last asked for', () => {
   const { clock, table } = open();
   const responses = table();
-  responses.note('resp_1', 1);
+  responses.note('resp_1', 1, 'm');
   clock.nowMs = DAY_MS;
   expect(responses.seedOf('resp_1')).toBe(1);
   clock.nowMs = 2 * DAY_MS;
@@ -61,11 +80,11 @@ test('a response is forgotten a day after it was last asked for', () => {
 test('new responses replace those that were used longest ago', () => {
   const { clock, table } = open();
   const responses = table();
-  responses.note('asked', 1);
-  responses.note('idle', 1);
+  responses.note('asked', 1, 'm');
+  responses.note('idle', 1, 'm');
   for (let i = 0; i < 4 * MAX_STORED_RESPONSES; i++) {
     clock.nowMs += 10;
-    responses.note(`resp_${i}`, 2);
+    responses.note(`resp_${i}`, 2, 'm');
     if (i % 1000 === 0) responses.seedOf('asked');
   }
   expect(responses.seedOf('idle')).toBeNull();
@@ -79,14 +98,14 @@ test('new responses replace those that were used longest ago', () => {
 test('another thread gets the news once, in order, even if it was not waiting', async () => {
   const { table } = open();
   const [worker, main] = [table(), table()];
-  worker.note('resp_1', 1);
+  worker.note('resp_1', 1, 'm');
   await main.untilNews();
   const [first] = main.takeNews();
   expect(first?.seed).toBe(1);
   expect(main.takeNews()).toEqual([]);
   const waiting = main.untilNews();
-  worker.note('resp_2', 2);
-  worker.note('resp_3', 3);
+  worker.note('resp_2', 2, 'm');
+  worker.note('resp_3', 3, 'm');
   await waiting;
   expect(main.takeNews().map(({ seed }) => seed)).toEqual([2, 3]);
   // What comes from another gateway is no news.
@@ -99,7 +118,7 @@ test('another thread gets the news once, in order, even if it was not waiting', 
 test('of more news than it holds, the latest are left', () => {
   const { table } = open();
   const [worker, main] = [table(), table()];
-  for (let i = 1; i <= 5000; i++) worker.note(`resp_${i}`, i);
+  for (let i = 1; i <= 5000; i++) worker.note(`resp_${i}`, i, 'm');
   const seeds = main.takeNews().map(({ seed }) => seed);
   expect(seeds).toHaveLength(4096);
   expect(seeds.at(-1)).toBe(5000);
@@ -113,7 +132,7 @@ test('threads that write the same rows at the same time never mix responses up',
     import(${JSON.stringify(module)}).then(({ StoredResponses }) => {
       const responses = new StoredResponses(workerData, () => 0);
       for (let round = 0; round < 200; round++)
-        for (let i = 0; i < 50; i++) responses.note('resp_' + i, i * 1000 + (round % 1000));
+        for (let i = 0; i < 50; i++) responses.note('resp_' + i, i * 1000 + (round % 1000), 'm' + i);
       parentPort.postMessage('done');
     });`;
   const done = Array.from({ length: 2 }, () => {
@@ -130,8 +149,10 @@ test('threads that write the same rows at the same time never mix responses up',
   });
   while (!isOver) {
     for (let i = 0; i < 50; i++) {
-      const seed = responses.seedOf(`resp_${i}`);
-      if (seed !== null) expect(Math.floor(seed / 1000)).toBe(i);
+      const response = responses.find(`resp_${i}`);
+      if (response === null) continue;
+      expect(Math.floor(response.seed / 1000)).toBe(i);
+      expect(isMadeBy(response, `m${i}`)).toBe(true);
     }
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 const clientOf = (name: string, limits: object) => ({

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { answerJson, COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 let folder: string;

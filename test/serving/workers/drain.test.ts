@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type FakeReplica, startFakeReplica, startFakeReplicas } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { chatAtOnce, startWorkers, sumOf } from './start-workers.ts';
 
 const POST = { method: 'POST' };

@@ -2,9 +2,9 @@ import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { chatChunk, DONE, hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 describe('starting and stopping', () => {

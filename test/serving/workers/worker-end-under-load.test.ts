@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { balanceOf, startWorkers } from './start-workers.ts';
 
 test('a worker that ends under load leaves every record accounted for', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
 
 /** Replica, gateway and clients are one process: on a busy machine it takes a while to accept a connection. */

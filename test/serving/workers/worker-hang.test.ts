@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FakeReplica, hang, startFakeReplicas } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/worker-threads.ts';
+import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
 /** Replica, gateway and clients are one process: on a busy machine it takes a while to accept a connection. */

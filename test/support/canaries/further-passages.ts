@@ -1,5 +1,5 @@
 import { answerJson, answerStream, chatChunk, DONE, event, hang } from '../fake-replica.ts';
-import { FORM_TYPE, formOf } from '../form.ts';
+import { FORM_TYPE, formOf } from '../reading/form.ts';
 import { CANARY } from './canary.ts';
 import { CHAT, PASSAGES, type Passage } from './passages.ts';
 

@@ -58,6 +58,7 @@ export const makeReplica = (
   inflight: 2,
   max_inflight: null,
   health: 'ok',
+  health_reasons: [],
   health_since: null,
   reachability: 'reachable',
   reachability_since: secondsAgo(3_600),

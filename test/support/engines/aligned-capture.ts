@@ -1,4 +1,4 @@
-import { readCapture } from '../captures.ts';
+import { readCapture } from '../reading/captures.ts';
 
 /** Members of each chunk; llama.cpp takes the time again for each. */
 const IN_EACH_CHUNK = [/"id":"chatcmpl-[^"]*"/g, /"created":\d+/g];

@@ -1,8 +1,8 @@
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../../../src/proxy/endpoints/table.ts';
 import { Failure } from '../../../../src/proxy/failure.ts';
-import { readRequestFacts } from '../../../../src/proxy/request/request-facts.ts';
-import { toUpstreamBody } from '../../../../src/proxy/request/upstream-body.ts';
+import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
+import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonString, jsonText } from '../../generate.ts';

@@ -3,7 +3,7 @@ import {
   readEventData,
   type SseSink,
   SseSplitter,
-} from '../../../../src/proxy/response/sse.ts';
+} from '../../../../src/proxy/response/events/sse.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 

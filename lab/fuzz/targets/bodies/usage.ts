@@ -1,9 +1,9 @@
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { RECORDED_ENDPOINTS } from '../../../../src/proxy/endpoints/table.ts';
-import { EventRelay } from '../../../../src/proxy/response/event-relay.ts';
-import { EventScratch } from '../../../../src/proxy/response/event-scratch.ts';
+import { EventRelay } from '../../../../src/proxy/response/events/event-relay.ts';
+import { EventScratch } from '../../../../src/proxy/response/events/event-scratch.ts';
+import { createEventData, readEventData } from '../../../../src/proxy/response/events/sse.ts';
 import { JsonTap, type ResponseReading, StreamTap } from '../../../../src/proxy/response/response-tap.ts';
-import { createEventData, readEventData } from '../../../../src/proxy/response/sse.ts';
 import { type UsageFigures, UsageTally } from '../../../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../../../src/replicas/data/replica.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';

@@ -35,7 +35,7 @@ const WORDS = [
   ],
   ...['running', 'ramps', 'replica-1', '2026-11-22T00:00:00.000Z', ...STAMPS],
 ];
-const HEX_WORDS = 5;
+const HEX_WORDS = 7;
 
 /** What gateways write for each other in Redis. */
 export const FLEET: FuzzTarget = {

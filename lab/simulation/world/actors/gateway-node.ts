@@ -1,4 +1,4 @@
-import { NO_SECRETS } from '../../../../src/config/environment-secrets.ts';
+import { NO_SECRETS } from '../../../../src/config/secrets/environment-secrets.ts';
 import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
 import type { Program } from '../../platform/program.ts';

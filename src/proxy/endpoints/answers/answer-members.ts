@@ -1,5 +1,5 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
-import type { ResponseIdentity } from '../../response/stream-chunk.ts';
+import type { ResponseIdentity } from '../../response/events/stream-chunk.ts';
 
 /*
  * Reads members that answers of several APIs have. What an engine says need not be what its API defines: a value of

@@ -1,5 +1,5 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
-import type { StreamChunk } from '../../response/stream-chunk.ts';
+import type { StreamChunk } from '../../response/events/stream-chunk.ts';
 
 /** What an event says, while it is read. */
 export type ChunkDraft = { -readonly [K in keyof StreamChunk]: StreamChunk[K] };

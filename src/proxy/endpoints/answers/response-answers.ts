@@ -1,8 +1,8 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
 import { type FailureCode, messageOf } from '../../failure.ts';
-import type { CurrentEventData } from '../../response/sse.ts';
-import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/stream-chunk.ts';
+import type { CurrentEventData } from '../../response/events/sse.ts';
+import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
 import { identityOf, readCaptured, readIdentityMember, readName } from './answer-members.ts';
 import { type ChunkDraft, noteOutput, readOutput } from './output-members.ts';
 import { readTimings, readUsage, type UsageNames } from './usage-members.ts';

@@ -1,7 +1,7 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
-import type { CurrentEventData } from '../../response/sse.ts';
-import type { AnswerFacts, StreamChunk } from '../../response/stream-chunk.ts';
+import type { CurrentEventData } from '../../response/events/sse.ts';
+import type { AnswerFacts, StreamChunk } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';
 import { readChoicesEvent } from '../choices.ts';
 import { identityOf, readCaptured, readName } from './answer-members.ts';

@@ -1,5 +1,5 @@
 import type { JsonCursor, Span } from '../../../json/cursor.ts';
-import { readMembers, type TextReader } from '../../request/text-reader.ts';
+import { readMembers, type TextReader } from '../../request/inspection/text-reader.ts';
 
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['text', 'content', 'type']);
 

@@ -1,7 +1,7 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
 import { toFailureJson } from '../../failure.ts';
-import type { AnswerFacts } from '../../response/stream-chunk.ts';
+import type { AnswerFacts } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';
 import { identityOf, readCaptured } from '../answers/answer-members.ts';
 import { readUsage, type UsageNames } from '../answers/usage-members.ts';

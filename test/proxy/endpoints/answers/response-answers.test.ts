@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../../../support/captures.ts';
+import { readCapture } from '../../../support/reading/captures.ts';
 import { cutsOf, readStream, readWhole, typedEvent } from './stream-facts.ts';
 
 const PATH = '/v1/responses';

@@ -1,4 +1,4 @@
-import { readCapture } from '../../captures.ts';
+import { readCapture } from '../../reading/captures.ts';
 import type { EngineCase } from '../engine.ts';
 
 /*

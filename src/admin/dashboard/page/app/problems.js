@@ -79,7 +79,7 @@ function toStateProblems(replicas, kind, level) {
   const [first] = found;
   if (first === undefined) return [];
   const word = toWord(kind).toLowerCase();
-  const reason = kind === 'unreachable' && toReason(first) !== '' ? `: ${toReason(first)}` : '';
+  const reason = kind !== 'loading' && toReason(first) !== '' ? `: ${toReason(first)}` : '';
   const text =
     found.length === 1 ? `${first.name} is ${word}${reason}` : `${found.length} replicas are ${word}`;
   const search = found.length === 1 ? first.name : word;

@@ -34,6 +34,13 @@ const REASONS = {
   loading_model: 'loading its model',
 };
 
+/** @type {Readonly<Record<Replica['health_reasons'][number], string>>} */
+const HEALTH_REASONS = {
+  connections: 'cannot be connected to',
+  probes: 'probes fail',
+  frozen: 'frozen',
+};
+
 /**
  * The state of a replica.
  * @param {Replica} replica
@@ -75,11 +82,13 @@ export function toUrgency(kind) {
 }
 
 /**
- * Why the replica is unreachable or loading, in words; empty if that is not known.
+ * Why the replica is unreachable, loading or failing, in words; empty if that is not known.
  * @param {Replica} replica
  */
-export function toReason({ reachability_reason }) {
-  return reachability_reason === null ? '' : REASONS[reachability_reason];
+export function toReason(replica) {
+  if (toStateKind(replica) === 'failing')
+    return replica.health_reasons.map((judge) => HEALTH_REASONS[judge]).join(', ');
+  return replica.reachability_reason === null ? '' : REASONS[replica.reachability_reason];
 }
 
 /**
@@ -96,7 +105,7 @@ function toDetail(replica, kind, time) {
     case 'loading':
       return ago(replica.reachability_since);
     case 'failing':
-      return joined(['tried last', ago(replica.health_since)]);
+      return joined([toReason(replica), 'tried last', ago(replica.health_since)]);
     case 'draining':
       return joined([
         ...(replica.removing ? ['being removed'] : []),

@@ -19,7 +19,11 @@ const EARLIER = secondsAgo(180);
 const replica = (changes: Partial<OverviewReplica> = {}) =>
   makeReplica({ name: 'a', inflight: 0, ...changes });
 
-const failing = replica({ health: 'failing', health_since: EARLIER });
+const failing = replica({
+  health: 'failing',
+  health_reasons: ['probes', 'frozen'],
+  health_since: EARLIER,
+});
 const drained = replica({ drained: true, safe_to_stop: true, since: EARLIER, health: null });
 const unreachable = replica({
   reachability: 'unreachable',
@@ -32,7 +36,7 @@ describe('a replica', () => {
     [unreachable, 'Unreachable', 'connection refused · 3 min'],
     [replica({ ...unreachable, health: 'failing' }), 'Unreachable', 'connection refused · 3 min'],
     [replica({ reachability: 'loading', reachability_since: EARLIER }), 'Loading', '3 min'],
-    [failing, 'Failing', 'tried last · 3 min'],
+    [failing, 'Failing', 'probes fail, frozen · tried last · 3 min'],
     [replica({ reachability: 'unknown', reachability_since: null }), 'Not seen yet', ''],
     [replica({ health: 'ok', health_since: EARLIER }), 'Serving', ''],
     [drained, 'Drained', 'Safe to stop · 3 min'],

@@ -1,0 +1,109 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { Agent, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { post, sendInClosedLoop } from '../support/load.ts';
+import { PLAIN_ANSWER, PLAIN_BODY } from '../support/plain-exchange.ts';
+import { readCpu, toSpentUs } from '../support/process-tree.ts';
+import { startProgram, toCount } from '../support/program.ts';
+import { ROOT, readCircumstances } from '../support/results.ts';
+import { median } from '../support/statistics.ts';
+
+const USAGE = `npm run lab -- measure/beside [options]
+  Measures the CPU time of a request through two gateways that differ in one thing, in turn, so that the speed of the
+  machine does not matter. Linux only.
+  --baseline DIR  the other gateway is of this checkout; without it, it differs by having no gpu_count
+  --pairs N       pairs of processes (default 6); V8 compiles each process a little differently
+  --rounds N      turns of each process (default 8)
+  --requests N    requests of a turn (default 2000)`;
+
+const { baseline, pairs, rounds, requests } = startProgram(USAGE, {
+  baseline: { type: 'string' },
+  pairs: { type: 'string', default: '6' },
+  rounds: { type: 'string', default: '8' },
+  requests: { type: 'string', default: '2000' },
+});
+const PAIRS = toCount(pairs);
+const ROUNDS = toCount(rounds);
+const REQUESTS = toCount(requests);
+const CLIENTS = 32;
+/** V8 goes on compiling the gateway's hot code for tens of thousands of requests. */
+const WARM_REQUESTS = 40_000;
+
+await measure();
+
+async function measure(): Promise<void> {
+  await using cleanUp = new AsyncDisposableStack();
+  const replica = createServer((incoming, outgoing) => {
+    incoming.resume().once('end', () => {
+      outgoing
+        .setHeader('content-type', 'application/json')
+        .end(incoming.url === '/v1/traces' ? '{}' : PLAIN_ANSWER);
+    });
+  });
+  await new Promise<void>((done) => replica.listen(0, '127.0.0.1', done));
+  cleanUp.defer(() => {
+    replica.close();
+    replica.closeAllConnections();
+  });
+  const replicaUrl = `http://127.0.0.1:${(replica.address() as AddressInfo).port}`;
+
+  const { date, commit, machine } = readCircumstances();
+  const others = baseline === undefined ? 'without gpu_count' : resolve(baseline);
+  console.log(`${date}, commit ${commit} beside ${others}, ${machine}`);
+  console.log(`${PAIRS} pairs of processes, ${ROUNDS} rounds of ${REQUESTS} requests each\n`);
+  console.log('| pair | CPU per request, µs | beside it, µs | ratio |\n|---:|---:|---:|---:|');
+  const ratios: number[] = [];
+  for (let pair = 0; pair < PAIRS; pair++) {
+    const [spent, besideIt] = await comparePair(replicaUrl, pair);
+    ratios.push(spent / besideIt);
+    const ratio = (spent / besideIt).toFixed(3);
+    console.log(`| ${pair + 1} | ${spent.toFixed(1)} | ${besideIt.toFixed(1)} | ${ratio} |`);
+  }
+  const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(3));
+  console.log(`\nmedian ratio ${median(ratios).toFixed(3)} (${least} to ${greatest})`);
+}
+
+/** The median CPU time of a request in µs, of this gateway and of the other one. */
+async function comparePair(replicaUrl: string, pair: number): Promise<readonly [number, number]> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-beside-'));
+  const start = async (isOther: boolean) => {
+    const own = await mkdtempDisposable(join(folder.path, 'gateway-'));
+    const gpus = baseline === undefined && isOther ? {} : { gpu_count: 8 };
+    const config = {
+      gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+      state_dir: join(own.path, 'state'),
+      replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'vllm', ...gpus }],
+      export: { endpoint: replicaUrl },
+    };
+    const checkout = isOther && baseline !== undefined ? resolve(baseline) : ROOT;
+    return await startGateway(own.path, config, {}, checkout);
+  };
+  await using gateway = await start(false);
+  await using other = await start(true);
+  const spentUs: [number[], number[]] = [[], []];
+  await load(gateway, WARM_REQUESTS);
+  await load(other, WARM_REQUESTS);
+  for (let round = 0; round < ROUNDS; round++) {
+    // Who is first in a round may find another machine than who is second.
+    const isFirst = (round + pair) % 2 === 0;
+    for (const isOther of isFirst ? [false, true] : [true, false]) {
+      spentUs[isOther ? 1 : 0].push((await load(isOther ? other : gateway, REQUESTS)) / REQUESTS);
+    }
+  }
+  return [median(spentUs[0]), median(spentUs[1])];
+}
+
+/** Sends requests and returns the CPU time in µs that the gateway spent on them. */
+async function load({ pid, url }: GatewayProcess, requestCount: number): Promise<number> {
+  const before = readCpu(pid);
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  await sendInClosedLoop(CLIENTS, requestCount, async () => {
+    const { problem } = await post(agent, `${url}/v1/chat/completions`, PLAIN_BODY, { 'X-Tenant': 'acme' });
+    if (problem !== null) throw new Error(`a request failed: ${problem}`);
+  });
+  agent.destroy();
+  return toSpentUs(before, readCpu(pid));
+}

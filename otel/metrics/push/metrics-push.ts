@@ -1,0 +1,164 @@
+import { setImmediate } from 'node:timers/promises';
+import { type ExportResult, ExportResultCode, type InstrumentationScope } from '@opentelemetry/core';
+import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
+import {
+  convertLegacyHttpOptions,
+  createOtlpHttpExportDelegate,
+} from '@opentelemetry/otlp-exporter-base/node-http';
+import { MetricsExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
+import type { Resource } from '@opentelemetry/resources';
+import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import { type Clock, waitAtMost } from '../../clock.ts';
+import { toErrorCode } from '../../errors.ts';
+import { adviseOnCollector, toShownAddress } from '../../export/collector-advice.ts';
+import { DeadlineExporter } from '../../export/deadline-exporter.ts';
+import type { OtlpOptions } from '../../export/otlp-options.ts';
+import { CONTENT_TYPES } from '../../export/otlp-protocol.ts';
+import type { TelemetryLog } from '../../telemetry-log.ts';
+import { createMetricsSerializer, type MetricsSerializer } from './exemplar-serializer.ts';
+import { Differences, readTemporality } from './temporality.ts';
+
+/** Series in one call, up to one piece more. Serializing them blocks the event loop for one or two milliseconds. */
+const SERIES_PER_CALL = 128;
+
+/** What is pushed, and where to. */
+export interface MetricsPushOptions {
+  /** Where metrics are pushed. The other OTEL_EXPORTER_OTLP_METRICS_* variables apply. */
+  readonly collector: OtlpOptions;
+  readonly intervalMs: number;
+  readonly resource: Resource;
+  readonly scope: InstrumentationScope;
+  /** All metrics, collected while they are iterated. No piece has more series than fit in one call. */
+  readonly collect: () => Iterable<MetricData>;
+  readonly clock: Clock;
+  readonly log: TelemetryLog;
+}
+
+/** A running push of metrics. */
+export interface MetricsPush {
+  /** Pushes once more, at most until the deadline. Never rejects. */
+  shutdown(deadlineMs: number): Promise<void>;
+}
+
+/**
+ * Pushes the metrics in intervals with the SDK's exporter. Each push is several calls, and the metrics of each call are
+ * collected just before it: the SDK's reader would copy all metrics at once. If a call fails, the rest of the push is
+ * dropped, because the next push carries the same sums, or the differences to what was taken. Histograms carry the
+ * exemplars since the last push that was taken. The first failure is logged, and the first success after it.
+ */
+export function startMetricsPush(options: MetricsPushOptions): MetricsPush {
+  const { collector, intervalMs, clock, log } = options;
+  /** Exemplars of requests that were recorded earlier were sent before. */
+  let exemplarsSinceEpochMs = 0;
+  const serializer = createMetricsSerializer(collector.protocol, () => exemplarsSinceEpochMs);
+  const exporter = createExporter(collector, serializer);
+  const outcomes = new OutcomeLog(log, collector.url);
+  const differences = new Differences(readTemporality(log));
+  let underWay: Promise<void> | null = null;
+  const push = (): Promise<void> => {
+    const startedEpochMs = Date.now();
+    underWay ??= pushAll(exporter, options, differences, outcomes)
+      .then((isTaken) => {
+        if (isTaken) exemplarsSinceEpochMs = startedEpochMs;
+      })
+      .finally(() => {
+        underWay = null;
+      });
+    return underWay;
+  };
+  const timer = setInterval(() => void push(), intervalMs);
+  timer.unref();
+  return {
+    async shutdown(deadlineMs) {
+      clearInterval(timer);
+      const flushed = Promise.resolve(underWay)
+        .then(push)
+        .then(() => exporter.shutdown())
+        .catch(() => undefined);
+      await waitAtMost(deadlineMs, flushed, clock);
+    },
+  };
+}
+
+/** The SDK's exporter, with our serializer. */
+function createExporter(collector: OtlpOptions, serializer: MetricsSerializer) {
+  const headers = { 'Content-Type': CONTENT_TYPES[collector.protocol] };
+  return new DeadlineExporter<ResourceMetrics>(collector, (httpAgentOptions) => {
+    const options = { url: collector.url.href, headers: collector.headers, httpAgentOptions };
+    return new OTLPExporterBase(
+      createOtlpHttpExportDelegate(
+        convertLegacyHttpOptions(options, 'METRICS', 'v1/metrics', headers),
+        serializer,
+        'otlp_http_metric_exporter',
+        MetricsExporterMetricsHelper,
+        undefined,
+      ),
+    );
+  });
+}
+
+/** Whether the collector has taken everything. Never rejects. */
+async function pushAll(
+  exporter: DeadlineExporter<ResourceMetrics>,
+  { resource, scope, collect }: MetricsPushOptions,
+  differences: Differences,
+  outcomes: OutcomeLog,
+): Promise<boolean> {
+  for (const collected of toCalls(collect())) {
+    const metrics = differences.toSent(collected);
+    if (metrics.length === 0) continue;
+    const { promise, resolve } = Promise.withResolvers<ExportResult>();
+    exporter.export({ resource, scopeMetrics: [{ scope, metrics: [...metrics] }] }, resolve);
+    const result = await promise;
+    outcomes.note(result);
+    if (result.code !== ExportResultCode.SUCCESS) return false;
+    differences.noteTaken(collected);
+    await setImmediate();
+  }
+  return true;
+}
+
+function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]> {
+  let call: MetricData[] = [];
+  let seriesCount = 0;
+  for (const piece of pieces) {
+    call.push(piece);
+    seriesCount += piece.dataPoints.length;
+    if (seriesCount < SERIES_PER_CALL) continue;
+    yield call;
+    call = [];
+    seriesCount = 0;
+  }
+  if (call.length > 0) yield call;
+}
+
+/** Logs when pushes begin to fail, and when they work again. */
+class OutcomeLog {
+  readonly #log: TelemetryLog;
+  readonly #collector: URL;
+  #isFailing = false;
+
+  constructor(log: TelemetryLog, collector: URL) {
+    this.#log = log;
+    this.#collector = collector;
+  }
+
+  note({ code, error }: ExportResult): void {
+    const hasFailed = code !== ExportResultCode.SUCCESS;
+    if (hasFailed && !this.#isFailing) {
+      const reason = toReason(error);
+      const advice = adviseOnCollector(reason, this.#collector);
+      this.#log.warn(
+        { reason, collector: toShownAddress(this.#collector), ...(advice === undefined ? {} : { advice }) },
+        'the collector does not take metrics',
+      );
+    } else if (!hasFailed && this.#isFailing) this.#log.info({}, 'the collector takes metrics again');
+    this.#isFailing = hasFailed;
+  }
+}
+
+/** The status of the answer, or the code of the system error: never a message, which could quote an address. */
+function toReason(error: Error | undefined): string {
+  const status = error !== undefined && 'code' in error ? error.code : undefined;
+  return typeof status === 'number' ? `http_${status}` : toErrorCode(error, 'unanswered');
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { text, wholeNumber } from '../values/codecs.ts';
+
+const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
+const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
+const oneLine = () => text('a text of one line', /^[^\p{Cc}]{1,256}$/u);
+
+/** What a client may use: of `clients`, and of each tenant with `jwt` and `tenant_limits`. */
+export const clientLimits = {
+  max_inflight: wholeNumber(1, 1_000_000)
+    .optional()
+    .describe('How many of its requests may run at the same time. Default: no limit.'),
+  requests_per_minute: wholeNumber(1, 10_000_000)
+    .optional()
+    .describe('How many requests it may send per minute. Default: no limit.'),
+  tokens_per_minute: wholeNumber(1, 1_000_000_000)
+    .optional()
+    .describe('How many tokens its requests may use per minute, prompt and completion. Default: no limit.'),
+};
+
+/** One entry of `clients`, or of the file that `clients_file` names. */
+export const apiClient = z.strictObject({
+  name: text(
+    'a unique name of letters, digits and . _ ~ -, at most 128',
+    /^[A-Za-z0-9._~-]{1,128}$/,
+  ).describe('The name of the client in records, as `gateway.client`.'),
+  key_sha256: z
+    .union([digest(), z.array(digest(), { error: digestTitle }).min(1, { error: digestTitle })], {
+      error: digestTitle,
+    })
+    .meta({ title: `${digestTitle}, or a list of them` })
+    .describe('The key that the client presents. A list allows an old and a new key during a rotation.'),
+  tenant: oneLine().optional().describe('The tenant of its requests. Default: `name`.'),
+  feature: oneLine()
+    .optional()
+    .describe("The feature of its requests. Default: the client's own header (`headers.feature`)."),
+  models: z
+    .array(oneLine(), { error: 'a list of model names' })
+    .min(1, { error: 'a list of model names' })
+    .meta({ title: 'a list of model names' })
+    .optional()
+    .describe('The models that the client may use; others do not exist for it. Default: all.'),
+  expires: z.iso
+    .datetime({ offset: true, error: 'a time such as 2027-01-31T00:00:00Z' })
+    .meta({ title: 'a time such as 2027-01-31T00:00:00Z' })
+    .optional()
+    .describe('When the keys of this client become invalid. Default: never.'),
+  ...clientLimits,
+});
+
+const tenantLimitsTitle = 'names of tenants with their limits, at most 10000';
+
+/** Limits of tenants: `tenant_limits`. */
+export const tenantLimits = z
+  .record(oneLine(), z.strictObject(clientLimits), { error: tenantLimitsTitle })
+  .refine((rows) => Object.keys(rows).length <= 10_000, { error: tenantLimitsTitle })
+  .meta({ title: tenantLimitsTitle });
+
+/** A valid entry. */
+export type ApiClientSection = z.output<typeof apiClient>;

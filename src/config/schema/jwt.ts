@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { oneOf, text } from '../values/codecs.ts';
+import { clientLimits } from './clients.ts';
+
+/** Signatures with a key pair (RFC 7518 3.1, RFC 8037 3.1): who can verify them cannot make them. */
+const algorithms = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+] as [string, ...string[]];
+
+const oneLine = (title: string) => text(title, /^[^\p{Cc}]{1,256}$/u);
+const claim = () => oneLine('the name of a claim');
+
+const audienceTitle = 'a text of one line, or a list of them';
+const algorithmsTitle = `a list of ${algorithms.join(', ')}`;
+const jwksTitle =
+  'an https:// URL without credentials and fragment, or a path relative to the directory of this file';
+
+/** Tokens of an issuer as API keys: `jwt`. */
+export const jwt = z.strictObject({
+  issuer: oneLine('a text of one line').describe('What `iss` of each token must be, character by character.'),
+  audience: z
+    .union([oneLine(audienceTitle), z.array(oneLine(audienceTitle)).min(1, { error: audienceTitle })], {
+      error: audienceTitle,
+    })
+    .meta({ title: audienceTitle })
+    .describe('What `aud` of each token must be or contain; of a list, one of them.'),
+  jwks: z
+    .string({ error: jwksTitle })
+    .refine(isSource, { error: jwksTitle })
+    .meta({ title: jwksTitle })
+    .describe(
+      'The public keys of the issuer, as a JSON Web Key Set. A URL is read again every 5 minutes, and when a token names an unknown key; a file every 10 seconds.',
+    ),
+  algorithms: z
+    .array(oneOf(algorithms), { error: algorithmsTitle })
+    .min(1, { error: algorithmsTitle })
+    .prefault([...algorithms])
+    .describe(
+      'The signatures that are accepted. Tokens that are unsigned, or signed with a shared secret, never are.',
+    ),
+  tenant_claim: claim().describe(
+    'The claim that is the tenant. A token without it is refused. A dot leads into a claim: `realm_access.tenant`.',
+  ),
+  feature_claim: claim()
+    .optional()
+    .describe("The claim that is the feature. Default: the client's own header (`headers.feature`)."),
+  models_claim: claim()
+    .optional()
+    .describe(
+      'The claim with the models that the token allows: a list, or a text with spaces between the names; `*` allows all, and a token without it none. Default: all models.',
+    ),
+  client_claim: claim()
+    .optional()
+    .describe('The claim that is recorded as `gateway.client`, such as `azp` or `sub`. Default: nothing is.'),
+  ...clientLimits,
+});
+
+function isSource(text: string): boolean {
+  if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text !== '';
+  const url = URL.parse(text);
+  return (
+    url !== null &&
+    /^https?:\/\//i.test(text) &&
+    url.username === '' &&
+    url.password === '' &&
+    url.hash === ''
+  );
+}

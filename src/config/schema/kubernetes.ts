@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { oneOf, text, wholeNumber } from '../values/codecs.ts';
+import { baseUrl } from '../values/url-codecs.ts';
+
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+const dnsLabel = (title: string) => text(title, DNS_LABEL);
+const path = () =>
+  z
+    .string({ error: 'a path' })
+    .min(1, { error: 'a path' })
+    .meta({ title: 'a path, relative to the directory of this file' });
+
+/** A Service of Kubernetes whose pods are replicas. */
+export const kubernetesSource = z.strictObject({
+  service: dnsLabel('the name of a Service').describe('The name of the Service.'),
+  namespace: dnsLabel('the name of a namespace')
+    .optional()
+    .describe('The namespace of the Service. Default: the one in the file `namespace` beside `token_file`.'),
+  port: wholeNumber(1, 65_535)
+    .optional()
+    .describe('The port of the pods. Default: the only port of the Service.'),
+  port_name: dnsLabel('the name of a port')
+    .optional()
+    .describe('Instead of `port`: the name that the port has in the Service.'),
+  scheme: oneOf(['http', 'https']).prefault('http').describe('How the pods are reached.'),
+  address_type: oneOf(['auto', 'IPv4', 'IPv6'])
+    .prefault('auto')
+    .describe('Which address of a pod is used. `auto`: IPv4 if it has one.'),
+  api_server: baseUrl('put the token into token_file')
+    .prefault('https://kubernetes.default.svc')
+    .describe(
+      'The URL of the API server. The token is sent over https:// only; http:// is for `kubectl proxy`.',
+    ),
+  token_file: path()
+    .prefault(`${ACCOUNT}/token`)
+    .describe('The file with the token of the service account. It is read again for each call.'),
+  ca_file: path()
+    .prefault(`${ACCOUNT}/ca.crt`)
+    .describe('The file with the certificates of the authority that the API server is checked with.'),
+});

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { oneOf, retriedStatus, text, wholeNumber } from '../values/codecs.ts';
+import { passedPath } from '../values/url-codecs.ts';
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
+const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
+
+/** The endpoints that are recorded beside those that are always on. Each may stand for several paths. */
+const furtherEndpoints = [
+  'responses',
+  'messages',
+  'rerank',
+  'score',
+  'classify',
+  'pooling',
+  'tokenize',
+  'detokenize',
+  'audio/transcriptions',
+  'audio/translations',
+] as const;
+
+const headerName = () => text('the name of a request header', HEADER_NAME);
+
+/** `headers`: the request headers that are recorded. */
+export const headers = z.strictObject({
+  tenant: headerName().prefault('X-Tenant').describe('The request header that names the tenant.'),
+  feature: headerName().prefault('X-Feature').describe('The request header that names the feature.'),
+  conversation: headerName()
+    .prefault('X-Session-Id')
+    .describe('The request header that names the conversation to which a request belongs.'),
+});
+
+const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
+
+/** `endpoints`: what is recorded beside the endpoints that are always on. */
+export const endpoints = z
+  .array(oneOf(furtherEndpoints), { error: endpointsTitle })
+  .refine((names) => new Set(names).size === names.length, { error: endpointsTitle })
+  .meta({ title: endpointsTitle });
+
+const passTitle = 'a list of methods and paths, such as GET /version';
+
+/** `pass`: what is relayed and not recorded. */
+export const pass = z.array(passedPath(), { error: passTitle }).meta({ title: passTitle });
+
+const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
+const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
+
+/** `aliases`: further names of models. */
+export const aliases = z
+  .record(aliasName(), aliasName(), { error: aliasesTitle })
+  .meta({ title: aliasesTitle });
+
+/** `routing`: how a replica is chosen. */
+export const routing = z.strictObject({
+  policy: oneOf(['round_robin', 'least_inflight', 'prefix_affinity'])
+    .prefault('round_robin')
+    .describe(
+      'Which replica a request goes to: `round_robin`: the next one; `least_inflight`: the one with the fewest requests in flight; `prefix_affinity`: the one that has served requests with the same beginning.',
+    ),
+});
+
+const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
+
+/** `retry`: which answers of a replica another one may still better. */
+export const retry = z.strictObject({
+  statuses: z
+    .array(retriedStatus(), { error: retriedStatusesTitle })
+    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
+    .meta({ title: retriedStatusesTitle })
+    .prefault([])
+    .describe(
+      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
+    ),
+  attempts: wholeNumber(1, 10)
+    .prefault(1)
+    .describe('How many further replicas a request is sent to because of such a status.'),
+});

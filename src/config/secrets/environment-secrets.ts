@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Environment } from '../environment.ts';
+import { type AdminRole, type AdminToken, readAdminTokens, TOKEN_VARIABLES } from './admin-tokens.ts';
+import { readSecret } from './secrets.ts';
+
+/** The variables that hold headers for the collector: for all signals, and for one. */
+const HEADER_VARIABLES = {
+  general: 'OTEL_EXPORTER_OTLP_HEADERS',
+  traces: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+  metrics: 'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
+} as const;
+
+const SALT_VARIABLE = 'SVC_HASH_SALT';
+
+/** The secrets that variables hold, or files that variables name with `_FILE`. */
+export interface EnvironmentSecrets {
+  /** The bearer tokens of the admin API, strongest role first. */
+  readonly tokens: readonly AdminToken[];
+  /** The salt of the prefix hashes; null: the salt in state_dir. */
+  readonly hashSalt: string | null;
+  /** Headers for the collector, as the variables of OpenTelemetry have them; empty: none. */
+  readonly collectorHeaders: Readonly<Record<keyof typeof HEADER_VARIABLES, string>>;
+}
+
+/** No secrets. */
+export const NO_SECRETS: EnvironmentSecrets = {
+  tokens: [],
+  hashSalt: null,
+  collectorHeaders: { general: '', traces: '', metrics: '' },
+};
+
+/**
+ * Reads all secrets of the environment. `warnings` are about tokens, for the operator. Rejects with a SecretError. Neither
+ * contains a secret.
+ */
+export async function readEnvironmentSecrets(
+  env: Environment,
+): Promise<{ readonly secrets: EnvironmentSecrets; readonly warnings: readonly string[] }> {
+  const { tokens, warnings } = await readAdminTokens(env);
+  const hashSalt = await readText(SALT_VARIABLE, env);
+  const collectorHeaders = await readCollectorHeaders(env);
+  return {
+    secrets: { tokens, hashSalt: hashSalt === '' ? null : hashSalt, collectorHeaders },
+    warnings,
+  };
+}
+
+/** Reads the headers for the collector. Rejects with a SecretError. */
+export async function readCollectorHeaders(
+  env: Environment,
+): Promise<EnvironmentSecrets['collectorHeaders']> {
+  return {
+    general: (await readText(HEADER_VARIABLES.general, env)).trim(),
+    traces: (await readText(HEADER_VARIABLES.traces, env)).trim(),
+    metrics: (await readText(HEADER_VARIABLES.metrics, env)).trim(),
+  };
+}
+
+async function readText(variable: string, env: Environment): Promise<string> {
+  return (await readSecret(variable, env)).text;
+}
+
+/** The names of the files whose contents have changed: those that a reload applies, and those that need a restart. */
+export function findChangedSecrets(
+  before: EnvironmentSecrets,
+  after: EnvironmentSecrets,
+): { readonly changed: readonly string[]; readonly needsRestart: readonly string[] } {
+  const ofRole = ({ tokens }: EnvironmentSecrets, role: AdminRole) =>
+    tokens.filter((token) => token.role === role);
+  const roles = (['admin', 'operator', 'reader', 'drainer'] as const).filter(
+    (role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)),
+  );
+  const signals = (['general', 'traces', 'metrics'] as const).filter(
+    (signal) => before.collectorHeaders[signal] !== after.collectorHeaders[signal],
+  );
+  const variables = [
+    ...roles.map((role) => TOKEN_VARIABLES[role]),
+    ...signals.map((signal) => HEADER_VARIABLES[signal]),
+  ];
+  // Only files can change while the process runs.
+  return {
+    changed: variables.map((variable) => `${variable}_FILE`),
+    needsRestart: before.hashSalt === after.hashSalt ? [] : [`${SALT_VARIABLE}_FILE`],
+  };
+}

@@ -1,0 +1,78 @@
+import type { ConfigProblem } from '../config-error.ts';
+
+/** What the parser of YAML says of a text. */
+interface SyntaxFinding {
+  readonly code: string;
+  readonly message: string;
+  readonly pos: readonly [offset: number, end: number];
+}
+
+/**
+ * The errors and warnings of the parser, without quotations: the file may contain secrets. Only a duplicate key has a key
+ * path; after any other problem the document cannot be used.
+ */
+export function toSyntaxProblems(
+  findings: readonly SyntaxFinding[],
+  text: string,
+  lineOf: (offset: number) => number,
+): readonly ConfigProblem[] {
+  return findings.map(({ code, message, pos: [offset] }) => ({
+    line: lineOf(offset),
+    keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
+    text:
+      code === 'DUPLICATE_KEY'
+        ? `duplicate key${text.startsWith('<<', offset) ? ', expected <<: [*a, *b]' : ''}`
+        : toSyntaxText(code, message, lineTextAt(text, offset)),
+  }));
+}
+
+/** What the parser's errors usually mean, by their codes. */
+const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
+  ['TAB_AS_INDENT', 'indent with spaces'],
+  ['BAD_INDENT', 'compare the indentation with the lines above'],
+  ['MISSING_CHAR', 'a quote, a bracket or a dash is missing, or the indentation is wrong'],
+  ['MULTILINE_IMPLICIT_KEY', 'after a key, here or in the line below, a colon and a space are missing'],
+  ['TAG_RESOLVE_FAILED', 'write the value without a !tag'],
+  ['MULTIPLE_DOCS', 'keep one, and remove ---'],
+]);
+
+function keyAt(text: string, offset: number): string {
+  return /^["']?([\w.-]+|<<)/.exec(text.slice(offset, offset + 100))?.[1] ?? 'a key';
+}
+
+function lineTextAt(text: string, offset: number): string {
+  const end = text.indexOf('\n', offset);
+  return text.slice(text.lastIndexOf('\n', offset - 1) + 1, end === -1 ? undefined : end);
+}
+
+/** Removes quotations from a message of the parser, because the file may contain secrets. */
+function toSyntaxText(code: string, message: string, lineText: string): string {
+  const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
+  const isVariable = /[{[].*\$\{/.test(lineText);
+  const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
+  return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
+}
+
+/** The configuration has four levels. */
+const MAX_DEPTH = 100;
+/** What is said of a file that is nested too deeply. */
+export const TOO_DEEP = `the file is nested more than ${MAX_DEPTH} levels deep`;
+
+/**
+ * Whether brackets, or dashes and keys of one line, are nested so deeply that the parser, whose time grows with the
+ * square and which calls itself, would hang or fill the stack.
+ */
+export function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
+    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
+    if (depth > MAX_DEPTH) return true;
+  }
+  let nested = 0;
+  for (const [word, end] of text.matchAll(/[^ \t\n]+([ \t]*\n|[ \t]+|$)/g)) {
+    const isIndicator = !end?.endsWith('\n') && /^(?:[-?]|[^{}[\],"'#:]*:)[ \t]/.test(word);
+    nested = isIndicator ? nested + 1 : 0;
+    if (nested > MAX_DEPTH) return true;
+  }
+  return false;
+}

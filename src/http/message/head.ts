@@ -1,0 +1,216 @@
+import { METHODS } from 'node:http';
+import { CR, LF, NINE, SPACE, TEXT_BYTES, TOKEN_BYTES, VISIBLE_BYTES, ZERO } from './characters.ts';
+import { isKept, readConnection } from './connection-field.ts';
+import { FieldLines } from './field-lines.ts';
+import type { Fields } from './fields.ts';
+import { HttpError } from './http-error.ts';
+import { isAuthority, isTarget } from './target.ts';
+
+/** How a message's body is delimited (RFC 9112 6.3). */
+export type Framing =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'length'; readonly bytes: number }
+  | { readonly kind: 'chunked' }
+  | { readonly kind: 'until_close' };
+
+/** The head of a request. */
+export interface RequestHead {
+  readonly method: string;
+  readonly target: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  readonly framing: Framing;
+  /** Whether the client allows a persistent connection; never after CONNECT, where a tunnel would begin. */
+  readonly keepsAlive: boolean;
+  /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
+  readonly connectionOptions: ReadonlySet<string> | null;
+  readonly expectsContinue: boolean;
+}
+
+/** The head of a response. */
+export interface ResponseHead {
+  readonly status: number;
+  /** Latin-1, byte for byte. */
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  readonly framing: Framing;
+  /** Whether the connection can be reused; never after 101, nor when closing it ends the body. */
+  readonly keepsAlive: boolean;
+  /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
+  readonly connectionOptions: ReadonlySet<string> | null;
+}
+
+const NO_BODY: Framing = { kind: 'none' };
+const CHUNKED: Framing = { kind: 'chunked' };
+const UNTIL_CLOSE: Framing = { kind: 'until_close' };
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+const HEAD_END = Buffer.from('\r\n\r\n');
+const VERSION_PREFIX = 'HTTP/1.';
+/** `HTTP/1.1` */
+const VERSION_LENGTH = VERSION_PREFIX.length + 1;
+
+/**
+ * Returns the offset after the empty line that ends a head beginning at `start`, or -1 if the line has not arrived. One
+ * empty line before the head is part of it (RFC 9112 2.2). The bytes before `scanFrom` have been scanned already and
+ * have not changed.
+ *
+ * Throws HttpError('malformed') if the bytes cannot be a head: a bare CR or LF, a NUL or another control byte.
+ */
+export function findHeadEnd(bytes: Buffer, start: number, scanFrom: number = start): number {
+  // The end of the head may have begun in the scanned bytes.
+  const from = Math.max(start, scanFrom - (HEAD_END.length - 1));
+  const at = bytes.indexOf(HEAD_END, from);
+  if (at !== -1) return at + HEAD_END.length;
+  rejectInvalidBytes(bytes, start, from);
+  return -1;
+}
+
+function rejectInvalidBytes(bytes: Buffer, start: number, from: number): void {
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (TEXT_BYTES[byte] === 1) continue;
+    const isLineEnd =
+      byte === CR
+        ? at + 1 === bytes.length || bytes[at + 1] === LF
+        : byte === LF && isAfterCr(bytes, start, at);
+    if (!isLineEnd) throw new HttpError('malformed');
+  }
+}
+
+function isAfterCr(bytes: Buffer, start: number, at: number): boolean {
+  return at > start && bytes[at - 1] === CR;
+}
+
+/** Parses the complete request head `bytes[start, end)`, including its empty line. Throws HttpError. */
+export function parseRequestHead(bytes: Buffer, start: number, end: number): RequestHead {
+  const text = bytes.toString('latin1', start, end);
+  requireHeadEnd(text);
+  let at = text.startsWith('\r\n') ? 2 : 0;
+
+  const methodStart = at;
+  while (TOKEN_BYTES[bytes[start + at] as number] === 1) at++;
+  const method = text.slice(methodStart, at);
+  if (bytes[start + at] !== SPACE || !KNOWN_METHODS.has(method)) throw new HttpError('malformed');
+  const targetStart = ++at;
+  while (VISIBLE_BYTES[bytes[start + at] as number] === 1) at++;
+  const target = text.slice(targetStart, at);
+  if (bytes[start + at] !== SPACE || !isTarget(target, method)) throw new HttpError('malformed');
+  const minorVersion = minorVersionAt(text, ++at);
+  at += VERSION_LENGTH;
+  if (!text.startsWith('\r\n', at)) throw new HttpError('malformed');
+
+  const lines = new FieldLines();
+  lines.read(bytes, start + at + 2, end - 2, text, start);
+  if (!hasOneHost(lines, minorVersion)) throw new HttpError('malformed');
+  const framing = framingOf(lines, minorVersion) ?? NO_BODY;
+  const connection = readConnection(lines.connection);
+  const isConnect = method === 'CONNECT';
+  return {
+    method,
+    target,
+    minorVersion,
+    fields: lines.fields,
+    // RFC 9110 9.3.6: CONNECT has no content, even if the head declares some.
+    framing: isConnect ? NO_BODY : framing,
+    keepsAlive: !isConnect && isKept(connection, minorVersion),
+    connectionOptions: connection.options,
+    expectsContinue:
+      minorVersion === 1 && lines.expect !== null && lines.expect.toLowerCase() === '100-continue',
+  };
+}
+
+/** RFC 9112 3.2: an HTTP/1.1 request has one Host field; in HTTP/1.0 it is optional. Its value may be empty. */
+function hasOneHost({ hostCount, host }: FieldLines, minorVersion: 0 | 1): boolean {
+  if (hostCount === 0) return minorVersion === 0;
+  return hostCount === 1 && (host === '' || isAuthority(host));
+}
+
+/**
+ * Parses the complete response head `bytes[start, end)`, including its empty line. The method of the request decides
+ * whether a body follows. Throws HttpError.
+ */
+export function parseResponseHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  requestMethod: string,
+): ResponseHead {
+  const text = bytes.toString('latin1', start, end);
+  requireHeadEnd(text);
+  const minorVersion = minorVersionAt(text, 0);
+  let at = VERSION_LENGTH;
+  if (text.charCodeAt(at) !== SPACE) throw new HttpError('malformed');
+  const status = statusAt(text, ++at);
+  at += 3;
+  let reason = '';
+  // Some servers omit the space when there is no reason phrase, which is harmless.
+  if (text.charCodeAt(at) === SPACE) {
+    const reasonStart = ++at;
+    while (TEXT_BYTES[bytes[start + at] as number] === 1) at++;
+    reason = text.slice(reasonStart, at);
+  }
+  if (!text.startsWith('\r\n', at)) throw new HttpError('malformed');
+
+  const lines = new FieldLines();
+  lines.read(bytes, start + at + 2, end - 2, text, start);
+  const framing = framingOf(lines, minorVersion) ?? UNTIL_CLOSE;
+  const hasNoBody = requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304;
+  const connection = readConnection(lines.connection);
+  return {
+    status,
+    reason,
+    minorVersion,
+    fields: lines.fields,
+    framing: hasNoBody ? NO_BODY : framing,
+    keepsAlive: status !== 101 && (hasNoBody || framing !== UNTIL_CLOSE) && isKept(connection, minorVersion),
+    connectionOptions: connection.options,
+  };
+}
+
+function requireHeadEnd(text: string): void {
+  if (!text.endsWith('\r\n\r\n')) throw new HttpError('malformed');
+}
+
+function minorVersionAt(text: string, at: number): 0 | 1 {
+  const digit = text.charCodeAt(at + VERSION_PREFIX.length) - ZERO;
+  if (!text.startsWith(VERSION_PREFIX, at) || (digit !== 0 && digit !== 1)) throw new HttpError('malformed');
+  return digit;
+}
+
+function statusAt(text: string, at: number): number {
+  let status = 0;
+  for (let i = at; i < at + 3; i++) {
+    const code = text.charCodeAt(i);
+    if (!(code >= ZERO && code <= NINE)) throw new HttpError('malformed');
+    status = status * 10 + (code - ZERO);
+  }
+  if (status < 100) throw new HttpError('malformed');
+  return status;
+}
+
+/** The framing that the head declares; null if it declares none (RFC 9112 6.1, 6.2). */
+function framingOf({ transferEncoding, contentLength }: FieldLines, minorVersion: 0 | 1): Framing | null {
+  if (transferEncoding !== null) {
+    const isChunked = transferEncoding === 'chunked' || transferEncoding.toLowerCase() === 'chunked';
+    if (!isChunked || contentLength !== null || minorVersion === 0) throw new HttpError('malformed');
+    return CHUNKED;
+  }
+  return contentLength === null ? null : { kind: 'length', bytes: toLength(contentLength) };
+}
+
+/** 16 digits hold every safe integer. More digits could only be leading zeros. */
+const MAX_LENGTH_DIGITS = 16;
+
+function toLength(digits: string): number {
+  if (digits.length === 0 || digits.length > MAX_LENGTH_DIGITS) throw new HttpError('malformed');
+  let bytes = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const code = digits.charCodeAt(i);
+    if (code < ZERO || code > NINE) throw new HttpError('malformed');
+    bytes = bytes * 10 + (code - ZERO);
+  }
+  if (bytes > Number.MAX_SAFE_INTEGER) throw new HttpError('malformed');
+  return bytes;
+}

@@ -1,0 +1,53 @@
+import type { JsonCursor } from '../../../json/cursor.ts';
+
+/** For the name of a conversation or response as it is written. A record has 256 characters of it. */
+export const MAX_NAME_BYTES = 1024;
+
+/**
+ * Where a body may name its conversation, and the member of an object there that has the name: OpenAI's `conversation`;
+ * `metadata`, which clients fill; the key by which an engine groups prompts with the same beginning. The first counts.
+ */
+const CONVERSATION_KEYS = { conversation: 'id', metadata: 'session_id', prompt_cache_key: null } as const;
+
+type ConversationMember = keyof typeof CONVERSATION_KEYS;
+
+/** Reads what a body calls its conversation. */
+export class ConversationReader {
+  readonly #names: { [Member in ConversationMember]?: string | undefined } = {};
+
+  /** The name; undefined if there is none. */
+  get name(): string | undefined {
+    const { conversation, metadata, prompt_cache_key } = this.#names;
+    return conversation || metadata || prompt_cache_key || undefined;
+  }
+
+  /** Reads the value of one of the members. Of duplicate members the last one counts. */
+  read(cursor: JsonCursor, member: ConversationMember): void {
+    this.#names[member] = readName(cursor, member);
+  }
+}
+
+function readName(cursor: JsonCursor, member: ConversationMember): string | undefined {
+  if (cursor.peek() !== 'object') {
+    const text = readText(cursor, MAX_NAME_BYTES);
+    return member === 'metadata' ? undefined : text;
+  }
+  let name: string | undefined;
+  cursor.beginObject();
+  while (cursor.nextKey()) {
+    if (cursor.key() === CONVERSATION_KEYS[member]) name = readText(cursor, MAX_NAME_BYTES);
+    else cursor.skip();
+  }
+  return name;
+}
+
+/** The value if it is a string of at most this size as it is written. */
+export function readText(cursor: JsonCursor, maxBytes: number): string | undefined {
+  if (cursor.peek() !== 'string') {
+    cursor.skip();
+    return undefined;
+  }
+  const hasEscapes = cursor.readStringSpan();
+  const isTooLong = cursor.valueEnd - cursor.valueStart > maxBytes;
+  return isTooLong ? undefined : cursor.decodeString(hasEscapes);
+}

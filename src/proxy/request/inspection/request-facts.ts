@@ -1,0 +1,192 @@
+import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
+import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
+import { Failure } from '../../failure.ts';
+import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
+import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
+import { type Flag, readRawFlag } from './engine-flags.ts';
+import { readReasoningLevel } from './reasoning-level.ts';
+import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
+
+/** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
+export interface RequestFacts {
+  /** The whole name of the model, which an alias may stand for. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
+  readonly model: string | null;
+  /** The name that the client wrote instead of `model`; null: it wrote that. */
+  readonly alias: UsedAlias | null;
+  /** `stream` as it was sent: engines differ in what they read as true (`readFlag`). */
+  readonly stream: Flag;
+  /** The first of the endpoint's `maxTokensMembers` that is a non-negative integer; undefined if none is. */
+  readonly maxTokens: number | undefined;
+  /** How many choices were asked for; undefined if `n` is not a non-negative integer. */
+  readonly n: number | undefined;
+  readonly streamOptions: StreamOptions;
+  /** Offset of the body's closing brace. At least one member precedes it: the model. */
+  readonly closingBrace: number;
+  /** The values of the endpoint's `textMembers`, in their order; empty if there are none. */
+  readonly texts: readonly (Span | undefined)[];
+  /** The value of `tools`. */
+  readonly tools: Span | undefined;
+  /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
+  readonly previousResponseId: string | undefined;
+  /** How much the model shall reason; undefined if the body does not say it, or in more than 64 bytes. */
+  readonly reasoningLevel: string | undefined;
+  /** What the body calls its conversation; undefined if it does not name one. */
+  readonly conversation: string | undefined;
+}
+
+/**
+ * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
+ *
+ * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`;
+ *   `model_not_found` for a name that is too long to be one of a model
+ * @param aliases the names that stand for models
+ * @param allowance asked as the body's members and elements are read; what it throws is thrown
+ */
+export function readRequestFacts(
+  body: Buffer,
+  endpoint: RecordedEndpoint,
+  aliases: ModelAliases = null,
+  allowance?: MemberAllowance,
+): RequestFacts {
+  return new FactsReader(body, endpoint, allowance).read(aliases);
+}
+
+/** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
+const MAX_MODEL_BYTES = 64 * 1024;
+
+/** One pass over one body. It is a class because the pass fills a dozen variables. */
+class FactsReader {
+  readonly #cursor: JsonCursor;
+  readonly #endpoint: RecordedEndpoint;
+  #model: string | undefined;
+  /** The value of `model`, with its quotes if it is a string. */
+  #modelSpan: Span = { start: 0, end: 0 };
+  #stream: Flag;
+  /** The counts of the endpoint's `maxTokensMembers`, by their index. */
+  readonly #maxTokens: (number | undefined)[] = [];
+  #n: number | undefined;
+  readonly #streamOptions = new StreamOptionsReader();
+  readonly #texts: (Span | undefined)[] = [];
+  #tools: Span | undefined;
+  #previousResponseId: string | undefined;
+  #reasoningLevel: string | undefined;
+  readonly #conversation = new ConversationReader();
+
+  constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
+    this.#cursor = new JsonCursor(body, 0, body.length, allowance);
+    this.#endpoint = endpoint;
+  }
+
+  read(aliases: ModelAliases): RequestFacts {
+    const closingBrace = this.#readBody();
+    const name = this.#model;
+    const model = name === undefined ? null : resolveModel(name, aliases);
+    return {
+      model,
+      alias: name === undefined || name === model ? null : { name, span: this.#modelSpan },
+      stream: this.#stream,
+      maxTokens: this.#maxTokens.find(isCount),
+      n: this.#n,
+      streamOptions: this.#streamOptions.options,
+      closingBrace,
+      texts: this.#texts,
+      tools: this.#tools,
+      previousResponseId: this.#previousResponseId,
+      reasoningLevel: this.#reasoningLevel,
+      conversation: this.#conversation.name,
+    };
+  }
+
+  #readBody(): number {
+    const cursor = this.#cursor;
+    try {
+      cursor.beginObject();
+      while (cursor.nextKey()) this.#readMember(cursor.key());
+      const closingBrace = cursor.position - 1;
+      cursor.end();
+      return closingBrace;
+    } catch (error) {
+      // The cause names the offset of the error and quotes nothing.
+      if (error instanceof JsonSyntaxError) throw new Failure('invalid_json', error);
+      throw error;
+    }
+  }
+
+  #readMember(key: string): void {
+    const cursor = this.#cursor;
+    switch (key) {
+      case 'model':
+        this.#readModel();
+        return;
+      case 'stream':
+        this.#stream = readRawFlag(cursor);
+        return;
+      case 'n':
+        this.#n = readCount(cursor);
+        return;
+      case 'stream_options':
+        this.#streamOptions.read(cursor);
+        return;
+      case 'tools':
+        this.#tools = skipToSpan(cursor);
+        return;
+      case 'previous_response_id':
+        this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        return;
+      case 'reasoning_effort':
+      case 'reasoning':
+      case 'output_config':
+        this.#reasoningLevel = readReasoningLevel(cursor, key) ?? this.#reasoningLevel;
+        return;
+      case 'conversation':
+      case 'metadata':
+      case 'prompt_cache_key':
+        this.#conversation.read(cursor, key);
+        return;
+      default:
+        this.#readEndpointMember(key);
+    }
+  }
+
+  #readModel(): void {
+    const cursor = this.#cursor;
+    const isText = cursor.peek() === 'string';
+    const start = cursor.position;
+    this.#model = readText(cursor, MAX_MODEL_BYTES);
+    if (isText && this.#model === undefined) throw new Failure('model_not_found');
+    this.#modelSpan = { start, end: cursor.position };
+  }
+
+  #readEndpointMember(key: string): void {
+    const cursor = this.#cursor;
+    const { textMembers, maxTokensMembers } = this.#endpoint;
+    const textIndex = textMembers.indexOf(key);
+    const limitIndex = maxTokensMembers.indexOf(key);
+    if (textIndex !== -1) this.#texts[textIndex] = skipToSpan(cursor);
+    else if (limitIndex !== -1) this.#maxTokens[limitIndex] = readCount(cursor);
+    else cursor.skip();
+  }
+}
+
+function skipToSpan(cursor: JsonCursor): Span {
+  cursor.skip();
+  return { start: cursor.valueStart, end: cursor.valueEnd };
+}
+
+/** Reads the next value if it is of this kind; else skips it. */
+function readIf<T>(cursor: JsonCursor, kind: JsonKind, read: () => T): T | undefined {
+  if (cursor.peek() === kind) return read();
+  cursor.skip();
+  return undefined;
+}
+
+function isCount(value: number | undefined): boolean {
+  return value !== undefined;
+}
+
+function readCount(cursor: JsonCursor): number | undefined {
+  const value = readIf(cursor, 'number', () => cursor.readNumber());
+  // Adding zero turns -0 into 0.
+  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
+}

@@ -1,0 +1,242 @@
+import type { Fingerprint } from '../../../replicas/data/replica.ts';
+import type { ResponseReading, StreamTap } from '../response-tap.ts';
+import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from '../undo-usage.ts';
+import { EventPattern } from './event-pattern.ts';
+import { EventPrefix } from './event-prefix.ts';
+import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
+import { readEventData, type SseSink, SseSplitter } from './sse.ts';
+import type { StreamChunk } from './stream-chunk.ts';
+
+/**
+ * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap. Where we did
+ * not ask for usage, every read goes out as it comes. Where we did, bytes are held until an event's end or its first
+ * bytes decide.
+ */
+export class EventRelay implements SseSink {
+  readonly #splitter: SseSplitter;
+  readonly #undo: UndoRules | null;
+  readonly #fingerprint: Fingerprint;
+  readonly #tap: StreamTap;
+  readonly #reading: ResponseReading;
+  readonly #pattern: EventPattern;
+  readonly #prefix: EventPrefix | null;
+  #out: Buffer[] = [];
+  #arrivedMs = 0;
+  /** How many bytes of the unfinished event have gone out. */
+  #sentOfPending = 0;
+  #held: HeldEvent | null = null;
+  #heldCount = 0;
+  #wasWithheld = false;
+  /** The replica sends usage whether asked or not: nothing is undone. */
+  #isForced = false;
+
+  /**
+   * @param fingerprint what earlier streams of the same server process have shown; filled from this one. With n > 1 vLLM
+   *   puts it on each finishing chunk (chat_completion/serving.py), and only the last of them comes right before the
+   *   usage chunk: the others are completed from here.
+   */
+  constructor(reading: ResponseReading, fingerprint: Fingerprint, tap: StreamTap) {
+    const { undo, endpoint, scratch, maxEventBytes } = reading;
+    this.#splitter = new SseSplitter(maxEventBytes);
+    this.#pattern = new EventPattern(scratch);
+    this.#undo = undo;
+    this.#prefix = undo && new EventPrefix(undo, endpoint.wantedOfAnswer.list);
+    this.#reading = reading;
+    this.#fingerprint = fingerprint;
+    this.#tap = tap;
+  }
+
+  /** Whether a finishing event waits for the event after it. */
+  get isHolding(): boolean {
+    return this.#held !== null;
+  }
+
+  /** How many finishing events have been held so far. */
+  get heldCount(): number {
+    return this.#heldCount;
+  }
+
+  /** Whether the client has received the first part of an event and not its end. */
+  get isMidEvent(): boolean {
+    return this.#undo === null
+      ? this.#splitter.isMidEvent
+      : this.#sentOfPending > 0 || this.#splitter.isSkipping;
+  }
+
+  /** Takes one read. Returns what goes out for it, in order; possibly nothing. */
+  push(chunk: Buffer, arrivedMs: number): readonly Buffer[] {
+    this.#arrivedMs = arrivedMs;
+    this.#splitter.push(chunk, this);
+    if (this.#undo === null) return [chunk];
+    this.#passPrefix();
+    return this.#takeOut();
+  }
+
+  /** The replica ended the stream: what is still held goes out. */
+  end(): readonly Buffer[] {
+    this.#splitter.end(this);
+    return this.releaseHeld();
+  }
+
+  /** Sends a held finishing event. A partial event after it stays held. */
+  releaseHeld(): readonly Buffer[] {
+    this.#release(null);
+    return this.#takeOut();
+  }
+
+  onEvent(bytes: Buffer, start: number, end: number): void {
+    const { endpoint, scratch } = this.#reading;
+    const { data } = scratch;
+    const chunk = readEventData(bytes, start, end, data)
+      ? endpoint.readEvent(data, scratch.cursor, this.#tap.wantsIdentity)
+      : null;
+    this.#tap.observe(chunk, data.hasErrorLine, this.#arrivedMs);
+    if (this.#undo === null) {
+      this.#learn(bytes, start, end, chunk);
+      return;
+    }
+    if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
+    else this.#undoEvent(bytes, start, end, chunk, this.#undo);
+    this.#beginEvent();
+  }
+
+  takeKnown(bytes: Buffer, start: number): number {
+    const end = this.#pattern.match(bytes, start);
+    if (end === -1) return start;
+    if (this.#pattern.hasText) this.#tap.observeOutput(this.#arrivedMs);
+    if (this.#undo !== null) this.#passEvent(bytes, start, end);
+    return end;
+  }
+
+  /** Remembers an event that passes unchanged, if it says nothing but that there is output. All like it say the same. */
+  #learn(bytes: Buffer, start: number, end: number, chunk: StreamChunk | null): void {
+    const { isInPlace, hasErrorLine } = this.#reading.scratch.data;
+    if (chunk === null || chunk.text === null || !isInPlace || hasErrorLine) return;
+    const isTelling =
+      chunk.hasError || chunk.usage !== null || chunk.timings !== null || chunk.finished.length > 0;
+    if (!isTelling) this.#pattern.remember(bytes, start, end, chunk.text);
+  }
+
+  onOverlong(bytes: Buffer, start: number, end: number): void {
+    this.#tap.noteUnread();
+    if (this.#undo === null) return;
+    this.#release(null);
+    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#beginEvent();
+  }
+
+  #beginEvent(): void {
+    this.#sentOfPending = 0;
+    this.#prefix?.reset();
+  }
+
+  #passEvent(bytes: Buffer, start: number, end: number): void {
+    // A lone LF is the second half of a CRLF: it belongs to the event before it, sent or not.
+    if (this.#wasWithheld && end - start === 1) return;
+    this.#release(null);
+    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#wasWithheld = false;
+  }
+
+  #undoEvent(bytes: Buffer, start: number, end: number, chunk: StreamChunk, rules: UndoRules): void {
+    if (showsForcedUsage(chunk, rules)) this.#isForced = true;
+    const decision = this.#isForced ? 'pass' : decideUndo(chunk, rules);
+    this.#release(decision === 'withhold' ? this.#readMovedMember(chunk, rules) : null);
+    this.#wasWithheld = decision === 'withhold';
+    switch (decision) {
+      case 'withhold':
+        return;
+      case 'cut_usage':
+        this.#emitWithoutUsage(bytes, start, end, chunk);
+        return;
+      case 'hold':
+      case 'cut_usage_and_hold':
+        this.#heldCount++;
+        this.#held = holdEvent(
+          { bytes, start, end, isInPlace: this.#reading.scratch.data.isInPlace },
+          chunk,
+          rules,
+          decision === 'cut_usage_and_hold',
+        );
+        return;
+      case 'pass':
+        this.#learn(bytes, start, end, chunk);
+        this.#emit(bytes, start, end);
+    }
+  }
+
+  /** The member that a withheld usage chunk took from the finishing chunk. A fingerprint is remembered. */
+  #readMovedMember(chunk: StreamChunk, { movedMember }: UndoRules): Buffer | null {
+    const span = movedMember === null ? null : chunk.members[movedMember];
+    if (span === null) return null;
+    const text = this.#reading.scratch.data.bytes.subarray(span.start, span.end);
+    const isKept = movedMember === 'systemFingerprint' && text.length <= MAX_REMEMBERED_BYTES;
+    if (isKept) this.#fingerprint.note(text);
+    return text;
+  }
+
+  /**
+   * Sends the held event with the member that the usage chunk after it carried. If another event came instead, or none
+   * in time, the event gets the member that its server is known to use.
+   */
+  #release(movedMember: Buffer | null): void {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
+    const member = movedMember ?? this.#fingerprint.text;
+    if (member === null || held.splice === null) this.#emit(held.bytes, 0, held.bytes.length);
+    else this.#out.push(...spliceMember(held.bytes, held.splice, member));
+  }
+
+  #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
+    const { data } = this.#reading.scratch;
+    const range = chunk.usageMember === null ? null : rangeOfMember(data.bytes, chunk.usageMember);
+    if (range === null) {
+      this.#emit(bytes, start, end);
+      return;
+    }
+    if (data.isInPlace) {
+      this.#emit(bytes, start, range.start);
+      this.#emit(bytes, range.end, end);
+      return;
+    }
+    // Data of several lines, which no known engine sends: its lines are rewritten.
+    const text =
+      data.bytes.toString('latin1', data.start, range.start) +
+      data.bytes.toString('latin1', range.end, data.end);
+    this.#out.push(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
+  }
+
+  #passPrefix(): void {
+    if (this.#splitter.pendingBytes <= this.#sentOfPending) return;
+    const { pending } = this.#splitter;
+    if (this.#sentOfPending === 0 && !this.#prefix?.showsPass(pending)) return;
+    this.#release(null);
+    this.#emit(pending, this.#sentOfPending, pending.length);
+    this.#sentOfPending = pending.length;
+  }
+
+  /** Adds bytes to what goes out. Bytes that follow the last piece in memory become part of it. */
+  #emit(bytes: Buffer, start: number, end: number): void {
+    if (start >= end) return;
+    const last = this.#out.at(-1);
+    if (
+      last !== undefined &&
+      last.buffer === bytes.buffer &&
+      last.byteOffset + last.length === bytes.byteOffset + start
+    ) {
+      this.#out[this.#out.length - 1] = Buffer.from(bytes.buffer, last.byteOffset, last.length + end - start);
+    } else {
+      this.#out.push(bytes.subarray(start, end));
+    }
+  }
+
+  #takeOut(): readonly Buffer[] {
+    const out = this.#out;
+    this.#out = [];
+    return out;
+  }
+}
+
+/** A fingerprint is some tens of bytes. Nothing larger is kept. */
+const MAX_REMEMBERED_BYTES = 256;

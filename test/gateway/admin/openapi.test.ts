@@ -1,0 +1,135 @@
+import { readFile } from 'node:fs/promises';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, test } from 'vitest';
+import { renderOpenApi } from '../../../scripts/generate-openapi.ts';
+import { createRoutes } from '../../../src/admin/route-table.ts';
+import { callUnderName } from '../../support/call-under-name.ts';
+import { startFakeReplica } from '../../support/fake-replica.ts';
+import { OpenApiDocument } from '../../support/reading/openapi-document.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+
+/** A target; what has to be done first, if anything. */
+type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => unknown };
+
+/** For each operation, examples that bring about every answer of its own that it documents. */
+const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
+  listReplicas: ['/admin/replicas'],
+  showReplica: ['/admin/replicas/a', '/admin/replicas/nobody'],
+  drainReplica: [
+    '/admin/replicas/a/drain?wait=1s&reason=test',
+    {
+      target: '/admin/replicas/a/drain?unless_last=true',
+      before: (gateway) => gateway.admin('/admin/replicas/a/undrain', { method: 'POST' }),
+    },
+    '/admin/replicas/a/drain?wait=x',
+    '/admin/replicas/nobody/drain',
+  ],
+  undrainReplica: [
+    '/admin/replicas/a/undrain',
+    '/admin/replicas/a/undrain?reason=1&reason=2',
+    '/admin/replicas/nobody/undrain',
+  ],
+  probeReplica: [
+    '/admin/replicas/a/probe',
+    '/admin/replicas/a/probe?completion=maybe',
+    '/admin/replicas/nobody/probe',
+  ],
+  listObservations: ['/admin/observations', '/admin/observations?after=-1'],
+  recordRolloutStep: [
+    `/admin/rollout-steps?trace_id=${'a'.repeat(32)}&span_id=${'b'.repeat(16)}&step=rollout&start_ms=1&outcome=ok`,
+    '/admin/rollout-steps',
+  ],
+  listGateways: ['/admin/gateways'],
+  forgetGateway: ['/admin/gateways/none/forget', '/admin/gateways/alone/forget'],
+  reloadConfig: [
+    '/admin/reload',
+    { target: '/admin/reload', before: (gateway) => gateway.writeConfig('replicas: []\n') },
+  ],
+  showStats: ['/admin/stats'],
+  showMetrics: ['/metrics'],
+  showOverview: ['/admin/overview', '/admin/overview?after=x'],
+  listRecords: ['/admin/records', '/admin/records?limit=x'],
+  describeApi: ['/openapi.json'],
+};
+
+const rows = createRoutes().filter((route) => !route.isPage);
+
+describe('the OpenAPI document', () => {
+  test('is valid OpenAPI 3.1, and the one in docs/', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const served = await (await gateway.admin('/openapi.json')).text();
+
+    const validator = new Validator();
+    expect(await validator.validate(served)).toMatchObject({ valid: true });
+    expect(validator.version).toBe('3.1');
+
+    const documented = await readFile(new URL('../../../docs/openapi.yaml', import.meta.url), 'utf8');
+    expect(documented, 'run node scripts/generate-openapi.ts').toBe(renderOpenApi());
+    const other = new Validator();
+    await other.validate(documented);
+    expect(other.specification).toEqual(JSON.parse(served));
+  });
+
+  test('has every route of the table and no other, each with what its path and query may hold', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const { operations } = await OpenApiDocument.read(gateway);
+
+    expect([...operations.keys()].toSorted()).toEqual(
+      rows.map(({ method, path }) => `${method} ${path}`).toSorted(),
+    );
+    for (const { method, path, query } of rows) {
+      const parameters = operations.get(`${method} ${path}`)?.parameters ?? [];
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((found) => `path ${found[1]}`);
+      const inQuery = Object.keys(query.shape).map((name) => `query ${name}`);
+      expect(parameters.map((each) => `${each.in} ${each.name}`)).toEqual([...inPath, ...inQuery]);
+      for (const { description } of parameters) expect(description).toMatch(/\w/);
+    }
+    expect(new Set(rows.map(({ operationId }) => operationId)).size).toBe(rows.length);
+  });
+});
+
+/** Statuses that a gateway alone does not give: test/e2e/fleet/ and test/admin/admin-listener.test.ts show them. */
+const SHOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  forgetGateway: ['200', '503'],
+  drainReplica: ['503'],
+  // test/gateway/admin/drain-token.test.ts
+  undrainReplica: ['409'],
+};
+
+/** No call from outside can bring about the failure that nobody thought of; the others are of bad bodies. */
+const OF_ANY_CALL = ['408', '413', '500'];
+
+describe('every answer is as documented, and every documented answer is given:', () => {
+  test.for(rows)('$method $path', async ({ method, path, operationId }) => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica], config: { gateway: { name: 'alone' } } });
+    await using closed = await startGateway({ replicas: [replica], adminToken: null });
+    const document = await OpenApiDocument.read(gateway);
+    const operation = document.operations.get(`${method} ${path}`);
+    if (operation === undefined) return expect.unreachable('it is not documented');
+    const examples = EXAMPLES[operationId] ?? expect.unreachable('it has no example above');
+
+    const responses = [
+      await fetch(gateway.adminUrl + examples[0], { method }),
+      await fetch(closed.adminUrl + examples[0], { method }),
+    ];
+    for (const example of examples) {
+      const { target, before } = typeof example === 'string' ? { target: example } : example;
+      await before?.(gateway);
+      responses.push(await gateway.admin(target, { method }));
+    }
+    for (let count = 1; count <= 11; count += 1) {
+      const headers = { Authorization: `Bearer wrong-${count}` };
+      responses.push(await fetch(gateway.adminUrl + examples[0], { method, headers }));
+    }
+    responses.push(await callUnderName(gateway.adminUrl + examples[0], { method, host: 'evil.example' }));
+    for (const response of responses) await document.check(operation, response);
+
+    const statuses = Object.keys(operation.responses).filter(
+      (status) => !OF_ANY_CALL.includes(status) && !SHOWN_ELSEWHERE[operationId]?.includes(status),
+    );
+    expect(new Set(responses.map(({ status }) => String(status)))).toEqual(new Set(statuses));
+  });
+});

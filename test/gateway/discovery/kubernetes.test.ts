@@ -1,0 +1,379 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createAuthority } from '../../support/certificates.ts';
+import {
+  answerJson,
+  COMPLETION,
+  chatChunk,
+  DONE,
+  type FakeReplica,
+  type Script,
+  startFakeReplica,
+} from '../../support/fake-replica.ts';
+import {
+  type FakeApiServer,
+  type FakePod,
+  startFakeApiServer,
+} from '../../support/servers/fake-api-server.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { turnsOf } from '../../support/turns.ts';
+
+vi.setConfig({ testTimeout: 30_000 });
+
+const NO_POLL = { discovery: { dns_interval: '1h', models_interval: '1h' } };
+
+/** Pods at one port of several addresses. */
+async function startPods(count: number) {
+  const first = await startFakeReplica();
+  const port = Number(new URL(first.url).port);
+  const others = Array.from({ length: count - 1 }, (_, index) =>
+    startFakeReplica({ address: `127.0.0.${index + 2}`, port }),
+  );
+  const pods = [first, ...(await Promise.all(others))];
+  onTestFinished(async () => {
+    await Promise.all(pods.map((pod) => pod.close()));
+  });
+  const pod = (index: number, more: Partial<FakePod> = {}): FakePod => ({
+    ...{ name: `vllm-${index}`, address: `127.0.0.${index + 1}`, ...more },
+  });
+  return { pods, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
+}
+
+const toService = (api: Pick<FakeApiServer, 'url'>, more: object = {}, entry: object = {}) => ({
+  name: 'vllm',
+  models: ['m'],
+  engine: 'openai',
+  kubernetes: { service: 'vllm', namespace: 'llm', api_server: api.url, ...more },
+  ...entry,
+});
+
+const startWith = (api: FakeApiServer, more: object = {}) =>
+  startGateway({ replicas: [], services: [toService(api, more)], config: NO_POLL });
+
+const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
+
+/** Resolves when the gateway has these replicas. Each look is a call of the admin API. */
+async function untilNames(gateway: StartedGateway, names: readonly string[]): Promise<void> {
+  while (JSON.stringify(await namesOf(gateway)) !== JSON.stringify(names));
+}
+
+function createGate(): { readonly script: Script; readonly open: () => void } {
+  const gate = Promise.withResolvers<void>();
+  return {
+    open: gate.resolve,
+    script: async (exchange) => {
+      await exchange.request.body;
+      await exchange.head(200, ['Content-Type', 'text/event-stream']);
+      await exchange.write(chatChunk('a'));
+      await gate.promise;
+      await exchange.write(chatChunk('b', 'stop'));
+      exchange.end(DONE);
+    },
+  };
+}
+
+test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {
+  const { pods, pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 'vllm-a', ports, pods: [pod(1, { node: 'gpu-7' })] });
+  api.put({ name: 'vllm-b', ports, pods: [pod(0), pod(7, { ready: false })] });
+  await using gateway = await startWith(api);
+  expect(await gateway.replicas()).toMatchObject([
+    { name: 'vllm-0', url: pods[0]?.url, host: '127.0.0.1' },
+    { name: 'vllm-1', url: pods[1]?.url, host: 'gpu-7' },
+  ]);
+  expect(await turnsOf(gateway, 4)).toEqual(['vllm-0', 'vllm-1', 'vllm-0', 'vllm-1']);
+  const [list] = api.calls;
+  expect(list?.path).toBe('/apis/discovery.k8s.io/v1/namespaces/llm/endpointslices');
+  expect(list?.search.get('labelSelector')).toBe('kubernetes.io/service-name=vllm');
+  expect(list?.authorization).toBeUndefined(); // no token without TLS
+});
+
+test('a pod that terminates gets no new request, and its stream ends in order', async () => {
+  const { pods, pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  const gate = createGate();
+  pods[0]?.answerOnce(gate.script);
+  const running = gateway.chat({ stream: true });
+  await pods[0]?.untilRequests(1);
+
+  await api.untilWatched();
+  api.put({ name: 's', ports, pods: [pod(0, { ready: false, terminating: true }), pod(1)] });
+  await gateway.untilLogged('"removed":["vllm-0"]');
+  expect(await turnsOf(gateway, 4)).toEqual(Array(4).fill('vllm-1'));
+  expect(await gateway.replicas()).toMatchObject([
+    { name: 'vllm-1', drained: false, removing: false },
+    { name: 'vllm-0', drained: true, removing: true, inflight: 1, safe_to_stop: false },
+  ]);
+  gate.open();
+  expect(await (await running).text()).toContain('[DONE]');
+  await gateway.waitForRecords(5);
+  expect(await namesOf(gateway)).toEqual(['vllm-1']);
+  expect(pods[0]?.requests).toHaveLength(1);
+});
+
+test('a terminating pod has left before a new pod of the same event is probed', async () => {
+  const { pods, pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  const service = toService(api, {}, { models: 'auto', engine: 'auto' });
+  await using gateway = await startGateway({ replicas: [], services: [service], config: NO_POLL });
+  await api.untilWatched();
+  const seen = Promise.withResolvers<readonly string[]>();
+  pods[1]?.answerProbes(async () => {
+    // A removed replica is listed until every worker uses a list without it.
+    seen.resolve(await namesOf(gateway));
+  });
+  api.put({ name: 's', ports, pods: [pod(0, { terminating: true }), pod(1)] });
+  expect(await seen.promise).toEqual(['vllm-1']);
+});
+
+test('a pod leaves while it is not ready, and its drain survives its restart at the same address', async () => {
+  const { pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0), pod(1)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  await gateway.admin('/admin/replicas/vllm-1/drain', { method: 'POST' });
+  api.put({ name: 's', ports, pods: [pod(0), pod(1, { ready: false })] });
+  await untilNames(gateway, ['vllm-0']);
+  api.put({ name: 's', ports, pods: [pod(0), pod(1, { uid: 'another' })] });
+  await untilNames(gateway, ['vllm-0', 'vllm-1']);
+  expect(await gateway.replicas()).toMatchObject([{ drained: false }, { drained: true }]);
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-0', 'vllm-0']);
+});
+
+test('a pod with another uid is another server, even at the same address', async () => {
+  const { pod, ports } = await startPods(1);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  api.put({ name: 's', ports, pods: [pod(0, { uid: 'another' })] });
+  expect(await gateway.untilLogged('replicas changed')).toContain('"changed":["vllm-0"],"removed":[]');
+});
+
+test('slices come, go and move pods to each other, in events that are split anywhere', async () => {
+  const { pod, ports } = await startPods(3);
+  await using api = await startFakeApiServer();
+  api.splitEvents();
+  api.put({ name: 'a', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  api.put({ name: 'b', ports, pods: [pod(1), pod(2)] });
+  await untilNames(gateway, ['vllm-0', 'vllm-1', 'vllm-2']);
+  api.put({ name: 'a', ports, pods: [pod(0), pod(2)] });
+  api.put({ name: 'b', ports, pods: [pod(1)] });
+  api.delete('b');
+  await untilNames(gateway, ['vllm-0', 'vllm-2']);
+  api.put({ name: 'a', ports, pods: [] });
+  await untilNames(gateway, []);
+  expect((await gateway.chat()).status).toBe(502); // not 404: the model may come back
+});
+
+test('a watch resumes at its last bookmark, whether it ended or broke', async () => {
+  const { pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] }); // 101
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  api.bookmark(); // 102
+  api.endWatches();
+  await api.untilWatched(2);
+  api.put({ name: 's', ports, pods: [pod(0), pod(1)] }); // 103
+  await untilNames(gateway, ['vllm-0', 'vllm-1']);
+  api.cutWatches();
+  await api.untilWatched(3);
+  const positions = (await api.untilCalls(3, ({ isWatch }) => isWatch)).map(({ search }) =>
+    search.get('resourceVersion'),
+  );
+  expect(positions).toEqual(['101', '102', '103']);
+  expect(api.calls.filter(({ isWatch }) => !isWatch)).toHaveLength(1);
+  expect(gateway.logLines.join('')).not.toContain('service not watched');
+});
+
+test('a position that is too old is followed by a new list', async () => {
+  const { pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  // The gateway misses this change.
+  api.answer('watch', (response) => {
+    api.answer('watch', null);
+    api.put({ name: 's', ports, pods: [pod(1)] });
+    api.compact();
+    response.writeHead(410).end();
+  });
+  api.cutWatches();
+  await untilNames(gateway, ['vllm-1']);
+  expect(api.calls.filter(({ isWatch }) => !isWatch)).toHaveLength(2);
+});
+
+test.each([
+  ['no JSON', 'garbage\n'],
+  ['no event', '{"type":"ADDED","object":{}}\n'],
+  ['an error without a code', '{"type":"ERROR","object":{}}\n'],
+  ['an event that never ends', 'x'.repeat(5 * 1024 ** 2)],
+])('a watch that sends %s leaves the replicas, and the list is read anew', async (_, bytes) => {
+  const { pod, ports } = await startPods(1);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  api.send(bytes);
+  await api.untilCalls(2, ({ isWatch }) => !isWatch);
+  await gateway.untilLogged('service watched again');
+  expect(await namesOf(gateway)).toEqual(['vllm-0']);
+});
+
+test('while the API server fails, the last replicas serve; then its list counts again', async () => {
+  const { pod, ports } = await startPods(2);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  for (const kind of ['list', 'watch'] as const)
+    api.answer(kind, (response) => response.writeHead(500).end());
+  api.cutWatches();
+  expect(await gateway.untilLogged('service not watched')).toContain(
+    '"service":"vllm","kubernetes_service":"vllm","error_code":"bad_status","status":500,"kept":1',
+  );
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-0', 'vllm-0']);
+  for (const kind of ['list', 'watch'] as const) api.answer(kind, null);
+  api.put({ name: 's', ports, pods: [pod(1)] });
+  await untilNames(gateway, ['vllm-1']);
+  await gateway.untilLogged('service watched again');
+});
+
+test('a list that is too large, or comes never, does not keep the gateway from its start', async () => {
+  await using api = await startFakeApiServer();
+  await using hung = await startFakeApiServer();
+  api.answer('list', (response) => {
+    response.writeHead(200);
+    const more = () => {
+      while (response.write('x'.repeat(1024 ** 2)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  hung.answer('list', () => undefined);
+  const { pods } = await startPods(1);
+  const services = [toService(api), toService(hung, {}, { name: 'other' })];
+  const replicas = [{ name: 'own', url: pods[0]?.url ?? '' }];
+  await using gateway = await startGateway({ replicas, services, config: NO_POLL });
+  expect(await gateway.untilLogged('service not watched')).toContain('answer_too_large');
+  expect(await turnsOf(gateway, 1)).toEqual(['own']);
+});
+
+test('each call has the token that the file has then, over TLS that the authority in the file has signed', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  await using authority = await createAuthority();
+  let accepted = 'Bearer one';
+  await using api = await startFakeApiServer({
+    tls: await authority.issue('api'),
+    isAllowed: (authorization) => authorization === accepted,
+  });
+  const { pod, ports } = await startPods(2);
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  const tokenFile = join(directory, 'token');
+  await writeFile(tokenFile, 'one\n');
+  await writeFile(join(directory, 'namespace'), 'ours');
+  const source = { namespace: undefined, token_file: tokenFile, ca_file: authority.ca.certPath };
+  await using gateway = await startWith(api, source);
+  await api.untilWatched();
+  expect(await namesOf(gateway)).toEqual(['vllm-0']);
+  expect(api.calls[0]?.path).toContain('/namespaces/ours/');
+
+  accepted = 'Bearer two';
+  api.endWatches();
+  expect(await gateway.untilLogged('service not watched')).toContain('"error_code":"refused","status":401');
+  await writeFile(tokenFile, 'two\n');
+  await api.untilWatched(2);
+  api.put({ name: 's', ports, pods: [pod(0), pod(1)] });
+  await untilNames(gateway, ['vllm-0', 'vllm-1']);
+});
+
+test('an API server that another authority has signed gets no token', async () => {
+  await using authority = await createAuthority();
+  const other = await authority.issueAuthority('other');
+  await using api = await startFakeApiServer({ tls: await other.issue('api') });
+  const wrong = await authority.issue('wrong');
+  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, 'token'), 'secret-token');
+  const source = { token_file: join(directory, 'token'), ca_file: wrong.certPath };
+  await using gateway = await startWith(api, source);
+  expect(await gateway.untilLogged('service not watched')).toContain('"error_code":"unreachable"');
+  expect(api.calls).toEqual([]);
+  expect(gateway.logLines.join('')).not.toContain('secret-token');
+});
+
+test('a reload ends the watch of a Service that is gone', async () => {
+  const { pods, pod, ports } = await startPods(1);
+  await using api = await startFakeApiServer();
+  const closed = Promise.withResolvers<void>();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  api.answer('watch', (response) => {
+    response.writeHead(200).flushHeaders();
+    response.on('close', closed.resolve);
+  });
+  await using gateway = await startWith(api);
+  await api.untilCalls(1, ({ isWatch }) => isWatch);
+  gateway.writeConfig({ replicas: [{ name: 'own', url: pods[0]?.url ?? '' }], services: [] });
+  expect((await gateway.reload()).status).toBe(200);
+  await closed.promise;
+  expect(await namesOf(gateway)).toEqual(['own']);
+});
+
+test('three pods are restarted one after the other under load, and no request fails', async () => {
+  const { pods, pod, ports } = await startPods(3);
+  const up = [true, true, true];
+  const hits: string[] = [];
+  pods.forEach((replica, index) => {
+    replica.answer(async (exchange) => {
+      if (!up[index]) hits.push(`vllm-${index}`);
+      await answerJson(COMPLETION)(exchange);
+    });
+  });
+  await using api = await startFakeApiServer();
+  const states: Partial<FakePod>[] = [{}, {}, {}];
+  const put = () => api.put({ name: 's', ports, pods: states.map((state, index) => pod(index, state)) });
+  put();
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  const statuses: number[] = [];
+  let isOver = false;
+  const clients = Array.from({ length: 8 }, async () => {
+    while (!isOver) {
+      const response = await gateway.chat();
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+  });
+  for (const index of [0, 1, 2]) {
+    const served = (replica: FakeReplica | undefined) => replica?.requests.length ?? 0;
+    states[index] = { terminating: true, ready: false };
+    put();
+    const others = [0, 1, 2].filter((each) => each !== index).map((each) => `vllm-${each}`);
+    // Requests in flight have ended once it is no longer listed.
+    await untilNames(gateway, others);
+    up[index] = false;
+    const before = served(pods[index]);
+    await pods[(index + 1) % 3]?.untilRequests(served(pods[(index + 1) % 3]) + 10);
+    expect(served(pods[index])).toBe(before);
+    up[index] = true;
+    states[index] = { uid: `again-${index}` };
+    put();
+    await pods[index]?.untilRequests(before + 5);
+  }
+  isOver = true;
+  await Promise.all(clients);
+  expect(hits).toEqual([]);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+});

@@ -1,0 +1,257 @@
+import dns from 'node:dns';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { createResolver } from '../../../src/replicas/control/discovery/resolver.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import {
+  answerJson,
+  COMPLETION,
+  type FakeReplica,
+  type Script,
+  startFakeReplica,
+} from '../../support/fake-replica.ts';
+import { srvRecord, startDnsServer } from '../../support/servers/dns-server.ts';
+import { addresses, createFakeResolver } from '../../support/servers/fake-resolver.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { turnsOf } from '../../support/turns.ts';
+
+vi.setConfig({ testTimeout: 30_000 });
+
+const NAME = 'vllm.llm.svc.test';
+const QUICK = { discovery: { dns_interval: '100ms', models_interval: '1h' } };
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Two replicas at one port of 127.0.0.1 and 127.0.0.2, as the pods of a headless service. */
+async function startPods(): Promise<[FakeReplica, FakeReplica] & AsyncDisposable> {
+  const one = await startFakeReplica();
+  const two = await startFakeReplica({ address: '127.0.0.2', port: Number(new URL(one.url).port) });
+  const pods: [FakeReplica, FakeReplica] = [one, two];
+  return Object.assign(pods, {
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(pods.map((pod) => pod.close()));
+    },
+  });
+}
+
+const toService = ({ url }: Pick<FakeReplica, 'url'>) => ({
+  name: 'vllm',
+  dns: url.replace('127.0.0.1', NAME),
+  models: ['m'],
+  engine: 'openai',
+});
+
+const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
+
+/** Answers when it is told to. */
+function createGate(): { readonly script: Script; readonly open: () => void } {
+  const gate = Promise.withResolvers<void>();
+  return {
+    script: async (exchange) => {
+      await gate.promise;
+      await answerJson(COMPLETION)(exchange);
+    },
+    open: gate.resolve,
+  };
+}
+
+test('a name is one replica for each of its addresses, which take turns', async () => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.2', '127.0.0.1'));
+  await using gateway = await startGateway({ replicas: [], services: [toService(pods[0])], resolver });
+  expect(await gateway.replicas()).toMatchObject([
+    { name: 'vllm-127.0.0.1', url: pods[0].url, host: '127.0.0.1' },
+    { name: 'vllm-127.0.0.2', url: pods[1].url, host: '127.0.0.2' },
+  ]);
+  expect(await turnsOf(gateway, 4)).toEqual([
+    'vllm-127.0.0.1',
+    'vllm-127.0.0.2',
+    'vllm-127.0.0.1',
+    'vllm-127.0.0.2',
+  ]);
+});
+
+test('an address that is gone gets no new request, and finishes those it has', async () => {
+  await using pods = await startPods();
+  const [one, two] = pods;
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1'));
+  const services = [toService(one)];
+  await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
+  const gate = createGate();
+  one.answerOnce(gate.script);
+  const pending = gateway.chat();
+  await one.untilRequests(1);
+
+  resolver.point(NAME, addresses('127.0.0.2'));
+  expect(await gateway.untilLogged('replicas changed')).toContain(
+    '"added":["vllm-127.0.0.2"],"changed":[],"removed":["vllm-127.0.0.1"]',
+  );
+  expect(await turnsOf(gateway, 3)).toEqual(Array(3).fill('vllm-127.0.0.2'));
+  expect(await gateway.replicas()).toMatchObject([
+    { name: 'vllm-127.0.0.2', drained: false, removing: false },
+    { name: 'vllm-127.0.0.1', drained: true, removing: true, inflight: 1, safe_to_stop: false },
+  ]);
+
+  gate.open();
+  expect((await pending).status).toBe(200);
+  await gateway.waitForRecords(4);
+  expect(await namesOf(gateway)).toEqual(['vllm-127.0.0.2']);
+  expect(one.requests).toHaveLength(1);
+  expect(two.requests).toHaveLength(3);
+});
+
+test('a drained address stays drained when it goes and comes back', async () => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  const services = [toService(pods[0])];
+  await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
+  await gateway.admin('/admin/replicas/vllm-127.0.0.2/drain', { method: 'POST' });
+  resolver.point(NAME, addresses('127.0.0.1'));
+  await resolver.untilHeard();
+  expect(await namesOf(gateway)).toEqual(['vllm-127.0.0.1']);
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  await resolver.untilHeard();
+  expect(await gateway.replicas()).toMatchObject([{ drained: false }, { drained: true }]);
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-127.0.0.1', 'vllm-127.0.0.1']);
+});
+
+test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]]>([
+  ['cannot be resolved any more', 'ESERVFAIL'],
+  ['has no address any more', []],
+])('a name that %s keeps the replicas it had, with one line in the log', async (_what, nothing) => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1'));
+  const services = [toService(pods[0])];
+  await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
+  resolver.point(NAME, nothing);
+  await resolver.untilHeard();
+  await resolver.untilHeard();
+  expect(await turnsOf(gateway, 1)).toEqual(['vllm-127.0.0.1']);
+  expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
+  resolver.point(NAME, addresses('127.0.0.1'));
+  await gateway.untilLogged('name resolved again');
+});
+
+test('of two replicas with one name the first of the file is there, and the other is told of once', async () => {
+  await using pods = await startPods();
+  const [one, two] = pods;
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.2'));
+  await using gateway = await startGateway({
+    replicas: [{ name: 'vllm-127.0.0.2', url: one.url }],
+    services: [toService(one)],
+    ...{ resolver, config: QUICK },
+  });
+  await resolver.untilHeard();
+  expect(await gateway.replicas()).toMatchObject([{ name: 'vllm-127.0.0.2', url: one.url }]);
+  expect(JSON.parse(await gateway.untilLogged('its name is taken'))).toMatchObject({ url: two.url });
+  expect(gateway.logLines.filter((line) => line.includes('its name is taken'))).toHaveLength(1);
+});
+
+test('a model is not unknown while the name of those that may serve it is not resolved', async () => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  const services = [toService(pods[0])];
+  await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
+  expect(await (await gateway.chat()).json()).toMatchObject({ error: { code: 'no_replica_reachable' } });
+  resolver.point(NAME, addresses('127.0.0.1'));
+  await resolver.untilHeard();
+  expect((await gateway.chat()).status).toBe(200);
+  const { status } = await gateway.chat({ model: 'other' });
+  expect(status).toBe(404);
+});
+
+test('pods are known by the names that their SRV records have', async () => {
+  await using one = await startFakeReplica();
+  await using two = await startFakeReplica();
+  await using server = await startDnsServer(
+    [one, two].map(({ url }, ordinal) =>
+      srvRecord(`_http._tcp.${NAME}`, `vllm-${ordinal}.${NAME}`, Number(new URL(url).port)),
+    ),
+  );
+  vi.spyOn(dns, 'lookup').mockImplementation(lookUpLoopback('127.0.0.1'));
+  await using gateway = await startGateway({
+    replicas: [],
+    services: [{ name: 'vllm', dns: `http://_http._tcp.${NAME}`, models: ['m'], engine: 'openai' }],
+    resolver: createResolver([server.address]),
+  });
+  expect(await turnsOf(gateway, 3)).toEqual(['vllm-0', 'vllm-1', 'vllm-0']);
+  await gateway.admin('/admin/replicas/vllm-0/drain', { method: 'POST' });
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-1', 'vllm-1']);
+});
+
+test('the certificates of pods that are known by their addresses name the service', async () => {
+  await using authority = await createAuthority();
+  const { cert, key } = await authority.issue('vllm', `DNS:${NAME}`);
+  const trusted = getCACertificates();
+  setDefaultCACertificates([...trusted, authority.ca.cert]);
+  onTestFinished(() => setDefaultCACertificates(trusted));
+  await using pod = await startFakeReplica({ tls: { cert, key } });
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1'));
+  const services = [toService(pod)];
+  await using gateway = await startGateway({ replicas: [], services, resolver });
+  expect((await gateway.chat()).status).toBe(200);
+});
+
+test('a url whose name means another address is followed, also while its connections are never idle', async () => {
+  await using pods = await startPods();
+  const [before, after] = pods;
+  const url = `http://one.test:${new URL(before.url).port}`;
+  const lookup = vi.spyOn(dns, 'lookup').mockImplementation(lookUpLoopback('127.0.0.1'));
+  const config = { ...QUICK, timeouts: { upstream_keep_alive: '1h' } };
+  await using gateway = await startGateway({ replicas: [{ name: 'a', url }], config });
+  await turnsOf(gateway, 3);
+  expect(before.requests).toHaveLength(3);
+  lookup.mockImplementation(lookUpLoopback('127.0.0.2'));
+  let isLeft = false;
+  void before.untilOpenConnections(0).then(() => {
+    isLeft = true;
+  });
+  while (!isLeft) await turnsOf(gateway, 1);
+  const count = before.requests.length;
+  await turnsOf(gateway, 3);
+  expect(before.requests).toHaveLength(count);
+  expect(after.requests.length).toBeGreaterThanOrEqual(3);
+});
+
+/** Finds this address for every name. */
+function lookUpLoopback(address: string) {
+  return ((_name: string, options: dns.LookupOptions, done: LookupCallback) => {
+    if (options.all) done(null, [{ address, family: 4 }]);
+    else done(null, address, 4);
+  }) as typeof dns.lookup;
+}
+
+type LookupCallback = (error: null, found: string | dns.LookupAddress[], family?: number) => void;
+
+test('a name whose replica is away can be undrained, and the replica serves when it comes', async () => {
+  await using pods = await startPods();
+  const resolver = createFakeResolver();
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  await using gateway = await startGateway({
+    replicas: [],
+    services: [toService(pods[0])],
+    resolver,
+    config: QUICK,
+  });
+  const call = (path: string) => gateway.admin(`/admin/replicas/${path}`, { method: 'POST' });
+  expect((await call('vllm-127.0.0.2/drain?reason=rollout')).status).toBe(200);
+  resolver.point(NAME, addresses('127.0.0.1'));
+  await expect.poll(() => namesOf(gateway)).toEqual(['vllm-127.0.0.1']);
+
+  expect((await call('vllm-127.0.0.3/undrain')).status).toBe(404);
+  expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({
+    replica: { name: 'vllm-127.0.0.2', drained: false, absent: true },
+    ...{ was_drained: true, stored: true },
+  });
+  // Its answer may have been lost.
+  expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({ was_drained: false });
+  resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
+  await expect.poll(() => gateway.replicas()).toMatchObject([{ drained: false }, { drained: false }]);
+  expect(await turnsOf(gateway, 2)).toEqual(['vllm-127.0.0.1', 'vllm-127.0.0.2']);
+});

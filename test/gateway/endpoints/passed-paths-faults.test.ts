@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
+import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+
+const IMAGES = '/v1/images/generations';
+const PASS = [`POST ${IMAGES}`];
+const IMAGES_POST = `POST ${IMAGES} HTTP/1.1\r\nHost: g\r\n`;
+const KIB = 1024;
+
+let replica: FakeReplica;
+let gateway: StartedGateway;
+
+beforeAll(async () => {
+  replica = await startFakeReplica({ name: 'a' });
+  gateway = await startGateway({ replicas: [replica], config: { pass: PASS, limits: { body: '256KiB' } } });
+});
+
+afterAll(async () => {
+  await Promise.all([gateway.close(), replica.close()]);
+});
+
+describe('a request of pass that does not end well', () => {
+  test.each([
+    ['with a length', `Content-Length: ${257 * KIB}\r\n\r\n`],
+    [
+      'in chunks',
+      `Transfer-Encoding: chunked\r\n\r\n${(300 * KIB).toString(16)}\r\n${'x'.repeat(300 * KIB)}`,
+    ],
+  ])('is 413 if its body is larger than limits.body, %s', async (_, rest) => {
+    const response = await exchangeRaw(gateway.url, `${IMAGES_POST}${rest}`);
+    expect(response.status).toBe(413);
+    expect(JSON.parse(response.body.toString())).toMatchObject({ error: { code: 'request_too_large' } });
+    if (rest.startsWith('T')) await (await replica.nextRequest()).untilAborted();
+  });
+
+  test('is 408 if its body stops coming, and the replica is let go', async () => {
+    await using own = await startFakeReplica();
+    const timeouts = { client_body: '100ms' };
+    await using hasty = await startGateway({ replicas: [own], config: { pass: PASS, timeouts } });
+    const response = await exchangeRaw(hasty.url, `${IMAGES_POST}Content-Length: ${80 * KIB}\r\n\r\nx`);
+    expect(response.status).toBe(408);
+    await (await own.nextRequest()).untilAborted();
+  });
+
+  test('is 400 if its chunks are malformed, and the replica is let go', async () => {
+    const response = await exchangeRaw(
+      gateway.url,
+      `${IMAGES_POST}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\nhello\r\n`,
+    );
+    expect(response.status).toBe(400);
+    await (await replica.nextRequest()).untilAborted();
+  });
+
+  test('is cancelled at the replica when the client leaves in the middle of its body', async () => {
+    const client = await RawConnection.open(gateway.url);
+    client.write(`${IMAGES_POST}Content-Length: ${80 * KIB}\r\n\r\nx`);
+    const received = await replica.nextRequest();
+    client[Symbol.dispose]();
+    await received.untilAborted();
+  });
+
+  test('is 502 when the replica breaks off in the middle of its body', async () => {
+    replica.answerOnce(({ reset }) => reset());
+    using client = await RawConnection.open(gateway.url);
+    client.write(`${IMAGES_POST}Content-Length: ${80 * KIB}\r\n\r\nx`);
+    const response = await client.readResponse();
+    expect(response.status).toBe(502);
+    expect(JSON.parse(response.body.toString())).toMatchObject({ error: { code: 'upstream_failed' } });
+    await replica.nextRequest();
+  });
+
+  test('gets the answer that comes before the end of its body, and a closed connection', async () => {
+    replica.answerOnce(async ({ head, end }) => {
+      await head(413, ['Content-Type', 'application/json']);
+      end('{"error":"too much"}');
+    });
+    using client = await RawConnection.open(gateway.url);
+    client.write(`${IMAGES_POST}Content-Length: ${80 * KIB}\r\n\r\nx`);
+    const response = await client.readResponse();
+    expect(response.status).toBe(413);
+    expect(response.header('connection')).toEqual(['close']);
+    expect(JSON.parse(response.body.toString())).toEqual({ error: 'too much' });
+    await (await replica.nextRequest()).connection.untilClosed();
+  });
+
+  test('has a broken connection when the replica breaks off in the middle of the answer', async () => {
+    replica.answerOnce(async ({ head, write, reset }) => {
+      await head(200, ['Content-Length', '10']);
+      await write('half');
+      reset();
+    });
+    const response = await exchangeRaw(gateway.url, postBytes(IMAGES, '{}'));
+    expect(response.isComplete).toBe(false);
+    await replica.nextRequest();
+    expect(await gateway.stats()).toMatchObject({ recorded: 0 });
+  });
+});

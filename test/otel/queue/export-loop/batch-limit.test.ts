@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { BatchLimit } from '#otel/queue/export-loop/batch-limit.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+test('a batch that is too large halves the limit, which grows again with accepted batches', () => {
+  const limit = new BatchLimit();
+  expect(limit.bytes).toBe(4 * MEBIBYTE);
+  limit.shrink(MEBIBYTE);
+  expect(limit.bytes).toBe(MEBIBYTE / 2);
+  for (let batch = 0; batch < 44; batch += 1) limit.grow(limit.bytes);
+  expect(limit.bytes).toBeLessThan(MEBIBYTE);
+  limit.grow(limit.bytes);
+  expect(limit.bytes).toBeGreaterThan(MEBIBYTE);
+  for (let batch = 0; batch < 200; batch += 1) limit.grow(limit.bytes);
+  expect(limit.bytes).toBe(4 * MEBIBYTE);
+});
+
+test('a batch that is too large is worth a log line when the limit is half of the lowest so far', () => {
+  const limit = new BatchLimit();
+  expect([1000, 600, 500, 100].map((bytes) => limit.shrink(bytes))).toEqual([true, false, true, true]);
+});
+
+test('cut connections are forgotten with the first accepted batch', () => {
+  const limit = new BatchLimit();
+  for (const bytes of [1000, 500, 250]) limit.suspect(bytes);
+  expect(limit.bytes).toBe(125);
+  limit.grow(100);
+  expect(limit.bytes).toBe(4 * MEBIBYTE);
+});
+
+test('connections that are cut again right after that were cut because of the size', () => {
+  const limit = new BatchLimit();
+  limit.suspect(1000);
+  limit.grow(500);
+  limit.suspect(1000);
+  limit.grow(500);
+  expect(limit.bytes).toBeLessThan(520);
+});
+
+test('a large batch that is accepted after that clears the suspicion for the next time', () => {
+  const limit = new BatchLimit();
+  limit.suspect(1000);
+  limit.grow(500);
+  limit.grow(3 * MEBIBYTE);
+  limit.suspect(1000);
+  limit.grow(500);
+  expect(limit.bytes).toBe(4 * MEBIBYTE);
+});
