@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSpool } from '#otel/disk/spool.ts';
 import { createMembershipFile } from '../../../../src/fleet/membership-file.ts';
@@ -8,6 +7,7 @@ import { isLogicalTimestamp } from '../../../../src/replicas/control/logical-tim
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
+import { createFuzzFolder } from '../fuzz-folder.ts';
 import { spoolLines } from './spans.ts';
 
 const STAMP = '0mcabc123-0123456789ab';
@@ -32,11 +32,7 @@ const SILENT = {
   error: () => undefined,
 };
 
-/** In memory where there is such a place: each file is synced. */
-const SHARED_MEMORY = '/dev/shm';
-const parent = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
-const directory = mkdtempSync(join(parent, 'spangate-fuzz-'));
-process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+const directory = createFuzzFolder();
 
 /** The files in state_dir. */
 export const STATE: FuzzTarget = {
