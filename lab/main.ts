@@ -30,6 +30,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
+  'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
   'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
   'measure/tls-rotation': 'certificates replaced again and again under load',
 };
