@@ -16,9 +16,9 @@ import { toReasonText } from './terminal/replica-cells.ts';
 import { type Cell, toTable } from './terminal/table.ts';
 
 /**
- * `gateway check -config FILE`: validates a configuration with the certificates and clients that it names, and the secrets of
- * the environment, and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns 1 if one cannot be
- * reached.
+ * `gateway check -config FILE`: validates a configuration with the files that it names and the secrets of the environment,
+ * and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns
+ * 1 if one cannot be reached.
  */
 export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.check.options);
