@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { startProgram, toCount } from '../support/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
+import { type PlantedResult, runPlanted } from './planted/run-planted.ts';
 import { type Finding, runTarget } from './run-target.ts';
 import { TARGETS } from './targets/targets.ts';
 import { type FuzzFigures, writeDocs } from './write-docs.ts';
@@ -13,6 +14,7 @@ const USAGE = `npm run fuzz -- [options]
   --inputs N    number of inputs of each target (its share of CI's)
   --seed N      seed of their generator (1)
   --first N     index of the first input (0), to repeat a finding
+  --planted     plants faults in the sources, one at a time, and says after how many inputs each is found
   --results F   adds the figures to a file of JSON lines
   --write F     runs nothing, and writes the figures of such a file into docs/reliability.md`;
 
@@ -21,13 +23,14 @@ const values = startProgram(USAGE, {
   inputs: { type: 'string' },
   seed: { type: 'string', default: '1' },
   first: { type: 'string', default: '0' },
+  planted: { type: 'boolean', default: false },
   results: { type: 'string' },
   write: { type: 'string' },
 });
 /** Inputs between two lines of figures: a long run that ends early has those of its whole pieces. */
 const PIECE_INPUTS = 50_000;
 if (values.write !== undefined) writeDocs(values.write, TARGETS);
-else process.exitCode = await run();
+else process.exitCode = await (values.planted ? plant() : run());
 
 async function run(): Promise<number> {
   const chosen = TARGETS.filter(({ name }) => values.target === undefined || name === values.target);
@@ -41,6 +44,26 @@ async function run(): Promise<number> {
     if (!(await runPieces(target, inputs))) found++;
   }
   return found === 0 ? 0 : 1;
+}
+
+/** Returns 1 if a fault is not found. */
+async function plant(): Promise<number> {
+  const maxInputs = values.inputs === undefined ? PIECE_INPUTS : toCount(values.inputs);
+  let missed = 0;
+  for await (const result of runPlanted(values.target ?? null, maxInputs)) {
+    const { planted, target, inputs, reason } = result;
+    console.log(
+      `${target.padEnd(12)} ${reason === null ? 'NOT FOUND' : 'found'} in ${inputs} inputs: ${planted}`,
+    );
+    if (reason === null) missed++;
+    note(result);
+  }
+  return missed === 0 ? 0 : 1;
+}
+
+function note(figures: FuzzFigures | PlantedResult): void {
+  if (values.results === undefined) return;
+  writeFileSync(values.results, `${JSON.stringify(figures)}\n`, { flag: 'a' });
 }
 
 /** Returns false after a finding. */
@@ -61,9 +84,7 @@ async function runPieces(target: FuzzTarget, inputs: number): Promise<boolean> {
       console.error(toReport(finding));
       return false;
     }
-    if (values.results !== undefined) {
-      writeFileSync(values.results, `${JSON.stringify(figures)}\n`, { flag: 'a' });
-    }
+    note(figures);
   }
   return true;
 }

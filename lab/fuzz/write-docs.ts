@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readCircumstances, replaceBetween } from '../support/results.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { MEMORY_BOUNDS } from './memory.ts';
+import type { PlantedResult } from './planted/run-planted.ts';
 
 /** The figures of some inputs of a target without a finding: those from the index `first`. */
 export interface FuzzFigures {
@@ -18,7 +19,11 @@ export interface FuzzFigures {
 /** Writes the table of docs/reliability.md from a file of figures, each a line of JSON. Of the same inputs, the last count. */
 export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): void {
   const lines = readFileSync(resultsPath, 'utf8').split('\n');
-  const runs = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as FuzzFigures);
+  const results = lines
+    .filter((line) => line !== '')
+    .map((line): FuzzFigures | PlantedResult => JSON.parse(line));
+  const runs = results.filter((result) => 'first' in result);
+  writePlanted(results.filter((result) => 'planted' in result));
   const pieces = [...new Map(runs.map((run) => [`${run.name} ${run.seed} ${run.first}`, run])).values()];
   const rows = targets.flatMap(({ name, reads, oracle }) => {
     const own = pieces.filter((piece) => piece.name === name);
@@ -43,4 +48,15 @@ export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): 
     ...rows,
   ].join('\n');
   replaceBetween('docs/reliability.md', '<!-- fuzz -->', '<!-- end of fuzz -->', text);
+}
+
+function writePlanted(results: readonly PlantedResult[]): void {
+  if (results.length === 0) return;
+  const latest = new Map(results.map((result) => [result.planted, result]));
+  const rows = [...latest.values()].map(({ planted, target, inputs, reason }) => {
+    const found = reason === null ? `not in ${inputs.toLocaleString('en')}` : inputs.toLocaleString('en');
+    return `| ${target} | ${planted} | ${found} |`;
+  });
+  const text = ['| target | planted fault | found by input |', '|---|---|---:|', ...rows].join('\n');
+  replaceBetween('docs/reliability.md', '<!-- fuzz planted -->', '<!-- end of fuzz planted -->', text);
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { openSpool } from '#otel/disk/spool.ts';
 import { createMembershipFile } from '../../../../src/fleet/membership-file.ts';
 import { createDrainFile } from '../../../../src/replicas/control/drain-file.ts';
@@ -86,7 +87,8 @@ async function checkMembership(): Promise<boolean> {
   const file = createMembershipFile(directory, SILENT);
   const membership = await file.read();
   const { id, members, removed } = membership;
-  for (const each of [...members.keys(), ...removed]) must(isLogicalTimestamp(each), `${each} is no id`);
+  for (const each of [...members.keys(), ...removed, ...(id === null ? [] : [id])])
+    must(isLogicalTimestamp(each), `${each} is no id`);
   if (id === null) return false;
   await file.write(membership);
   mustEqual('a fleet that is written and read again', await file.read(), membership);
@@ -95,8 +97,23 @@ async function checkMembership(): Promise<boolean> {
 
 async function checkSpool(bytes: Buffer): Promise<boolean> {
   const spans = await readSpool(bytes);
-  for (const span of spans) must(span.length > 0, 'an empty span');
+  mustEqual('the records of a spool', spans.map(toHex), intactSpansOf(bytes).map(toHex));
   return spans.length > 0;
+}
+
+/** What stands in the lines whose checksum is right. */
+function intactSpansOf(bytes: Buffer): readonly Buffer[] {
+  return bytes
+    .toString('latin1')
+    .split('\n')
+    .map((line) => ({ checksum: line.slice(0, 8), span: Buffer.from(line.slice(9), 'base64') }))
+    .filter(({ span, checksum }) => span.length > 0 && crc32(span) === Number(`0x${checksum}`))
+    .filter(({ checksum }) => /^[0-9a-f]{8}$/.test(checksum))
+    .map(({ span }) => span);
+}
+
+function toHex(span: Uint8Array): string {
+  return Buffer.from(span).toString('hex');
 }
 
 async function readSpool(bytes: Buffer): Promise<readonly Uint8Array[]> {
