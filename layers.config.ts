@@ -342,6 +342,8 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/replicas/control/',
     may: [
+      // Replicas are compared with their peers.
+      'src/verdict/',
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** The programs of the lab by name, each with one line for the list. */
 export const PROGRAMS: Readonly<Record<string, string>> = {
-  attacks: 'HTTP attacks by clients and by a replica; writes docs/security.md',
+  attacks: 'attacks on HTTP and TLS, by clients and by a replica; writes docs/security.md',
   bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
   engines: 'every exchange of every scripted engine through a gateway, byte for byte',
   fleet: 'rollouts and drains behind two gateways that share a Redis server',
@@ -30,6 +30,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
+  'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
   'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
   'measure/tls-rotation': 'certificates replaced again and again under load',
 };

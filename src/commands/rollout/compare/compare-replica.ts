@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fillBlock, isFull, type OpenBlock } from '../../../verdict/block-filling.ts';
 import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdict/comparison.ts';
+import { toShortText, toWrongText } from '../../../verdict/describe.ts';
 import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
 import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
 import { UnreachableError } from '../../admin/client.ts';
@@ -9,7 +10,6 @@ import type { Followed } from '../gateways/follow-requests.ts';
 import type { RolloutGateways } from '../gateways/gateways.ts';
 import { type ReplicaView, shareModel } from '../gateways/replica-view.ts';
 import { RolloutStop } from '../stop.ts';
-import { toShortText, toWrongText } from './describe.ts';
 
 /** How a comparison ended. */
 export interface ComparisonEnd {

@@ -39,6 +39,8 @@ const HEALTH_REASONS = {
   connections: 'cannot be connected to',
   probes: 'probes fail',
   frozen: 'frozen',
+  errors: 'fails more than its peers',
+  slow: 'slower than its peers',
 };
 
 /**
