@@ -62,6 +62,8 @@ export function createAdminListener(
     'drop',
     atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
   );
+  // The next one finds a place, unless all are in use.
+  server.on('drop', () => server.closeIdleConnections());
 
   const connections = new WeakMap<Duplex, AdminConnection>();
   const connectionOf = (socket: Duplex): AdminConnection => {
