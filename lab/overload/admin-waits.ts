@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFakeReplica } from '../../test/support/fake-replica.ts';
@@ -24,6 +25,7 @@ export interface AdminWaitsResult {
 
 /** Holds one request on a replica, and lets this many calls wait for its end, each on a connection of its own. */
 export async function sendAdminWaits(calls: number, folder: string): Promise<AdminWaitsResult> {
+  await mkdir(folder, { recursive: true });
   await using stack = new AsyncDisposableStack();
   const gate = Promise.withResolvers<void>();
   const busy = stack.use(

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,8 +8,6 @@ import { readPeakBytes, readResidentBytes, resetPeak } from './memory.ts';
 
 const MIB = 1024 * 1024;
 const REPLICAS = 3;
-/** How long the memory may take to come back. */
-const RECOVERY_MS = 30_000;
 const ANSWER = JSON.stringify({ object: 'chat.completion', choices: [] });
 
 /** What is sent at once, and to whom. */
@@ -18,8 +17,10 @@ export interface LargeBodiesCase {
   readonly bodyBytes: number;
   /** How long a replica reads nothing of a body. */
   readonly pauseMs: number;
-  /** `limits.buffered`; undefined: the default. */
-  readonly buffered?: string;
+  /** Added to the environment of the gateway. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long the memory may take to come back. */
+  readonly recoveryMs: number;
 }
 
 /** What came of it. */
@@ -39,7 +40,8 @@ export interface LargeBodiesResult {
 
 /** Sends all bodies at once to a gateway in a process of its own, and resolves when each has its answer. */
 export async function sendLargeBodies(given: LargeBodiesCase, folder: string): Promise<LargeBodiesResult> {
-  const { count, bodyBytes, pauseMs, buffered } = given;
+  const { count, bodyBytes, pauseMs, recoveryMs, env = {} } = given;
+  await mkdir(folder, { recursive: true });
   await using stack = new AsyncDisposableStack();
   const failures: string[] = [];
   const replicas = await Promise.all(
@@ -50,17 +52,15 @@ export async function sendLargeBodies(given: LargeBodiesCase, folder: string): P
       }),
     ),
   );
-  const gateway = stack.use(
-    await startGateway(folder, {
-      gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
-      replicas: replicas.map((server, index) => ({
-        ...{ name: `r${index}`, models: ['m'], engine: 'openai' },
-        url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      })),
-      export: { to: 'file' },
-      ...(buffered === undefined ? {} : { limits: { buffered } }),
-    }),
-  );
+  const config = {
+    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+    replicas: replicas.map((server, index) => ({
+      ...{ name: `r${index}`, models: ['m'], engine: 'openai' },
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    })),
+    export: { to: 'file' },
+  };
+  const gateway = stack.use(await startGateway(folder, config, env));
   const small = toRequest(Buffer.from('{"model":"m"}'));
   await send(gateway.url, small);
   await resetPeak(gateway.pid);
@@ -84,7 +84,7 @@ export async function sendLargeBodies(given: LargeBodiesCase, folder: string): P
   const refused = outcomes.filter((outcome) => outcome === '503 overloaded').length;
   failures.push(...outcomes.filter((outcome) => outcome !== '200' && outcome !== '503 overloaded'));
   const peak = readPeakBytes(gateway.pid);
-  const after = await untilMemoryIsBack(gateway.pid, before, () => send(gateway.url, small));
+  const after = await untilMemoryIsBack(gateway.pid, { before, recoveryMs }, () => send(gateway.url, small));
   const afterwards = await send(gateway.url, large);
   return {
     ...{ served, refused, failures, seconds, meanwhile, afterwards },
@@ -95,10 +95,10 @@ export async function sendLargeBodies(given: LargeBodiesCase, folder: string): P
 /** Waits under a light load until most of the memory is given back, or the time is up. */
 async function untilMemoryIsBack(
   pid: number,
-  before: number,
+  { before, recoveryMs }: { readonly before: number; readonly recoveryMs: number },
   sendSmall: () => Promise<unknown>,
 ): Promise<number> {
-  const untilMs = performance.now() + RECOVERY_MS;
+  const untilMs = performance.now() + recoveryMs;
   for (;;) {
     const now = readResidentBytes(pid);
     if (now < before + 100 * MIB || performance.now() > untilMs) return now;
