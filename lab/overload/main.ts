@@ -90,7 +90,7 @@ function toWaitsLine(result: AdminWaitsResult): string {
   return (
     `${calls} calls of \`drain?wait=1h\` at once, each on a connection of its own: ${waited} waited and were answered with ` +
     `\`safe_to_stop: true\`, ${refused} got 503 \`too_many_waits\`, ${turnedAway} connections were closed; ` +
-    `${others.answered} of ${others.all} calls of others were answered meanwhile, and ${50 - failedChats} of 50 chats; ` +
+    `${others.answered} of ${others.all} calls of others were answered meanwhile (after ${others.repeats} repeats), and ${50 - failedChats} of 50 chats; ` +
     `memory ${toMib(memory.before)} before, ${toMib(memory.peak)} at its peak.`
   );
 }

@@ -57,7 +57,7 @@ export const ADMIN: readonly Limit[] = [
   {
     what: 'connections to the admin API',
     source: inFile('src/admin/admin-listener.ts', 'MAX_CONNECTIONS'),
-    past: 'a new one is closed, and with it all idle ones, so that the next finds a place; one line in the log per minute',
+    past: 'a new one is closed, and with it those that have been idle for half a second, so that the next finds a place; one line in the log per minute',
     proof: testedBy(
       LISTENER,
       'a connection beyond a thousand is refused, which is logged, and those that are idle are closed for the next ones',
