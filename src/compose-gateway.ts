@@ -100,6 +100,8 @@ export async function composeGateway(
     ...{ certificates, shared, clientLimits: limitRows, resolver, log },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
+    routingPolicy: () => inEffect.config.routing.policy,
+    onPeersSwitch: (isOn) => dataPlane.comparePeers(isOn),
     onAction: (action) => telemetry.recordAdminAction(action),
   });
   const { registry, drains, fleet, discovery, healthChecker } = replicas;

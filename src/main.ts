@@ -75,6 +75,7 @@ try {
       },
       onHangup: hangups.listen,
       onCrash: crash.cleanUpWith,
+      sendToGroup,
     },
   });
   // A gateway that has stopped does not wait for whoever reads its log.
@@ -173,6 +174,14 @@ async function closeUnrequestedInspector(): Promise<void> {
   check();
   const checks = setInterval(check, INSPECTOR_CHECK_INTERVAL_MS).unref();
   setTimeout(() => clearInterval(checks), INSPECTOR_WATCH_MS).unref();
+}
+
+function sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  try {
+    return process.kill(-groupId, signal);
+  } catch {
+    return false; // it has ended, or is one of somebody else by now
+  }
 }
 
 /** Writes at once, if somebody takes it. */

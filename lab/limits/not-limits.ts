@@ -23,7 +23,17 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/ledger/ledger-book.ts#MAX_RANGES',
     'otel/ledger/ledger.ts#MAX_WAITING',
   ],
+  'How much is compared: more would tell hardly more.': [
+    'src/replicas/control/health/peer-blocks.ts#MAX_KEPT',
+    'src/replicas/control/health/peer-blocks.ts#MAX_KEPT_OF_ONE',
+    'src/replicas/control/health/peer-blocks.ts#MAX_OWN',
+    'src/replicas/control/health/peer-blocks.ts#MAX_PEERS',
+    'src/replicas/control/health/peer-watch.ts#MAX_BLOCK_MS',
+    'src/replicas/control/health/peer-watch.ts#MAX_FACTOR',
+    'src/replicas/control/health/peers.ts#MAX_PEERS',
+  ],
   'How much of a text or list is shown to people.': [
+    'src/config/validation/validate.ts#MAX_EXPLAINED_KEYS',
     'src/admin/drains/last-replica.ts#MAX_NAMED',
     'src/admin/unknown-name.ts#MAX_LISTED',
     'src/admin/dashboard/traffic-window.ts#MAX_LISTED_REASONS',

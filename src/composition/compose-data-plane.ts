@@ -25,7 +25,8 @@ import { orStartError } from '../start-error.ts';
 import type { ReplicaControl } from './compose-replicas.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
 import type { GatewayCollaborators } from './gateway-collaborators.ts';
-import { createRecordObserver } from './observe-record.ts';
+import { createPeerObserver } from './observe-peers.ts';
+import { createRecordObserver, type EndedObserver } from './observe-record.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {
@@ -35,6 +36,8 @@ export interface DataPlane {
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
   readonly observations: ObservationRing;
+  /** Whether the facts of requests are passed on for comparisons of replicas with their peers. At first they are not. */
+  comparePeers(isOn: boolean): void;
 }
 
 interface DataPlaneSurroundings extends GatewayCollaborators {
@@ -89,7 +92,7 @@ export async function composeDataPlane(
       ...{ log, version, collectorHeaders },
       onRecord(ended) {
         recentRecords.add(ended);
-        observeRecord(ended.record);
+        observeEnded(ended);
       },
     }),
   );
@@ -136,11 +139,22 @@ export async function composeDataPlane(
   }));
   const observations = new ObservationRing();
   const observe = (record: Readonly<RequestRecord>) => observations.add(record);
-  const observeRecord = createRecordObserver([figures.add, metrics.record, observe, onRecord], {
+  const observers = new Set<EndedObserver>(
+    [figures.add, metrics.record, observe, onRecord].map(
+      (take) =>
+        ({ record }) =>
+          take(record),
+    ),
+  );
+  const observePeers = createPeerObserver(replicas.peerWatch);
+  const observeEnded = createRecordObserver(observers, {
     log,
     isLogged: () => inEffect.config.log.requests,
   });
-  return { serving, telemetry, metrics, figures, recentRecords, observations };
+  return {
+    ...{ serving, telemetry, metrics, figures, recentRecords, observations },
+    comparePeers: (isOn) => void (isOn ? observers.add(observePeers) : observers.delete(observePeers)),
+  };
 }
 
 function toReplicaState(

@@ -15,6 +15,7 @@ import { Drains } from '../replicas/control/drains.ts';
 import { FrozenWatch } from '../replicas/control/health/frozen-watch.ts';
 import { HealthChecker } from '../replicas/control/health/health-checker.ts';
 import { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
+import { PeerWatch } from '../replicas/control/health/peer-watch.ts';
 import { ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import type { SharedState } from '../replicas/shared/shared-state.ts';
@@ -31,6 +32,7 @@ export interface ReplicaControl {
   readonly discovery: ReplicaDiscovery;
   readonly healthChecker: HealthChecker;
   readonly healthDecisions: HealthDecisions;
+  readonly peerWatch: PeerWatch;
   /** Whether a model, in the form that records have, is one of a replica. */
   readonly isKnownModel: (model: string) => boolean;
 }
@@ -46,6 +48,10 @@ interface ReplicaControlCollaborators {
   readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
+  /** The policy in effect. */
+  readonly routingPolicy: () => string;
+  /** Called with whether replicas are compared with their peers. Not called before the gateway starts. */
+  readonly onPeersSwitch: (isOn: boolean) => void;
   /** Makes the span of a decision. Not called before the gateway starts. */
   readonly onAction: (action: AdminAction) => void;
 }
@@ -61,6 +67,8 @@ export async function composeReplicas(
     redisUrl,
     log,
     serving,
+    routingPolicy: policy,
+    onPeersSwitch: onSwitch,
     onAction,
   }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
@@ -76,7 +84,10 @@ export async function composeReplicas(
   const healthDecisions = new HealthDecisions({ registry, log, onAction });
   const decisions = healthDecisions;
   const frozen = new FrozenWatch({ registry, table, silences, decisions });
-  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, decisions });
+  const peerWatch = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
+  const healthChecker = new HealthChecker(config.health, {
+    ...{ registry, table, decisions, frozen, peers: peerWatch },
+  });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
@@ -87,7 +98,7 @@ export async function composeReplicas(
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, isKnownModel };
+  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, peerWatch, isKnownModel };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

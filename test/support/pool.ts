@@ -70,7 +70,14 @@ export function createPools(
   const settings = {
     policy,
     queueCapacity: QUEUE_CAPACITY,
-    health: { passive: false, active: false, failures: 3, coolDownMs: 10_000, frozenAfterMs: null },
+    health: {
+      passive: false,
+      active: false,
+      failures: 3,
+      coolDownMs: 10_000,
+      frozenAfterMs: null,
+      peers: null,
+    },
     timeouts: TIMEOUTS,
   } as const;
   const collaborators = {

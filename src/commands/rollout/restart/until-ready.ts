@@ -1,54 +1,10 @@
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Environment } from '../../config/environment.ts';
-import { toOneLine } from '../terminal/table.ts';
-import { fillCommand } from './fill-command.ts';
-import type { ReplicaView, RolloutGateways } from './gateways.ts';
-import { RolloutStop } from './stop.ts';
+import type { RolloutGateways } from '../gateways/gateways.ts';
+import { RolloutStop } from '../stop.ts';
 
 const ASK_EVERY_MS = 1_000;
 /** An engine that is killed and starts again at once is away for this long at least. */
 const WATCH_EVERY_MS = 200;
-
-/** Runs the command for a replica. Throws a RolloutStop if it fails, takes too long, or the signal aborts. */
-export async function runCommand(
-  template: string,
-  { name, host, url }: ReplicaView,
-  {
-    env,
-    timeoutMs,
-    signal,
-    onOutput,
-  }: {
-    readonly env: Environment;
-    readonly timeoutMs: number;
-    readonly signal: AbortSignal;
-    readonly onOutput: (line: string) => void;
-  },
-): Promise<void> {
-  const { port, protocol } = new URL(url);
-  const facts = { name, host, url, port: port || (protocol === 'https:' ? '443' : '80') };
-  const command = fillCommand(template, facts);
-  const deadline = AbortSignal.timeout(timeoutMs);
-  const child = spawn('/bin/sh', ['-c', command], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    signal: AbortSignal.any([signal, deadline]),
-  });
-  for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', (line) => onOutput(toOneLine(line)));
-  }
-  const problem = await new Promise<string | null>((resolve) => {
-    child.once('error', (error) => resolve(`could not be run (${error.message})`));
-    child.once('close', (code, killedBy) => {
-      resolve(code === 0 ? null : killedBy === null ? `ended with ${code}` : `was ended by ${killedBy}`);
-    });
-  });
-  if (signal.aborted) throw new RolloutStop('interrupted', 'is drained; its command was interrupted');
-  if (deadline.aborted) throw new RolloutStop('failed', 'is drained; its command takes too long');
-  if (problem !== null) throw new RolloutStop('failed', `is drained; its command ${problem}`);
-}
 
 /** What waiting for an engine needs. */
 interface EngineWait {

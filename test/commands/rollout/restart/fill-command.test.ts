@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../../src/commands/command-line/command.ts';
-import { fillCommand } from '../../../src/commands/rollout/fill-command.ts';
+import { UsageError } from '../../../../src/commands/command-line/command.ts';
+import { fillCommand } from '../../../../src/commands/rollout/restart/fill-command.ts';
 
 const FACTS = { name: 'vllm-a', host: 'gpu-1', port: '8000', url: 'http://gpu-1:8000' };
 const fill = (template: string, facts: Partial<typeof FACTS> = {}) =>

@@ -3,14 +3,14 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { isErrno, readRegularFile } from '#otel/disk/regular-file.ts';
 import { writeDurably } from '#otel/disk/write-durably.ts';
-import type { Environment } from '../../config/environment.ts';
-import { StartError } from '../../start-error.ts';
-import { UsageError } from '../command-line/command.ts';
-import { VERDICT_MODES } from '../command-line/rollout-command.ts';
+import type { Environment } from '../../../config/environment.ts';
+import { StartError } from '../../../start-error.ts';
+import { UsageError } from '../../command-line/command.ts';
+import { VERDICT_MODES } from '../../command-line/rollout-command.ts';
 
 /**
  * How far a replica is. `restarted`: the command has ended, or the person or the engine has said so. `undrained`: it
- * serves and is compared. `held`: it was worse than its peers and is drained again.
+ * serves and is compared. `held`: it is worse than its peers, and is being drained again or is drained.
  */
 const STAGES = ['waiting', 'draining', 'restarted', 'undrained', 'done', 'held'] as const;
 
@@ -18,6 +18,8 @@ const replicaState = z.strictObject({
   name: z.string().min(1),
   stage: z.enum(STAGES),
   sentence: z.string().nullable(),
+  /** The process group of the command that restarts it, while it may run. */
+  command: z.strictObject({ host: z.string(), pid: z.int().min(2) }).nullable(),
 });
 
 const settings = z.strictObject({
@@ -32,7 +34,7 @@ const settings = z.strictObject({
   restartMs: z.int().min(0),
   compareMs: z.int().min(0),
   isForced: z.boolean(),
-  reason: z.string(),
+  reason: z.string().nullable(),
 });
 
 const rolloutState = z.strictObject({
@@ -40,6 +42,8 @@ const rolloutState = z.strictObject({
   traceId: z.string().regex(/^[0-9a-f]{32}$/),
   /** The span of the first run. Those of later runs are below it. */
   rootSpanId: z.string().regex(/^[0-9a-f]{16}$/),
+  /** Earlier rollouts that `--new` has given up. What they have drained is no reason to stop. */
+  givenUp: z.array(z.string()).readonly(),
   settings,
   replicas: z.array(replicaState).min(1),
 });

@@ -1,4 +1,4 @@
-import { UsageError } from '../command-line/command.ts';
+import { UsageError } from '../../command-line/command.ts';
 
 /** What a command may name of a replica. */
 export interface CommandFacts {

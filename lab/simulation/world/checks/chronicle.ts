@@ -4,7 +4,7 @@ import { PORTS } from '../addresses.ts';
 import { HttpReader, type Message, statusOf } from '../http-reader.ts';
 import { checkDelivery, checkPatience, checkResponse } from './check-response.ts';
 import { DrainClaims } from './drain-claims.ts';
-import type { AdminAnswer, ClientView, CollectedRecord, Served } from './facts.ts';
+import type { AdminAnswer, ClientView, CollectedSpan, Served } from './facts.ts';
 import { Traffic } from './traffic.ts';
 
 /** Something that must never happen. */
@@ -29,13 +29,16 @@ interface AdminCall {
 }
 
 /** What has happened in a world, seen from outside of the gateways. It checks what can be checked at each step. */
-export class Ledger {
+export class Chronicle {
   readonly served: Served[] = [];
   readonly views: ClientView[] = [];
   /** The records by span id: a collector may get one several times. */
-  readonly collected = new Map<string, CollectedRecord>();
+  readonly collected = new Map<string, CollectedSpan>();
   /** The records that the collector has refused for good, by span id. */
-  readonly refused = new Map<string, CollectedRecord>();
+  readonly refused = new Map<string, CollectedSpan>();
+  /** The ledger spans, by span id. */
+  readonly ledgers = new Map<string, CollectedSpan>();
+  readonly refusedLedgers = new Map<string, CollectedSpan>();
   violation: Violation | null = null;
   readonly traffic: Traffic;
   readonly claims: DrainClaims;
@@ -87,15 +90,23 @@ export class Ledger {
     this.traffic.onResponseEnd(end);
   }
 
-  onCollected(record: CollectedRecord): void {
+  onCollected(record: CollectedSpan): void {
     const known = this.collected.get(record.spanId);
     if (known !== undefined && known.traceId !== record.traceId)
       this.violate(`two spans have the id ${record.spanId}`);
     this.collected.set(record.spanId, record);
   }
 
-  onRefused(record: CollectedRecord): void {
+  onRefused(record: CollectedSpan): void {
     this.refused.set(record.spanId, record);
+  }
+
+  onLedger(ledger: CollectedSpan): void {
+    this.ledgers.set(ledger.spanId, ledger);
+  }
+
+  onLedgerRefused(ledger: CollectedSpan): void {
+    this.refusedLedgers.set(ledger.spanId, ledger);
   }
 
   onClientEnd(view: ClientView): void {

@@ -1,6 +1,6 @@
-import type { Comparison } from '../../../verdict/comparison.ts';
-import { differenceOf, type Figures } from '../../../verdict/figures.ts';
-import type { Dimension } from '../../../verdict/judge.ts';
+import type { Comparison } from './comparison.ts';
+import { differenceOf, type Figures } from './figures.ts';
+import type { Dimension } from './judge.ts';
 
 /** The figures of a comparison, by the names that the admin API has for them. Unknown ones are left out. */
 export function toFigures({ figures, own, peers }: Comparison): Readonly<Record<string, number>> {
@@ -35,7 +35,7 @@ export function toShortText({ figures, own }: Comparison): string {
 }
 
 /** Says what is wrong, each with its figures. */
-export function toWrongText({ figures }: Comparison, wrong: readonly Dimension[]): string {
+export function toWrongText({ figures }: Pick<Comparison, 'figures'>, wrong: readonly Dimension[]): string {
   return wrong.map((dimension) => toText(figures, dimension)).join('; ');
 }
 
