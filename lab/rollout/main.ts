@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { toRandom } from '../../test/fleet/random.ts';
+import { toRandom } from '../../test/support/random.ts';
 import { startProgram } from '../support/program.ts';
 import { printFailures, printFigures } from '../support/results.ts';
 import { runVerdict } from '../verdict/run-verdict.ts';
