@@ -74,7 +74,7 @@ function measureEqual(days: number): boolean {
 function measureBad(count: number): boolean {
   lines.push(
     '',
-    '| A replica that | 50 requests/s | 10 requests/s | 2 requests/s | again, on probation at 50 requests/s |',
+    `| A replica that (${count} of each) | 50 requests/s | 10 requests/s | 2 requests/s | again, on probation at 50 requests/s |`,
     '|---|---:|---:|---:|---:|',
   );
   let areAllFound = true;
