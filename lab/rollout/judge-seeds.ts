@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { toRandom } from '../../test/fleet/random.ts';
+import { toRandom } from '../../test/support/random.ts';
 import type { Tell } from '../support/progress.ts';
 import { percentile } from '../support/statistics.ts';
 import { runVerdict, type SimulatedEnd } from '../verdict/run-verdict.ts';
