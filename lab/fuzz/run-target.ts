@@ -46,7 +46,7 @@ export function toInput(target: FuzzTarget, seed: number, index: number): FuzzIn
 }
 
 /** The same input, made longer. */
-export function toLongInput(target: FuzzTarget, seed: number, index: number): FuzzInput {
+function toLongInput(target: FuzzTarget, seed: number, index: number): FuzzInput {
   const random = new Random(~seed, index);
   const { bytes, variant } = toInput(target, seed, index);
   const long = lengthen(random, bytes);
