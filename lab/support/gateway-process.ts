@@ -5,7 +5,7 @@ import { startChild } from './child.ts';
 import { ROOT } from './results.ts';
 
 /** How long the queue may go without a record less, once the collector is back: a busy machine takes its time. */
-const STANDSTILL_MS = 30_000;
+const STANDSTILL_MS = 120_000;
 
 /** The token of the admin API of every gateway here. */
 export const ADMIN_TOKEN = 'measurement';
@@ -29,7 +29,7 @@ export interface GatewayProcess extends AsyncDisposable {
   stats(): Promise<Stats>;
   /**
    * Resolves with the counters when nothing is queued and at least `restoredCount` records of an earlier run are
-   * restored. Rejects when nothing has left the queue for 30 s.
+   * restored. Rejects when nothing has left the queue for two minutes.
    */
   untilDelivered(restoredCount?: number): Promise<Stats>;
   /** Sends the signal and resolves with the exit code when the process has ended; null after a SIGKILL. */

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { askAdmin, type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
 import type { ThreadFigures } from './gateway-preload.ts';
@@ -38,6 +38,7 @@ export interface SoakGateway extends AsyncDisposable {
   readonly killedWorkers: number;
   /** Reads the configuration again, with these keys instead of those it had at the start. */
   reload(change: Change): Promise<ReloadAnswer>;
+  /** Throws if the process has ended. */
   sample(atS: number): Sample;
 }
 
@@ -82,6 +83,8 @@ export async function startSoakGateway(settings: SoakGatewaySettings): Promise<S
       return (await askAdmin(gateway.adminUrl, 'POST', '/admin/reload')) as ReloadAnswer;
     },
     sample(atS) {
+      if (!existsSync(`/proc/${gateway.pid}`))
+        throw new Error(`the ${settings.name} gateway has ended by itself`);
       const status = readFileSync(`/proc/${gateway.pid}/status`, 'utf8');
       const { heapUsed, external, resources } = readFigures();
       return {
