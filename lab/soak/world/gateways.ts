@@ -6,6 +6,8 @@ import type { ThreadFigures } from './gateway-preload.ts';
 
 const PRELOAD = `--import=${join(import.meta.dirname, 'gateway-preload.ts')}`;
 const MB = 1024 ** 2;
+/** A replica that is there may take seconds to accept a connection on a busy machine; one that is not refuses it at once. */
+export const TIMEOUTS = { connect: '20s' };
 
 /** What was measured of a gateway at one moment. */
 export interface Sample {
@@ -126,6 +128,7 @@ function toConfig(
       protocol: workers === 1 ? 'http/json' : 'http/protobuf',
     },
     health: { interval: '1s' },
+    timeouts: TIMEOUTS,
     metrics: { otlp: false }, // calls with records are counted here
     ...own,
   };
