@@ -48,6 +48,7 @@ export const ROOMS: readonly Room[] = [
       // The state of a rollout is a file of ours.
       'otel/disk/regular-file.ts',
       'otel/disk/write-durably.ts',
+      'src/replicas/control/state-lock.ts',
       'pino',
       'zod',
       'undici',
@@ -341,6 +342,8 @@ export const ROOMS: readonly Room[] = [
   {
     path: 'src/replicas/control/',
     may: [
+      // Replicas are compared with their peers.
+      'src/verdict/',
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',

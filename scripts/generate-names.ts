@@ -175,7 +175,7 @@ export function renderDashboardFields(registry: Registry): string {
 
 /**
  * The fields of a record that the dashboard's details show, with their titles and the format of their values.
- * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'yes_or_no' }[]}
+ * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [
 ${shown.map((field) => `  { field: '${toField(field.name)}', title: ${toLiteral(field.label)}, format: '${toFormat(field)}' },\n`).join('')}];
@@ -209,6 +209,8 @@ ${members.join('')}});
 function toFormat({ type, unit }: RegistryAttribute): string {
   if (type === 'bool') return 'yes_or_no';
   if (unit === 'ms') return 'duration';
+  if (unit === 's') return 'seconds';
+  if (unit === '1/s') return 'rate';
   return type === 'int' && unit !== '' ? 'count' : 'plain';
 }
 

@@ -30,6 +30,7 @@ import { JwksSource } from './jwt/jwks-source.ts';
 import { createReload } from './reload-config.ts';
 import type { ReplicaDiscovery } from './replicas/control/discovery/replica-discovery.ts';
 import { createResolver } from './replicas/control/discovery/resolver.ts';
+import type { Drains } from './replicas/control/drains.ts';
 import type { HealthChecker } from './replicas/control/health/health-checker.ts';
 import type { ReplicaRegistry } from './replicas/control/registry.ts';
 import { SharedState } from './replicas/shared/shared-state.ts';
@@ -41,6 +42,7 @@ import { readVersion } from './version.ts';
 /** The parts of a gateway that are started and stopped: one control plane, and the data plane (`serving`). */
 export interface GatewayParts {
   readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
   readonly discovery: ReplicaDiscovery;
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
@@ -76,6 +78,8 @@ export async function composeGateway(
   collaborators: GatewayCollaborators,
 ): Promise<GatewayParts> {
   const { secrets, log, resolver = createResolver() } = collaborators;
+  // If a step fails, what the steps before it have started is stopped.
+  await using started = new AsyncDisposableStack();
   const version = await readVersion();
   const inEffect = new ConfigInEffect(config);
   const readCertificates = createCertificateReader();
@@ -86,6 +90,7 @@ export async function composeGateway(
   const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
   const clientList = await readClients(config);
   const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
+  started.defer(() => jwksSource.stop());
   await jwksSource.open(config.jwt?.jwks ?? null);
   limitRows.configureTenants(toTenantLimitSettings(config));
   const authority = {
@@ -95,12 +100,14 @@ export async function composeGateway(
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
   const replicas = await composeReplicas(config, {
-    ...{ certificates, shared, clientLimits: limitRows, resolver, log },
+    ...{ certificates, shared, clientLimits: limitRows, resolver, log, started },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
+    routingPolicy: () => inEffect.config.routing.policy,
+    onPeersSwitch: (isOn) => dataPlane.comparePeers(isOn),
     onAction: (action) => telemetry.recordAdminAction(action),
   });
-  const { registry, fleet, discovery, healthChecker } = replicas;
+  const { registry, drains, fleet, discovery, healthChecker } = replicas;
   const responseExchange = composeResponseExchange(inEffect, memory, log);
   const failedTokens = new FailedTokens(log);
   const collectorHeaders = await orStartError(
@@ -111,7 +118,7 @@ export async function composeGateway(
   const clients = withRows(clientList.clients);
   const dataPlane = await composeDataPlane(inEffect, {
     ...surroundings,
-    ...{ clients, authority, jwtKeys: jwksSource.current, collectorHeaders },
+    ...{ clients, authority, jwtKeys: jwksSource.current, collectorHeaders, started },
   });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
@@ -165,8 +172,21 @@ export async function composeGateway(
     use: (next) => serving.useClients(withRows(next)),
   });
 
+  // From here on src/gateway.ts stops it.
+  started.move();
   return {
-    ...{ registry, discovery, fleet, responseExchange, healthChecker, telemetry, figures, metrics, serving },
+    ...{
+      registry,
+      drains,
+      discovery,
+      fleet,
+      responseExchange,
+      healthChecker,
+      telemetry,
+      figures,
+      metrics,
+      serving,
+    },
     ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
     shutdown: () => inEffect.config.shutdown,
     collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),

@@ -151,6 +151,7 @@ async function listenOn(
 async function closeDown(
   {
     registry,
+    drains,
     discovery,
     fleet,
     responseExchange,
@@ -182,5 +183,6 @@ async function closeDown(
   figures.stop();
   await serving.close();
   await registry.close();
+  await drains.close();
   return { cutRequests, undeliveredRecords: undelivered };
 }

@@ -37,10 +37,10 @@ if (isServing) {
 }
 await closeUnrequestedInspector();
 
-// A reader that closes the pipe (`gateway check | head -1`) is not a failure.
+// A reader that closes the pipe (`gateway check | head -1`) is not a failure. No output is worth the requests of a gateway.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    if (error.code !== 'EPIPE' && !isServing) throw error;
   });
 }
 
@@ -53,6 +53,7 @@ process.on('unhandledRejection', (reason) => crash.end(reason, 'unhandled reject
 const shutdown = createShutdown();
 
 const { run } = await import('./commands/run.ts');
+const { LogOutput, toLogTarget } = await import('./commands/serve/log/log-output.ts');
 try {
   const exitCode = await run({
     args: process.argv.slice(2),
@@ -66,7 +67,7 @@ try {
         return isTTY ? setRawMode.bind(process.stdin) : undefined;
       },
     },
-    stdout: process.stdout,
+    stdout: isServing ? new LogOutput(toLogTarget(process.stdout, 1), writeToStderr) : process.stdout,
     stderr: process.stderr,
     signals: {
       get shutdown() {
@@ -74,6 +75,7 @@ try {
       },
       onHangup: hangups.listen,
       onCrash: crash.cleanUpWith,
+      sendToGroup,
     },
   });
   // A gateway that has stopped does not wait for whoever reads its log.
@@ -124,11 +126,7 @@ function createCrashHandler() {
       if (hasBegun) return;
       hasBegun = true;
       const line = { level: 'fatal', time: new Date().toISOString(), err: toLoggableError(error), msg };
-      try {
-        writeSync(2, `${JSON.stringify(line)}\n`);
-      } catch {
-        // Standard error is closed.
-      }
+      writeToStderr(`${JSON.stringify(line)}\n`);
       const exit = () => process.exit(1);
       setTimeout(exit, CRASH_CLEANUP_MS);
       cleanUp().then(exit, exit);
@@ -176,6 +174,23 @@ async function closeUnrequestedInspector(): Promise<void> {
   check();
   const checks = setInterval(check, INSPECTOR_CHECK_INTERVAL_MS).unref();
   setTimeout(() => clearInterval(checks), INSPECTOR_WATCH_MS).unref();
+}
+
+function sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  try {
+    return process.kill(-groupId, signal);
+  } catch {
+    return false; // it has ended, or is one of somebody else by now
+  }
+}
+
+/** Writes at once, if somebody takes it. */
+function writeToStderr(line: string): void {
+  try {
+    writeSync(2, line);
+  } catch {
+    // Standard error is closed, full, or has a reader that reads nothing.
+  }
 }
 
 function ignore(): void {}

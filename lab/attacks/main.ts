@@ -1,27 +1,28 @@
 import { startProgram } from '../support/program.ts';
 import { readCircumstances, replaceBetween } from '../support/results.ts';
 import { ATTACKS } from './attacks.ts';
-import { judge } from './judge.ts';
-import { type Outcome, startAttackedGateway } from './run-attack.ts';
+import { judge, judgeTls } from './judge.ts';
+import type { Cost } from './measured-gateway.ts';
+import { startAttackedGateway } from './run-attack.ts';
+import { startTlsAttackedGateways } from './tls/run-tls-attack.ts';
+import { TLS_ATTACKS } from './tls/tls-attacks.ts';
 
 const USAGE = `npm run lab -- attacks [options]
-  Attacks a gateway on the wire, from clients and from a replica, and writes the table of docs/security.md. Exits with 1
+  Attacks gateways on the wire, HTTP and TLS, from clients and from a replica, and writes the table of docs/security.md. Exits with 1
   if an attack does not end as expected. Linux only.
   --only TEXT  only attacks with this text in their name; writes nothing`;
 
 const { only } = startProgram(USAGE, { only: { type: 'string' } });
-const attacks = ATTACKS.flatMap(({ group, attacks: all }) => all.map((attack) => ({ group, attack })));
-const chosen = attacks.filter(({ attack }) => attack.name.includes(only ?? ''));
-const rows = new Map<string, Outcome[]>();
+const rows = new Map<string, Cost[]>();
 await using gateway = await startAttackedGateway();
-for (const { group, attack } of chosen) {
+for (const { group, attack } of choose(ATTACKS)) {
   const outcome = await gateway.run(attack);
-  rows.set(group, [...(rows.get(group) ?? []), outcome]);
-  console.log(`${group}: ${attack.name}: ${outcome.statuses.join(' ')}, ${toFigures([outcome]).join(', ')}`);
-  for (const flaw of judge(attack, outcome)) {
-    console.log(`  NOT AS EXPECTED: ${flaw}`);
-    process.exitCode = 1;
-  }
+  report(group, `${attack.name}: ${outcome.statuses.join(' ')}`, outcome, judge(attack, outcome));
+}
+await using gateways = await startTlsAttackedGateways();
+for (const { group, attack } of choose(TLS_ATTACKS)) {
+  const outcome = await gateways.run(attack);
+  report(group, `${attack.name}: ${outcome.outcome}`, outcome, judgeTls(attack, outcome));
 }
 if (only === undefined && process.exitCode === undefined) {
   const { date, commit, machine } = readCircumstances();
@@ -38,7 +39,26 @@ if (only === undefined && process.exitCode === undefined) {
   replaceBetween('docs/security.md', '<!-- attacks -->', '<!-- end of attacks -->', text);
 }
 
-function toFigures(outcomes: readonly Outcome[]): readonly string[] {
+interface Group<A> {
+  readonly group: string;
+  readonly attacks: readonly A[];
+}
+
+function choose<A extends { readonly name: string }>(groups: readonly Group<A>[]) {
+  const all = groups.flatMap(({ group, attacks }) => attacks.map((attack) => ({ group, attack })));
+  return all.filter(({ attack }) => attack.name.includes(only ?? ''));
+}
+
+function report(group: string, text: string, cost: Cost, flaws: readonly string[]): void {
+  rows.set(group, [...(rows.get(group) ?? []), cost]);
+  console.log(`${group}: ${text}, ${toFigures([cost]).join(', ')}`);
+  for (const flaw of flaws) {
+    console.log(`  NOT AS EXPECTED: ${flaw}`);
+    process.exitCode = 1;
+  }
+}
+
+function toFigures(outcomes: readonly Cost[]): readonly string[] {
   const grownBytes = Math.max(...outcomes.map((outcome) => outcome.grownBytes));
   const longestMs = Math.max(...outcomes.map(({ longestTurnMs }) => longestTurnMs));
   return [`${(grownBytes / 1e6).toFixed(1)} MB`, `${longestMs.toFixed(0)} ms`];

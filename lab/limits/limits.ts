@@ -17,5 +17,5 @@ export const LIMITS: readonly LimitGroup[] = [
   { group: 'Export, files of records, metrics', limits: EXPORT },
   { group: 'Admin API', limits: ADMIN },
   { group: 'Configuration and state_dir', limits: CONFIGURATION },
-  { group: 'Kubernetes, Redis, files of other programs', limits: SOURCES },
+  { group: 'Kubernetes, Redis, the log, files of other programs', limits: SOURCES },
 ];

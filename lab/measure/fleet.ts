@@ -89,7 +89,7 @@ async function measure(measured: Case): Promise<string> {
 async function open(stateDir: string, name: string, url: string, busyCount: number): Promise<Fleet> {
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
-    file: { read: async () => new Map(), write: async () => undefined },
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
   });
   const quiet = () => undefined;

@@ -15,6 +15,7 @@ const USAGE = `npm run simulate -- [options]
   --trace      prints each step of it
   --keep LIST  of its actions only these, by number: 0,3,4, or none (all)
   --planted    plants known faults into the sources, one at a time, and tells which seed finds each
+  --fault TEXT with --planted: only the faults whose names contain it
   --write      writes the result into docs/reliability.md`;
 
 const options = startProgram(USAGE, {
@@ -26,6 +27,7 @@ const options = startProgram(USAGE, {
   trace: { type: 'boolean', default: false },
   keep: { type: 'string', default: '' },
   planted: { type: 'boolean', default: false },
+  fault: { type: 'string', default: '' },
   write: { type: 'boolean', default: false },
 });
 
@@ -37,7 +39,7 @@ const range = {
   isWritten: options.write,
 };
 const keep = toNumbers(options.keep);
-if (options.planted) process.exitCode = await runPlanted(range);
+if (options.planted) process.exitCode = await runPlanted(range, options.fault);
 else if (options.seed !== '') process.exitCode = await replay(toCount(options.seed), keep, options.trace);
 else process.exitCode = await runSeeds(range);
 

@@ -37,6 +37,8 @@ export interface Child extends AsyncDisposable {
   readonly hasExited: boolean;
   /** Resolves with the exit code; with null after a signal, and if the process could not be started. */
   readonly exited: Promise<number | null>;
+  /** The lines of stdout so far. */
+  readonly lines: readonly string[];
   /** The next line of stdout. Rejects when the process has ended instead. */
   nextLine(): Promise<string>;
   /** Resolves with the first line from now on that is meant. Rejects when the process has ended instead. */
@@ -86,6 +88,7 @@ export function startChild(command: Command, { logPath, stdout }: ChildOutput = 
   };
   return {
     pid: child.pid ?? 0,
+    lines: lines.items,
     get hasExited() {
       return hasExited();
     },

@@ -48,6 +48,8 @@ export interface GatewaySettings {
   readonly workers?: number;
   readonly shutdownDelay?: string;
   readonly connectTimeout?: string;
+  /** The section `health` of the configuration. */
+  readonly health?: object;
   /** The name of the gateway in a fleet, and the Redis server that holds the shared state. */
   readonly fleet?: { readonly name: string; readonly redisUrl: string };
 }
@@ -120,7 +122,13 @@ export async function readSafeToStop(adminUrl: string): Promise<readonly string[
 
 function toConfig(settings: GatewaySettings): object {
   const { collectorUrl, replicas, queueSize, folder, fleet } = settings;
-  const { listen = '127.0.0.1:0', workers = 1, shutdownDelay = '0s', connectTimeout = '2s' } = settings;
+  const {
+    health = {},
+    listen = '127.0.0.1:0',
+    workers = 1,
+    shutdownDelay = '0s',
+    connectTimeout = '2s',
+  } = settings;
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs } = EXPORT;
   return {
     gateway: { listen, admin_listen: '127.0.0.1:0', workers, ...(fleet && { name: fleet.name }) },
@@ -135,6 +143,7 @@ function toConfig(settings: GatewaySettings): object {
       ...(queueSize === undefined ? {} : { queue_size: queueSize }),
     },
     timeouts: { connect: connectTimeout },
+    health,
     metrics: { otlp: false }, // calls with records are counted here
     shutdown: { delay: shutdownDelay, flush: '1s' },
   };

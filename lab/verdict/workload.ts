@@ -60,10 +60,14 @@ const STEP_S = 0.25;
 const TAIL = { share: 0.1, exponent: 1.5 } as const;
 const NOISE = { first: 0.5, gaps: 0.2 } as const;
 
-/** The observations of a simulated rollout, second after second from the end of its ramp. */
+/**
+ * The observations of a simulated rollout, second after second from the end of its ramp. `choose`: the replica that gets
+ * the next request, from 0, which is the one that is rolled.
+ */
 export function* simulateSeconds(
   scenario: Scenario,
   random: () => number,
+  choose: () => number = () => Math.floor(random() * REPLICAS),
 ): Generator<{ readonly own: readonly Observation[]; readonly peers: readonly Observation[] }> {
   const normal = createNormal(random);
   const shared = createDrift(scenario.sharedLoad, SHARED_FADES_S, normal);
@@ -75,7 +79,7 @@ export function* simulateSeconds(
       const sharedLoad = shared();
       const ownLoads = loads.map((load) => load());
       for (let left = scenario.requestsPerSecond * STEP_S - random(); left > 0; left--) {
-        const replica = Math.floor(random() * REPLICAS);
+        const replica = choose();
         const coldness =
           scenario.isCold && replica === 0 ? Math.exp(-(RAMP_S + second + step * STEP_S) / COLD_FADES_S) : 0;
         const load = Math.exp(sharedLoad + (ownLoads[replica] ?? 0)) * (1 + 2 * coldness);

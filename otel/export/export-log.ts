@@ -7,6 +7,15 @@ const OUTAGE_LOG_MS = 10_000;
 /** A collector that rejects every batch is logged once in this time, with the sum of rejected records. */
 const REJECTION_LOG_MS = 60_000;
 
+const COLLECTOR_WORDS = {
+  lost: 'collector lost: the export is repeated until it is back',
+  back: 'collector back',
+} as const;
+const FILE_WORDS = {
+  lost: 'records cannot be written: the export is repeated until they can',
+  back: 'records are written again',
+} as const;
+
 /** What the collector rejected: a whole batch, or part of one. */
 export interface Rejection {
   readonly rejectedCount: number;
@@ -24,6 +33,7 @@ export class ExportLog {
   readonly #log: TelemetryLog;
   readonly #clock: Clock;
   readonly #collector: URL | undefined;
+  readonly #words: typeof COLLECTOR_WORDS | typeof FILE_WORDS;
   /** Failed calls since the last line about one, or about the end of an outage. */
   #failedCalls = 0;
   #isOutageLogged = false;
@@ -37,6 +47,7 @@ export class ExportLog {
     this.#log = log;
     this.#clock = clock;
     this.#collector = collector;
+    this.#words = collector === undefined ? FILE_WORDS : COLLECTOR_WORDS;
   }
 
   /** A call failed and will be repeated. */
@@ -45,16 +56,13 @@ export class ExportLog {
     if (this.#isOutageLogged || this.#clock.nowMs() - this.#outageLoggedAtMs < OUTAGE_LOG_MS) return;
     this.#isOutageLogged = true;
     this.#outageLoggedAtMs = this.#clock.nowMs();
-    this.#log.warn(
-      { ...this.#describe(reason), queued },
-      'collector lost: the export is repeated until it is back',
-    );
+    this.#log.warn({ ...this.#describe(reason), queued }, this.#words.lost);
   }
 
   /** A call was answered: the collector accepted the batch, or rejected it for good. */
   answered(queued: number): void {
     if (!this.#isOutageLogged) return;
-    this.#log.info({ failed_calls: this.#failedCalls, queued }, 'collector back');
+    this.#log.info({ failed_calls: this.#failedCalls, queued }, this.#words.back);
     this.#isOutageLogged = false;
     this.#failedCalls = 0;
   }

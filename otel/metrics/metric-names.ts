@@ -178,7 +178,8 @@ export const METRICS = {
     name: 'gateway.replica.health.decisions',
     instrument: 'counter',
     unit: '{decision}',
-    description: 'How often a judge of health began to find that the replica fails, or no longer found it.',
+    description:
+      'How often a judge of health has decided that the replica is failing, ok, on probation, or worse than its peers and kept.',
   },
   replicaGpu: {
     name: 'gateway.replica.gpu',

@@ -38,12 +38,14 @@ interface DrainAction {
 
 /** The gateway found that a replica fails, or that it does not any more. */
 interface HealthAction {
-  readonly action: 'replica_failing' | 'replica_ok';
+  readonly action: 'replica_failing' | 'replica_ok' | 'replica_probation' | 'replica_kept';
   readonly replica: string;
   readonly inflight: number;
   /** What has shown it. */
   readonly judge: string;
   readonly verdict: string;
+  /** What was seen, in words; null if the judge says all. */
+  readonly reason: string | null;
   /** Nobody asked for it. */
   readonly tokenName: null;
   /** When what has shown it began, or when the replica was found failing: epoch milliseconds. */
@@ -130,12 +132,13 @@ function toAttributes(action: DrainAction | HealthAction | ReloadAction): Attrib
   return 'judge' in action ? toHealthAttributes(action) : toDrainAttributes(action);
 }
 
-function toHealthAttributes({ replica, inflight, judge, verdict }: HealthAction): Attributes {
+function toHealthAttributes({ replica, inflight, judge, verdict, reason }: HealthAction): Attributes {
   return {
     [ADMIN_ACTION.replica]: replica,
     [ADMIN_ACTION.inflight]: inflight,
     [ADMIN_ACTION.judge]: judge,
     [ADMIN_ACTION.verdict]: verdict,
+    ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
   };
 }
 

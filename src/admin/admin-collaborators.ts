@@ -47,8 +47,9 @@ export interface DashboardCollaborators {
   readonly gateway: () => GatewayIdentity;
   /** How much of its limits the gateway uses. */
   readonly usage: () => { readonly connections: Usage; readonly bufferedBytes: Usage };
-  /** The most records that may wait for the collector. */
+  /** The most records that may wait for their export. */
   readonly queueSize: number;
+  readonly exportTo: 'otlp' | 'file';
   /** A URL with `{trace_id}` in it, or null. */
   readonly traceUrlTemplate: string | null;
 }

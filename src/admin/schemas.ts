@@ -34,7 +34,8 @@ export const replicaSchema = z
       .readonly()
       .describe(
         'What shows that a failing replica fails; otherwise empty. `connections`: requests cannot connect to it. `probes`: ' +
-          'it does not answer probes. `frozen`: it is silent, and its peers are not.',
+          'it does not answer probes. `frozen`: it is silent, and its peers are not. `errors`: it fails more requests than ' +
+          'its peers. `slow`: it is slower than they are.',
       ),
     health_since: z.iso.datetime().nullable().describe('When `health` last changed; null if it never did.'),
     reachability: z
@@ -85,7 +86,8 @@ export const replicaSchema = z
       })
       .nullable()
       .describe(
-        'While the share of turns grows after an undrain with a ramp: how far it is on this gateway. Otherwise null.',
+        'While the share of turns grows, after an undrain with a ramp or on probation (`health.peers`): how far it is on ' +
+          'this gateway. Otherwise null.',
       ),
     removing: z
       .boolean()

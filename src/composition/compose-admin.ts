@@ -69,6 +69,7 @@ export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurrou
           bufferedBytes: readLimit(memory.buffered),
         }),
         queueSize: config.export.queueSize,
+        exportTo: config.export.to,
         traceUrlTemplate: config.trace.urlTemplate,
       },
       refresh: (replica) => discovery.refresh(replica),

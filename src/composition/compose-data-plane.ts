@@ -25,7 +25,8 @@ import { orStartError } from '../start-error.ts';
 import type { ReplicaControl } from './compose-replicas.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
 import type { GatewayCollaborators } from './gateway-collaborators.ts';
-import { createRecordObserver } from './observe-record.ts';
+import { createPeerObserver } from './observe-peers.ts';
+import { createRecordObserver, type EndedObserver } from './observe-record.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {
@@ -35,6 +36,8 @@ export interface DataPlane {
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
   readonly observations: ObservationRing;
+  /** Whether the facts of requests are passed on for comparisons of replicas with their peers. At first they are not. */
+  comparePeers(isOn: boolean): void;
 }
 
 interface DataPlaneSurroundings extends GatewayCollaborators {
@@ -49,6 +52,8 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly jwtKeys: JwtKeys | null;
   readonly authority: JwtAuthority;
   readonly collectorHeaders: CollectorHeaders;
+  /** Gets what stops the parts again. */
+  readonly started: AsyncDisposableStack;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -75,6 +80,7 @@ export async function composeDataPlane(
     memory,
     version,
     failedTokens,
+    started,
     onRecord = () => undefined,
   } = surroundings;
   const { registry, isKnownModel, healthDecisions } = replicas;
@@ -89,10 +95,11 @@ export async function composeDataPlane(
       ...{ log, version, collectorHeaders },
       onRecord(ended) {
         recentRecords.add(ended);
-        observeRecord(ended.record);
+        observeEnded(ended);
       },
     }),
   );
+  started.defer(async () => void (await telemetry.shutdown(0)));
 
   const workerEnds = { ended: 0, hung: 0 };
   const onWorkerEnd = (end: WorkerEnd) => {
@@ -120,6 +127,7 @@ export async function composeDataPlane(
       ...{ collector: telemetry.collector, collectorHeaders, resource: telemetry.resource, log },
     }),
   );
+  started.defer(async () => void (await metrics.shutdown(0)));
 
   const settings = {
     ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
@@ -129,18 +137,31 @@ export async function composeDataPlane(
     workerCount === 1
       ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, onHealth, log })
       : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, onHealth, log, onWorkerEnd });
+  started.defer(() => serving.close());
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
     eventLoops: serving.eventLoopTimes(),
   }));
+  started.defer(() => figures.stop());
   const observations = new ObservationRing();
   const observe = (record: Readonly<RequestRecord>) => observations.add(record);
-  const observeRecord = createRecordObserver([figures.add, metrics.record, observe, onRecord], {
+  const observers = new Set<EndedObserver>(
+    [figures.add, metrics.record, observe, onRecord].map(
+      (take) =>
+        ({ record }) =>
+          take(record),
+    ),
+  );
+  const observePeers = createPeerObserver(replicas.peerWatch);
+  const observeEnded = createRecordObserver(observers, {
     log,
     isLogged: () => inEffect.config.log.requests,
   });
-  return { serving, telemetry, metrics, figures, recentRecords, observations };
+  return {
+    ...{ serving, telemetry, metrics, figures, recentRecords, observations },
+    comparePeers: (isOn) => void (isOn ? observers.add(observePeers) : observers.delete(observePeers)),
+  };
 }
 
 function toReplicaState(

@@ -15,6 +15,7 @@ import { Drains } from '../replicas/control/drains.ts';
 import { FrozenWatch } from '../replicas/control/health/frozen-watch.ts';
 import { HealthChecker } from '../replicas/control/health/health-checker.ts';
 import { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
+import { PeerWatch } from '../replicas/control/health/peer-watch.ts';
 import { ReplicaRegistry } from '../replicas/control/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import type { SharedState } from '../replicas/shared/shared-state.ts';
@@ -31,6 +32,7 @@ export interface ReplicaControl {
   readonly discovery: ReplicaDiscovery;
   readonly healthChecker: HealthChecker;
   readonly healthDecisions: HealthDecisions;
+  readonly peerWatch: PeerWatch;
   /** Whether a model, in the form that records have, is one of a replica. */
   readonly isKnownModel: (model: string) => boolean;
 }
@@ -42,10 +44,16 @@ interface ReplicaControlCollaborators {
   readonly clientLimits: LimitRows;
   readonly resolver: Resolver;
   readonly log: Logger;
+  /** Gets what stops the parts again. */
+  readonly started: AsyncDisposableStack;
   /** The URL of the fleet's store, as of the last reload. */
   readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
+  /** The policy in effect. */
+  readonly routingPolicy: () => string;
+  /** Called with whether replicas are compared with their peers. Not called before the gateway starts. */
+  readonly onPeersSwitch: (isOn: boolean) => void;
   /** Makes the span of a decision. Not called before the gateway starts. */
   readonly onAction: (action: AdminAction) => void;
 }
@@ -60,23 +68,32 @@ export async function composeReplicas(
     resolver,
     redisUrl,
     log,
+    started,
     serving,
+    routingPolicy: policy,
+    onPeersSwitch: onSwitch,
     onAction,
   }: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
   const file = createDrainFile(config.stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
+  started.defer(() => drains.close());
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
+  started.defer(() => registry.close());
   const fleet = await orStartError(
     'fleet',
     openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
+  started.defer(() => fleet?.leave());
   const { health: table, silences } = shared;
   const healthDecisions = new HealthDecisions({ registry, log, onAction });
   const decisions = healthDecisions;
   const frozen = new FrozenWatch({ registry, table, silences, decisions });
-  const healthChecker = new HealthChecker(config.health, { registry, table, frozen, decisions });
+  const peerWatch = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
+  const healthChecker = new HealthChecker(config.health, {
+    ...{ registry, table, decisions, frozen, peers: peerWatch },
+  });
   let knownModels: ReadonlySet<string> = new Set();
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
@@ -87,7 +104,7 @@ export async function composeReplicas(
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, isKnownModel };
+  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, peerWatch, isKnownModel };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

@@ -1,18 +1,20 @@
 import type { Logger } from 'pino';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { roundTo3 } from '../admin/shown-record.ts';
 
-/** Takes one record. */
-export type RecordObserver = (record: Readonly<RequestRecord>) => void;
+/** Takes the record of a request that has ended. */
+export type EndedObserver = (ended: EndedRecord) => void;
 
-/** Passes each record to the observers, and to the access log if that is on. */
+/** Passes each record to the observers, which may change, and to the access log if that is on. */
 export function createRecordObserver(
-  observers: readonly RecordObserver[],
+  observers: ReadonlySet<EndedObserver>,
   { log, isLogged }: { readonly log: Logger; readonly isLogged: () => boolean },
-): RecordObserver {
-  return (record) => {
+): EndedObserver {
+  return (ended) => {
+    const { record } = ended;
     try {
-      for (const observe of observers) observe(record);
+      for (const observe of observers) observe(ended);
       if (isLogged()) log.info(toAccessLogFields(record), 'request');
     } catch (error) {
       // A defect in an observer costs no request and no record. Its message is not logged: it may quote a request.

@@ -144,14 +144,25 @@ function toFleetConfig({ redis, prefix }: ConfigFile['state']) {
   return redis === undefined ? null : { url: redis, prefix };
 }
 
-function toHealthConfig({ cool_down, frozen_after, interval, timeout, ...rest }: ConfigFile['health']) {
+function toHealthConfig(file: ConfigFile['health']) {
+  const { cool_down, frozen_after, interval, timeout, peers, ...rest } = file;
   return {
     ...rest,
     frozenAfterMs: frozen_after ?? null,
     coolDownMs: cool_down,
     intervalMs: interval,
     timeoutMs: timeout,
+    peers: peers === undefined ? null : toPeersConfig(peers),
   };
+}
+
+function toPeersConfig({
+  tolerance,
+  max_failing,
+  cool_down,
+  ramp,
+}: NonNullable<ConfigFile['health']['peers']>) {
+  return { tolerance, maxFailingShare: max_failing, coolDownMs: cool_down, rampMs: ramp };
 }
 
 function toMetricsConfig({ metrics, export: { to } }: ConfigFile) {

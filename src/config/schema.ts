@@ -2,15 +2,14 @@ import { z } from 'zod';
 import { limits, shutdown, timeouts } from './schema/bounds.ts';
 import { apiClient, tenantLimits } from './schema/clients.ts';
 import { gateway } from './schema/gateway.ts';
+import { health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
 import { plainName } from './schema/names.ts';
 import { replicas } from './schema/replicas.ts';
 import { aliases, endpoints, headers, pass, retry, routing } from './schema/requests.ts';
 import { exporting, metrics, prefixHash, trace } from './schema/telemetry.ts';
-import { duration, flag, oneOf, text, wholeNumber } from './values/codecs.ts';
+import { duration, flag, oneOf } from './values/codecs.ts';
 import { redisUrl } from './values/url-codecs.ts';
-
-const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 
 const discovery = z.strictObject({
   models_interval: duration({ minMs: 100 })
@@ -21,38 +20,6 @@ const discovery = z.strictObject({
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
     .describe('How often DNS names in `url` and `dns` are resolved again.'),
-});
-
-const health = z.strictObject({
-  passive: flag()
-    .prefault(false)
-    .describe(
-      'Whether a replica that refuses the connections of requests is failing, and tried after the others.',
-    ),
-  active: flag()
-    .prefault(false)
-    .describe('Whether a replica that does not answer probes is failing, and tried after the others.'),
-  failures: wholeNumber(1, 1_000)
-    .prefault(3)
-    .describe('A replica is failing after this many refused connections or failed probes in a row.'),
-  successes: wholeNumber(1, 1_000)
-    .prefault(2)
-    .describe('A failing replica is ok again after this many answered probes in a row.'),
-  cool_down: duration({ minMs: 10 })
-    .prefault('10s')
-    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
-  frozen_after: duration({ minMs: 100 })
-    .optional()
-    .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
-    ),
-  path: text('a path that begins with /', URL_PATH)
-    .prefault('/health')
-    .describe(
-      'The path that probes request; any status from 200 to 299 is a success. Every engine has `/v1/models`.',
-    ),
-  interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
-  timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
 
 const rollout = z.strictObject({

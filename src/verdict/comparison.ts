@@ -82,7 +82,7 @@ export function compareBlock(
     }
   }
   const kinds = byKind(block);
-  gains.set('errors', sumGains(kinds.map((kind) => countWhere(kind, isAnswered, isError))));
+  gains.set('errors', errorGains(kinds));
   for (const finish of FINISHES) {
     const counts = kinds.map((kind) => countWhere(kind, hasFinish, (each) => toFinish(each) === finish));
     gains.set(`more_${finish}`, sumGains(counts));
@@ -112,8 +112,13 @@ function withAllGains(
   return after;
 }
 
+/** The gains of the bets that the replica fails more of its requests than its peers do. */
+export function errorGains(kinds: readonly Block[]): readonly number[] {
+  return sumGains(kinds.map((kind) => countWhere(kind, isAnswered, isError)));
+}
+
 /** The block in groups of comparable requests. */
-function byKind({ own, peers }: Block): readonly Block[] {
+export function byKind({ own, peers }: Block): readonly Block[] {
   const kinds = new Map<string, { readonly own: Observation[]; readonly peers: Observation[] }>();
   for (const observation of own) {
     const kind = kindOf(observation);

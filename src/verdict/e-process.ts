@@ -16,6 +16,23 @@ export function withGains(evidence: Evidence, logGains: readonly number[]): Evid
   return evidence.map((stake, bet) => stake + (logGains[bet] ?? 0));
 }
 
+/**
+ * Evidence that something has begun at some time, before it began: one more stake is bet in each step. If nothing has
+ * begun in n steps, it has reached a bound with a probability of at most n / bound, for every n (the Shiryaev–Roberts
+ * e-detector of Shin, Ramdas and Rinaldo 2023). `logStake`: what is bet at once, beyond that.
+ */
+export function startDetection(bets: number, logStake = Number.NEGATIVE_INFINITY): Evidence {
+  return Array.from({ length: bets }, () => logStake);
+}
+
+/** The same after a step in which each bet gained this factor, given as its logarithm. */
+export function withGainsSince(evidence: Evidence, logGains: readonly number[]): Evidence {
+  return evidence.map((stake, bet) => {
+    const highest = Math.max(stake, 0);
+    return highest + Math.log(Math.exp(stake - highest) + Math.exp(-highest)) + (logGains[bet] ?? 0);
+  });
+}
+
 /** The logarithm of the evidence. */
 export function logEvidence(evidence: Evidence): number {
   const highest = Math.max(...evidence);

@@ -51,7 +51,7 @@ export function start(
   const stderr = { write: (text: string) => errors.push(text) };
   const streams = { stdin, stdout, stderr };
   const shutdown = new AbortController();
-  const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {} };
+  const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {}, sendToGroup };
   const output = () => written.items.join('');
   return {
     get output() {
@@ -67,4 +67,12 @@ export function start(
       }),
     ),
   };
+}
+
+function sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  try {
+    return process.kill(-groupId, signal);
+  } catch {
+    return false;
+  }
 }

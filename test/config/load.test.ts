@@ -56,6 +56,7 @@ describe('a configuration with only a replica', () => {
         successes: 2,
         coolDownMs: 10_000,
         frozenAfterMs: null,
+        peers: null,
         path: '/health',
         intervalMs: 5_000,
         timeoutMs: 2_000,

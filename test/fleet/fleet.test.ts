@@ -38,7 +38,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
   let isUnreachable = false;
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
-    file: { read: async () => new Map(), write },
+    file: { read: async () => new Map(), write, close: async () => undefined },
     barrier: async () => [],
   });
   const fleet = await openFleet('gw', {

@@ -62,7 +62,7 @@ export function createPools(
   const shared = new SharedState(allocateSharedState(workerCount), nowMs);
   const drains = new Drains({
     shared,
-    file: { read: async () => new Map(), write: async () => undefined },
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
   });
   const registry = new ReplicaRegistry({ shared, drains, timeouts: TIMEOUTS });
@@ -70,7 +70,14 @@ export function createPools(
   const settings = {
     policy,
     queueCapacity: QUEUE_CAPACITY,
-    health: { passive: false, active: false, failures: 3, coolDownMs: 10_000, frozenAfterMs: null },
+    health: {
+      passive: false,
+      active: false,
+      failures: 3,
+      coolDownMs: 10_000,
+      frozenAfterMs: null,
+      peers: null,
+    },
     timeouts: TIMEOUTS,
   } as const;
   const collaborators = {

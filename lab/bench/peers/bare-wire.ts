@@ -6,8 +6,9 @@ import { DeadlineClock } from '../../../src/http/deadline-clock.ts';
 import type { Fields } from '../../../src/http/message/fields.ts';
 import type { ResponseHead } from '../../../src/http/message/head.ts';
 import { allocateLimit, SharedLimit } from '../../../src/http/shared-limit.ts';
-import type { ResponseHandler, UpstreamConnection } from '../../../src/http/upstream/upstream-connection.ts';
+import type { UpstreamConnection } from '../../../src/http/upstream/upstream-connection.ts';
 import { UpstreamConnections } from '../../../src/http/upstream/upstream-connections.ts';
+import type { ResponseHandler } from '../../../src/http/upstream/upstream-request.ts';
 
 /*
  * The gateway's own HTTP/1.1 and nothing else: no record, no usage, no choice of a replica.

@@ -65,7 +65,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'how deep the configuration is nested',
-    source: inFile('src/config/yaml/yaml-source.ts', 'MAX_DEPTH'),
+    source: inFile('src/config/yaml/yaml-syntax.ts', 'MAX_DEPTH'),
     past: 'the file is refused',
     proof: {
       send: async (size) => {

@@ -169,7 +169,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'how often a body has `stream_options` and `include_usage`, together',
-    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_USAGE_MEMBERS'),
+    source: inFile('src/proxy/request/inspection/stream-options.ts', 'MAX_USAGE_MEMBERS'),
     past: '400 `invalid_json`',
     proof: {
       send: (size, world) => {
@@ -187,7 +187,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'all `stream_options` of a body',
-    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_STREAM_OPTIONS_BYTES'),
+    source: inFile('src/proxy/request/inspection/stream-options.ts', 'MAX_STREAM_OPTIONS_BYTES'),
     past: '400 `invalid_json`',
     proof: {
       send: (size, world) =>

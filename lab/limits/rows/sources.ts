@@ -1,7 +1,7 @@
 import { ClientUseExchange } from '../../../src/fleet/client-use.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
-/** Kubernetes, Redis, files of other programs. */
+/** Kubernetes, Redis, the log, files of other programs. */
 export const SOURCES: readonly Limit[] = [
   {
     what: 'a list of EndpointSlices of Kubernetes',
@@ -53,6 +53,15 @@ export const SOURCES: readonly Limit[] = [
       at: 'all at once',
       past: 'all, in several heartbeats',
     },
+  },
+  {
+    what: 'the log that waits for the reader of a pipe',
+    source: inFile('src/commands/serve/log/log-output.ts', 'MAX_WAITING_BYTES'),
+    past: 'lines are lost, and counted in the log when the reader has caught up',
+    proof: testedBy(
+      'test/commands/serve/log/log-output.test.ts',
+      'a reader that is far behind loses lines until it has caught up with half of them',
+    ),
   },
   {
     what: 'a line of a file for `gateway verify` and `gateway export-trace`',

@@ -68,6 +68,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'this.#unsettled = encodedSpans.map(',
       to: 'this.#unsettled = encodedSpans.slice(1).map(',
     },
+    needs: ({ actions }) => ['stop', 'collector'].every((each) => actions.some(({ kind }) => kind === each)),
   },
   {
     name: 'requests of a worker that has died stay in flight',
@@ -76,12 +77,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: 'this.#shared.clearWorker(worker);',
       to: '',
     },
-    needs: crashesWorker,
+    needs: killsWorker,
   },
   {
     name: 'the lost records of a worker that has died are not counted',
     patch: { file: 'otel/queue/record-receiver.ts', from: "counters.add('lost', lost);", to: '' },
-    needs: crashesWorker,
+    needs: killsWorker,
   },
   {
     name: 'a client that did not ask for usage gets the usage chunk',
@@ -117,10 +118,36 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       to: '',
     },
   },
+  {
+    name: 'a number is left out after each record of the main thread',
+    patch: {
+      file: 'otel/queue/record-receiver.ts',
+      from: 'record.seq = ++this.#lastSeq;',
+      to: 'record.seq = this.#lastSeq += 2;',
+    },
+  },
+  {
+    name: 'the ledger does not know the requests that a dead worker had begun',
+    patch: {
+      file: 'otel/ledger/ledger.ts',
+      from: 'book.lost(missing + open);',
+      to: 'book.lost(missing);',
+    },
+    needs: (plan) => plan.hasLedger && killsWorker(plan),
+  },
+  {
+    name: 'a ledger span that the collector has not taken is not stored',
+    patch: {
+      file: 'otel/ledger/ledger-outbox.ts',
+      from: 'const storedCount = await this.#spool.put(this.#waiting);',
+      to: 'const storedCount = this.#waiting.length;',
+    },
+    needs: ({ hasLedger }) => hasLedger,
+  },
 ];
 
-function crashesWorker({ actions }: Plan): boolean {
-  return actions.some(({ kind }) => kind === 'crash_worker');
+function killsWorker({ actions }: Plan): boolean {
+  return actions.some(({ kind }) => kind === 'kill_worker');
 }
 
 function drainsInFleet({ gateways, actions }: Plan): boolean {

@@ -1,4 +1,4 @@
-import { planWorld } from '../world/plan.ts';
+import { planWorld } from '../world/plan-world.ts';
 import { runPlan } from './run-block.ts';
 import { readProgram, writeScripts } from './scripts.ts';
 import { withActions } from './shrink.ts';

@@ -1,5 +1,6 @@
 import type { Program } from '../platform/program.ts';
-import { type Plan, planWorld } from '../world/plan.ts';
+import type { Plan } from '../world/plan.ts';
+import { planWorld } from '../world/plan-world.ts';
 import { runWorld, type WorldResult } from '../world/run-world.ts';
 import type { TraceListener } from '../world/world.ts';
 import type { Block, BlockResult } from './messages.ts';

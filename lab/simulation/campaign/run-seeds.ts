@@ -1,5 +1,5 @@
 import { readCircumstances, replaceBetween } from '../../support/results.ts';
-import { planWorld } from '../world/plan.ts';
+import { planWorld } from '../world/plan-world.ts';
 import { runPlan } from './run-block.ts';
 import { readProgram, writeScripts } from './scripts.ts';
 import { type SearchResult, type SeedRange, search } from './search.ts';

@@ -1,5 +1,5 @@
 import type { Program } from '../platform/program.ts';
-import type { Violation } from '../world/checks/ledger.ts';
+import type { Violation } from '../world/checks/chronicle.ts';
 import type { Plan } from '../world/plan.ts';
 import { runPlan } from './run-block.ts';
 

@@ -20,6 +20,13 @@ export interface ScheduledEvent {
   isCancelled: boolean;
 }
 
+interface Countdown {
+  left: number;
+  readonly owner: Owner;
+  readonly label: string;
+  readonly run: () => void;
+}
+
 /** Receives each event just before it happens. */
 export type StepListener = (event: ScheduledEvent) => void;
 
@@ -36,6 +43,8 @@ export class Schedule {
   #lastOrder = 0;
   #firstOrder = 0;
   #current: Owner | null = null;
+  /** What comes after so many further steps of its owner. */
+  #countdowns: readonly Countdown[] = [];
 
   constructor(onStep: StepListener) {
     this.#onStep = onStep;
@@ -54,6 +63,12 @@ export class Schedule {
   /** Schedules the very next event, before all others of this moment. */
   next(owner: Owner, label: string, run: () => void): ScheduledEvent {
     return this.#add(this.nowMs, --this.#firstOrder, owner, label, run);
+  }
+
+  /** Schedules the event that follows so many further steps of its owner. */
+  afterSteps(steps: number, owner: Owner, label: string, run: () => void): void {
+    if (steps === 0) this.next(owner, label, run);
+    else this.#countdowns = [...this.#countdowns, { left: steps, owner, label, run }];
   }
 
   cancel(event: ScheduledEvent): void {
@@ -90,6 +105,16 @@ export class Schedule {
     } catch (error) {
       event.owner.onUncaught(error);
     }
+    if (this.#countdowns.length > 0) this.#count(event.owner);
+  }
+
+  #count(steppedOwner: Owner): void {
+    for (const countdown of this.#countdowns) {
+      if (countdown.owner !== steppedOwner) continue;
+      countdown.left--;
+      if (countdown.left === 0) this.next(countdown.owner, countdown.label, countdown.run);
+    }
+    this.#countdowns = this.#countdowns.filter(({ left }) => left > 0);
   }
 
   #add(atMs: number, order: number, owner: Owner, label: string, run: () => void): ScheduledEvent {

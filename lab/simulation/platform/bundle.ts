@@ -1,5 +1,5 @@
 import { builtinModules } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
 import { SHARED_PACKAGES } from './modules.ts';
@@ -40,6 +40,21 @@ export async function bundleGateway(patch: SourcePatch | null): Promise<Map<stri
   return scripts;
 }
 
+/**
+ * Sources that are the same for all threads: the schema of the configuration, and the table of Redis's commands. They have
+ * no effects, no time and no state, and take a tenth of the time of a world to build.
+ */
+const SHARED_SOURCES: readonly RegExp[] = [
+  /^src\/config\/(schema|[a-z]+-schema|codecs|values|shown-value)\.ts$/,
+  /^node_modules\/@redis\/client\/dist\/lib\/commands$/,
+];
+
+/** Whether a file is shared; one with a patch is not. */
+function isShared(path: string, patch: SourcePatch | null): boolean {
+  const file = relative(ROOT, path);
+  return file !== patch?.file && SHARED_SOURCES.some((pattern) => pattern.test(file));
+}
+
 function isExternal(id: string): boolean {
   return id.startsWith('node:') || builtinModules.includes(id) || SHARED_PACKAGES.includes(id);
 }
@@ -49,7 +64,11 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
   const undici = join(ROOT, 'node_modules/undici/lib');
   return {
     name: 'sources',
-    resolveId: (id) => (id === 'undici' ? `${undici}/simulated.mjs` : null),
+    resolveId(id, importer) {
+      if (id === 'undici') return `${undici}/simulated.mjs`;
+      const path = importer !== undefined && id.startsWith('.') ? join(dirname(importer), id) : id;
+      return isShared(path, patch) ? { id: path, external: 'absolute' } : null;
+    },
     load: (id) =>
       id === `${undici}/simulated.mjs`
         ? `export { default as Client } from '${undici}/dispatcher/client.js';

@@ -2,6 +2,7 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
+import { isAbsolute } from 'node:path';
 import { toUuid } from '../engine/chance.ts';
 import { createFsModule, refuseUnknown } from './fs-module.ts';
 import type { ThreadGlobals } from './globals.ts';
@@ -65,7 +66,7 @@ export function createRequireOf(thread: SimulatedThread, globals: ThreadGlobals)
         return { createRequire: () => requireSimulated };
     }
     if (REAL.has(name)) return requireReal(`node:${name}`);
-    if (SHARED_PACKAGES.includes(name)) return requireReal(name);
+    if (SHARED_PACKAGES.includes(name) || isAbsolute(name)) return requireReal(name);
     throw new Error(`the simulation has no module ${name}`);
   };
   const requireSimulated = (specifier: string): unknown => {

@@ -86,6 +86,12 @@ export class SimulatedThread implements Owner, TimerThread {
       this.processEvents.emit('uncaughtException', error);
       return;
     }
+    this.abort(error);
+  }
+
+  /** Ends the thread with an error that it cannot handle, such as the end of its memory. */
+  abort(error: unknown): void {
+    if (this.#hasEnded) return;
     this.end();
     this.#handlers.onCrash(error);
   }

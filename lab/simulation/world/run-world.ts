@@ -1,10 +1,12 @@
 import type { Program } from '../platform/program.ts';
 import { Stage } from './act.ts';
-import { SPOOL } from './actors/configure.ts';
+import { SPOOLS } from './actors/configure.ts';
 import type { GatewayNode } from './actors/gateway-node.ts';
+import { checkLedgers, checkNumbers } from './checks/check-numbers.ts';
 import { checkRecords } from './checks/check-records.ts';
-import type { Violation } from './checks/ledger.ts';
+import type { Violation } from './checks/chronicle.ts';
 import type { Plan } from './plan.ts';
+import { readRecordFiles } from './read-record-files.ts';
 import { type TraceListener, World } from './world.ts';
 
 /** What became of a world. */
@@ -48,23 +50,23 @@ export async function runWorld(
     process.off('uncaughtException', onUncaught).off('unhandledRejection', onUncaught);
     for (const { thread } of world.gateways) thread?.end();
   }
-  const { ledger, schedule, hash } = world;
+  const { chronicle, schedule, hash } = world;
   return {
-    violation: ledger.violation,
+    violation: chronicle.violation,
     steps: schedule.step,
     durationMs: schedule.nowMs,
     hash,
-    requests: ledger.views.length,
-    records: ledger.collected.size,
+    requests: chronicle.views.length,
+    records: chronicle.collected.size,
   };
 }
 
 async function live(world: World): Promise<void> {
-  const { gateways, ledger, plan, clients } = world;
+  const { gateways, chronicle, plan, clients } = world;
   const stage = new Stage(world);
   const expect = async (isDone: () => boolean, forMs: number, what: () => string) => {
-    if (!(await world.runUntil(isDone, forMs))) ledger.violate(what());
-    return ledger.violation === null;
+    if (!(await world.runUntil(isDone, forMs))) chronicle.violate(what());
+    return chronicle.violation === null;
   };
   const areServing = () => gateways.every(({ state }) => state === 'serving');
   const states = () => gateways.map(({ index, state }) => `gateway ${index} is ${state}`).join(', ');
@@ -83,36 +85,38 @@ async function live(world: World): Promise<void> {
   if (!(await expect(areServing, START_MS, () => `no start at the end: ${states()}`))) return;
   await world.runUntil(() => false, SETTLE_MS);
 
-  const counted = new Map<number, number>();
-  for (const { index } of gateways) {
-    await look(world, stage, index, counted);
-    if (ledger.violation !== null) return;
+  for (const gateway of gateways) {
+    await look(world, stage, gateway);
+    if (chronicle.violation !== null) return;
   }
   await stopAll(world, expect);
-  if (ledger.violation !== null) return;
+  if (chronicle.violation !== null) return;
   // What is in the spool is sent at the next start.
   for (let lives = 0; lives < MAX_LIVES && gateways.some(hasSpool); lives++) {
     stage.start();
     if (!(await expect(areServing, START_MS, () => `no further start: ${states()}`))) return;
     await world.runUntil(() => false, SETTLE_MS);
     await stopAll(world, expect);
-    if (ledger.violation !== null) return;
+    if (chronicle.violation !== null) return;
   }
 
-  for (const { index, undeliveredRecords, droppedRecords } of gateways) {
-    counted.set(index, (counted.get(index) ?? 0) + undeliveredRecords + droppedRecords);
-  }
-  const killed = new Set(gateways.filter(({ wasKilled }) => wasKilled).map(({ index }) => index));
-  const problem = checkRecords(ledger, { killed, counted });
-  if (problem !== null) ledger.violate(problem);
+  for (const { machine } of gateways) readRecordFiles(machine.disk, chronicle);
+  const losses = gateways.map((gateway) => gateway.losses);
+  const problem =
+    checkRecords(chronicle, losses) ??
+    checkNumbers(chronicle, losses) ??
+    (plan.hasLedger ? checkLedgers(chronicle, losses) : null);
+  if (problem !== null) chronicle.violate(problem);
 }
 
 /** How often the gateways start again to send what is in their spools. */
 const MAX_LIVES = 3;
 
 function hasSpool({ machine }: GatewayNode): boolean {
-  const node = machine.disk.find(SPOOL);
-  return node?.kind === 'directory' && node.names.size > 0;
+  return SPOOLS.some((path) => {
+    const node = machine.disk.find(path);
+    return node?.kind === 'directory' && node.names.size > 0;
+  });
 }
 
 /** Faults that nobody waits for may last so long beyond the last action. */
@@ -121,17 +125,12 @@ const FAULTS_LAST_MS = 10_000;
 type Expect = (isDone: () => boolean, forMs: number, what: () => string) => Promise<boolean>;
 
 /** Asks a gateway for its state when nothing is under way. */
-async function look(
-  world: World,
-  stage: Stage,
-  gateway: number,
-  counted: Map<number, number>,
-): Promise<void> {
-  const { ledger } = world;
+async function look(world: World, stage: Stage, { index, losses }: GatewayNode): Promise<void> {
+  const { chronicle } = world;
   const answers: unknown[] = [];
   for (const call of ['GET /admin/replicas', 'GET /admin/stats']) {
     let isAnswered = false;
-    void stage.call(gateway, call).then((answer) => {
+    void stage.call(index, call).then((answer) => {
       isAnswered = true;
       answers.push(answer?.json);
     });
@@ -141,14 +140,16 @@ async function look(
     { readonly replicas: readonly { readonly name: string; readonly inflight: number }[] } | undefined,
     Readonly<Record<string, number>> | undefined,
   ];
-  if (ledger.violation !== null) return;
+  if (chronicle.violation !== null) return;
   if (shown === undefined || stats === undefined) {
-    ledger.violate(`gateway ${gateway} does not answer its operator at the end`);
+    chronicle.violate(`gateway ${index} does not answer its operator at the end`);
     return;
   }
   const busy = shown.replicas.filter(({ inflight }) => inflight !== 0);
-  if (busy.length > 0) ledger.violate(`in flight at the end: ${JSON.stringify(busy)}`);
-  counted.set(gateway, (stats.dropped ?? 0) + (stats.lost ?? 0));
+  if (busy.length > 0) chronicle.violate(`in flight at the end: ${JSON.stringify(busy)}`);
+  if (stats.lost !== losses.lostInProcess)
+    chronicle.violate(`gateway ${index} counts ${stats.lost} lost records and logs ${losses.lostInProcess}`);
+  losses.onDropped(stats.dropped ?? 0);
 }
 
 async function stopAll({ gateways }: World, expect: Expect): Promise<void> {

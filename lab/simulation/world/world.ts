@@ -11,7 +11,7 @@ import { GatewayNode } from './actors/gateway-node.ts';
 import { Redis } from './actors/redis.ts';
 import { Replica } from './actors/replica.ts';
 import { hostOf } from './addresses.ts';
-import { Ledger } from './checks/ledger.ts';
+import { Chronicle } from './checks/chronicle.ts';
 import type { Plan } from './plan.ts';
 import type { WorldParts } from './world-parts.ts';
 
@@ -33,7 +33,7 @@ export class World {
   readonly plan: Plan;
   readonly schedule: Schedule;
   readonly network: Network;
-  readonly ledger: Ledger;
+  readonly chronicle: Chronicle;
   readonly gateways: readonly GatewayNode[];
   readonly replicas: readonly Replica[];
   readonly collector: Collector;
@@ -66,11 +66,11 @@ export class World {
         return this.unreachable.get(host) ?? this.unreachable.get(`${from}>${host}`) ?? 'open';
       },
     });
-    this.ledger = new Ledger(this.schedule, { isCalm: isCalm(plan), isPunctual: isPunctual(plan) });
-    this.network.onWrite = this.ledger.onWrite;
+    this.chronicle = new Chronicle(this.schedule, { isCalm: isCalm(plan), isPunctual: isPunctual(plan) });
+    this.network.onWrite = this.chronicle.onWrite;
     const requests = plan.actions.flatMap((action) => (action.kind === 'client' ? action.requests : []));
     this.parts = {
-      ...{ schedule: this.schedule, network: this.network, ledger: this.ledger },
+      ...{ schedule: this.schedule, network: this.network, chronicle: this.chronicle },
       plans: new Map(requests.map((request) => [request.id, request])),
     };
     this.collector = new Collector(this.parts);
@@ -117,7 +117,7 @@ export class World {
   async runUntil(isDone: () => boolean, forMs: number): Promise<boolean> {
     const untilMs = this.schedule.nowMs + forMs;
     for (;;) {
-      if (this.ledger.violation !== null) return false;
+      if (this.chronicle.violation !== null) return false;
       if (isDone()) return true;
       if (!this.schedule.runNext(untilMs)) {
         this.schedule.nowMs = untilMs;

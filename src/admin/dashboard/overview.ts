@@ -144,6 +144,7 @@ export const overviewSchema = z
     saturation: saturationSchema,
     stats: statsSchema,
     queue_size: z.int().min(1).describe('The most records that may wait.'),
+    export_to: z.enum(['otlp', 'file']).describe('Whether the collector gets the records, or files.'),
     collector: z.object({
       state: z.enum(['idle', 'taking', 'refusing', 'failing']),
       since: z.iso.datetime(),

@@ -48,6 +48,7 @@ export const showOverview = defineRoute({
         trace_url_template: dashboard.traceUrlTemplate,
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
+        export_to: dashboard.exportTo,
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,

@@ -29,6 +29,11 @@ export interface Signals {
   onHangup(listener: () => void): void;
   /** Registers what runs before an uncaught error ends the process. It has some seconds. */
   onCrash(cleanUp: () => Promise<unknown>): void;
+  /**
+   * Sends a signal to all processes of a group; 0 only looks. Returns whether the group has a process that may be
+   * signalled.
+   */
+  sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean;
 }
 
 /** What src/main.ts passes to a sub-command. */

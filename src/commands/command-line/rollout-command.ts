@@ -74,9 +74,13 @@ export const ROLLOUT_COMMAND = {
       type: 'boolean',
       help: 'roll a replica even if no other one answers for one of its models',
     },
-    reason: { type: 'string', value: 'TEXT', help: 'why; kept with the replicas (default rollout)' },
+    reason: {
+      type: 'string',
+      value: 'TEXT',
+      help: 'why; kept with the replicas, behind the mark of the rollout',
+    },
     resume: { type: 'boolean', help: 'go on with the rollout that stopped' },
-    new: { type: 'boolean', help: 'forget a rollout that is not finished' },
+    new: { type: 'boolean', help: 'give up a rollout that is not finished, and begin another one' },
     state: {
       type: 'string',
       value: 'FILE',

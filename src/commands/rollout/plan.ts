@@ -1,6 +1,6 @@
 import { StartError } from '../../start-error.ts';
 import { UsageError } from '../command-line/command.ts';
-import type { ReplicaView } from './gateways.ts';
+import type { ReplicaView } from './gateways/replica-view.ts';
 
 /** Which replicas a command line names. */
 export interface Selection {

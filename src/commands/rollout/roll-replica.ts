@@ -1,32 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../config/environment.ts';
 import { printDuration } from '../../config/values/values.ts';
+import { StartError } from '../../start-error.ts';
+import { toFigures } from '../../verdict/describe.ts';
 import { UnreachableError } from '../admin/client.ts';
+import type { Signals } from '../command-line/command.ts';
 import { type ComparisonEnd, compareReplica } from './compare/compare-replica.ts';
-import { toFigures } from './compare/describe.ts';
-import type { ReplicaView, RolloutGateways } from './gateways.ts';
+import { DrainRefused, type RolloutGateways } from './gateways/gateways.ts';
+import { findForeignDrain, type ReplicaView } from './gateways/replica-view.ts';
+import { toReason } from './gateways/rollout-mark.ts';
+import type { ReplicaState } from './progress-file/state-file.ts';
 import type { Reporter } from './report/reporter.ts';
-import { runCommand, untilAway, untilReady } from './restart.ts';
+import { runCommand, untilCommandEnded } from './restart/run-command.ts';
+import { untilAway, untilReady } from './restart/until-ready.ts';
 import { newSpanId, type RolloutTrace } from './rollout-trace.ts';
 import type { RolloutSettings } from './settings.ts';
-import type { ReplicaState } from './state-file.ts';
 import { RolloutStop } from './stop.ts';
 
 /** What the rollout of each replica works with. */
 export interface RollContext {
   readonly settings: RolloutSettings;
+  /** The mark of this rollout, and then those of the rollouts that it replaces. */
+  readonly marks: readonly [own: string, ...givenUp: string[]];
   readonly gateways: RolloutGateways;
   readonly trace: RolloutTrace;
   readonly reporter: Reporter;
   readonly env: Environment;
   readonly signal: AbortSignal;
+  readonly sendToGroup: Signals['sendToGroup'];
   readonly isUnderWay: (name: string) => boolean;
   /** Of one replica's comparison. */
   readonly falseAlarm: number;
   /** Asks a person to restart a replica, one at a time. */
   readonly askPerson: (question: string) => Promise<string | null>;
-  /** Stores how far a replica is. */
-  readonly store: (name: string, stage: ReplicaState['stage'], sentence?: string) => Promise<void>;
+  /** Stores how far a replica is. What is not given stays. */
+  readonly store: (name: string, changes: Partial<Omit<ReplicaState, 'name'>>) => Promise<void>;
 }
 
 /** How the rollout of a replica ended. */
@@ -47,14 +55,13 @@ export async function rollReplica(
   context: RollContext,
 ): Promise<RollEnd> {
   const { name } = state;
-  const { settings, gateways, trace, reporter, store, signal } = context;
+  const { settings, marks, gateways, trace, reporter, store, signal } = context;
   const step = (each: string) => ({ step: each, parentSpanId, replica: name });
   const isRestarted = state.stage === 'restarted' || state.stage === 'undrained';
   if (!isRestarted) {
-    await store(name, 'draining');
-    const view = await trace.step(step('rollout_drain'), () => drain(name, context));
-    await trace.step(step('restart'), () => restart(view, context));
-    await store(name, 'restarted');
+    const view = await trace.step(step('rollout_drain'), () => drain(state, context));
+    await trace.step(step('restart'), () => restart(view, state, context));
+    await store(name, { stage: 'restarted', command: null });
   }
   if (state.stage !== 'undrained') {
     reporter.show(name, 'starting', 'waits until the engine answers');
@@ -65,9 +72,12 @@ export async function rollReplica(
     await trace.step(step('answer'), () => untilReady(name, wait));
   }
   const look = await gateways.follow();
-  const ramp = printDuration(settings.rampMs);
-  await trace.step(step('rollout_undrain'), () => gateways.undrain(name, { reason: settings.reason, ramp }));
-  await store(name, 'undrained');
+  if (state.stage !== 'undrained') {
+    // What an earlier run undrained may have been drained by somebody since then.
+    const change = { reason: toReason(settings.reason, marks[0]), ramp: printDuration(settings.rampMs) };
+    await trace.step(step('rollout_undrain'), () => gateways.undrain(name, change));
+    await store(name, { stage: 'undrained' });
+  }
   reporter.show(name, 'ramp', 'serves');
   const rampSpan = { ...step('ramp'), spanId: newSpanId(), startedEpochMs: Date.now() };
   const task = {
@@ -93,21 +103,39 @@ function toStepEnd({ kind, sentence, comparison }: ComparisonEnd) {
 }
 
 /** Drains it on all gateways and waits until it is safe to stop. */
-async function drain(name: string, context: RollContext): Promise<ReplicaView> {
-  const { gateways, settings, reporter, signal } = context;
+async function drain(state: ReplicaState, context: RollContext): Promise<ReplicaView> {
+  const { name, stage } = state;
+  const { gateways, settings, marks, reporter, signal, store } = context;
+  const checkForeign = (replicas: readonly ReplicaView[] | null) => {
+    const foreign = replicas === null ? null : findForeignDrain(name, replicas, marks);
+    if (foreign !== null) throw new DrainRefused(`another rollout has drained ${foreign}`);
+  };
   reporter.show(name, 'draining', 'is drained');
   try {
-    await gateways.drain(name, settings);
+    checkForeign(await lookAtReplicas(name, gateways));
+    if (stage === 'waiting') await store(name, { stage: 'draining' });
+    await gateways.drain(name, {
+      reason: toReason(settings.reason, marks[0]),
+      isForced: settings.isForced,
+    });
   } catch (error) {
-    // Refused, or not certain: it was not begun.
-    await context.store(name, 'waiting');
+    // Otherwise it may be drained: a later run goes on with it.
+    if (error instanceof DrainRefused && stage === 'waiting') await store(name, { stage: 'waiting' });
+    if (error instanceof UnreachableError) {
+      throw new RolloutStop(signal.aborted ? 'interrupted' : 'failed', `${error.message}; it may be drained`);
+    }
     throw error;
   }
   const endMs = performance.now() + settings.drainMs;
   for (;;) {
-    const view = await find(name, gateways);
-    if (view?.isSafeToStop === true) return view;
+    const replicas = await lookAtReplicas(name, gateways);
+    const view = replicas?.find((replica) => replica.name === name);
     if (view?.isDrained === false) throw new RolloutStop('failed', 'was undrained by somebody else');
+    if (replicas !== null && view?.isSafeToStop === true) {
+      // Two rollouts that began at once see each other here at the latest, because the drain is known everywhere.
+      await giveWay(name, context, () => checkForeign(replicas));
+      return view;
+    }
     const left = `${view?.inflight ?? '?'} in flight`;
     if (signal.aborted) throw new RolloutStop('interrupted', `is drained, with ${left}`);
     if (performance.now() >= endMs) {
@@ -119,12 +147,32 @@ async function drain(name: string, context: RollContext): Promise<ReplicaView> {
   }
 }
 
-/** Null while the gateway does not answer. */
-async function find(name: string, gateways: RolloutGateways): Promise<ReplicaView | null> {
+/** Takes a drain back if the check says that another rollout is under way. */
+async function giveWay(
+  name: string,
+  { gateways, settings, marks, store }: RollContext,
+  check: () => void,
+): Promise<void> {
   try {
-    const view = (await gateways.replicas()).find((replica) => replica.name === name);
-    if (view === undefined) throw new RolloutStop('failed', 'is not a replica of this gateway any more');
-    return view;
+    check();
+  } catch (error) {
+    await gateways.undrain(name, { reason: toReason(settings.reason, marks[0]), ramp: '0s' });
+    await store(name, { stage: 'waiting' });
+    throw error;
+  }
+}
+
+/** Null while the gateway does not answer. */
+async function lookAtReplicas(
+  name: string,
+  gateways: RolloutGateways,
+): Promise<readonly ReplicaView[] | null> {
+  try {
+    const replicas = await gateways.replicas();
+    if (!replicas.some((replica) => replica.name === name)) {
+      throw new RolloutStop('failed', 'is not a replica of this gateway any more');
+    }
+    return replicas;
   } catch (error) {
     if (error instanceof UnreachableError) return null;
     throw error;
@@ -132,14 +180,20 @@ async function find(name: string, gateways: RolloutGateways): Promise<ReplicaVie
 }
 
 /** By the command, by whoever restarts the engine elsewhere, or by the person at the terminal. */
-async function restart(view: ReplicaView, context: RollContext): Promise<void> {
-  const { settings, gateways, reporter, env, signal, askPerson } = context;
+async function restart(view: ReplicaView, { command }: ReplicaState, context: RollContext): Promise<void> {
+  const { settings, gateways, reporter, env, signal, sendToGroup, store, askPerson } = context;
   const { name } = view;
   const timeoutMs = settings.restartMs;
   if (settings.exec !== null) {
+    const wait = { timeoutMs, signal, sendToGroup };
+    const onWait = () => reporter.show(name, 'restarting', 'waits for the command of the earlier run');
+    if (command !== null) await untilCommandEnded(command, { ...wait, onWait });
     reporter.show(name, 'restarting', 'is restarted');
-    const onOutput = (line: string) => reporter.output(name, line);
-    return await runCommand(settings.exec, view, { env, timeoutMs, signal, onOutput });
+    return await runCommand(settings.exec, view, {
+      ...{ ...wait, env },
+      onOutput: (line) => reporter.output(name, line),
+      onStart: (group) => store(name, { command: group }),
+    });
   }
   if (settings.isWatched) {
     const onProblem = (text: string) => reporter.show(name, 'restarting', `is safe to stop; ${text}`);
@@ -154,23 +208,24 @@ async function restart(view: ReplicaView, context: RollContext): Promise<void> {
 
 /** A bad replica is drained again, unless only warnings are wanted. */
 async function decide(name: string, end: ComparisonEnd, context: RollContext): Promise<RollEnd> {
-  const { settings, gateways, store } = context;
+  const { settings, gateways, marks, store } = context;
   const { kind, sentence } = end;
   if (kind === 'good' || settings.verdict !== 'strict') {
-    await store(name, 'done', sentence);
+    await store(name, { stage: 'done', sentence });
     return { kind: kind === 'good' ? 'done' : 'warned', sentence };
   }
   if (kind === 'undecided') throw new RolloutStop('undecided', `${sentence}. It goes on serving`);
-  const reason = `${settings.reason}: ${sentence}`.slice(0, 250);
+  // Before the drain: after a crash in between, the replica is restarted and not taken for a good one.
+  await store(name, { stage: 'held', sentence });
   try {
-    await gateways.drain(name, { reason, isForced: false });
+    await gateways.drain(name, { reason: toReason(settings.reason, marks[0], sentence), isForced: false });
   } catch (error) {
-    if (!(error instanceof RolloutStop)) throw error;
-    throw new RolloutStop(
-      'bad',
-      `${sentence}. It goes on serving, because it could not be drained: ${error.message}`,
-    );
+    if (error instanceof DrainRefused) {
+      const why = `because it could not be drained: ${error.message}`;
+      throw new RolloutStop('bad', `${sentence}. It goes on serving, ${why}`);
+    }
+    if (!(error instanceof RolloutStop || error instanceof StartError)) throw error;
+    throw new RolloutStop('bad', `${sentence}. Its drain is not certain: ${error.message}`);
   }
-  await store(name, 'held', sentence);
   throw new RolloutStop('bad', `${sentence}. It is drained again`);
 }

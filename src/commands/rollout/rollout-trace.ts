@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { RolloutGateways } from './gateways.ts';
+import type { RolloutGateways } from './gateways/gateways.ts';
 
 /** The id of a span: 16 hexadecimal digits. */
 export const newSpanId = () => randomBytes(8).toString('hex');

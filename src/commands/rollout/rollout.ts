@@ -3,13 +3,16 @@ import { openAdmin } from '../admin/client.ts';
 import { type Invocation, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseArguments } from '../command-line/options.ts';
-import { RolloutGateways } from './gateways.ts';
+import { RolloutGateways } from './gateways/gateways.ts';
+import type { ReplicaView } from './gateways/replica-view.ts';
+import { toMark } from './gateways/rollout-mark.ts';
 import { findUnservedModel, planRollout } from './plan.ts';
+import { lockRollout } from './progress-file/rollout-lock.ts';
+import { openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 import { createReporter } from './report/create-reporter.ts';
 import { newSpanId, newTraceId } from './rollout-trace.ts';
 import { runRollout } from './run-rollout.ts';
 import { toSettings } from './settings.ts';
-import { openStateFile, type RolloutState, type StateFile } from './state-file.ts';
 
 /** Options that a resumed rollout has in its file. */
 const STORED = [
@@ -37,7 +40,9 @@ export async function rollout(invocation: Invocation): Promise<number> {
   const { args, env, stdin, signals } = invocation;
   const { values, positionals } = parseArguments(args, COMMANDS.rollout.options);
   const file = openStateFile(values.state, env);
-  const stored = await readStored(file, values.new === true);
+  await using _lock = await lockRollout(file.path, invocation);
+  const isNew = values.new === true;
+  const stored = await readUnfinished(file, isNew);
   const isResumed = values.resume === true;
   if (isResumed) {
     const given = STORED.find((option) => values[option] !== undefined);
@@ -46,7 +51,7 @@ export async function rollout(invocation: Invocation): Promise<number> {
       throw new UsageError(`${what} does not go with --resume, which goes on as the rollout began`);
     }
     if (stored === null) throw new StartError(`there is no rollout to resume: ${file.path} does not exist`);
-  } else if (stored !== null) {
+  } else if (stored !== null && !isNew) {
     const left = stored.replicas.filter(({ stage }) => stage !== 'done').map(({ name }) => name);
     throw new StartError(
       `a rollout is not finished (${left.join(', ')}; ${file.path}): go on with --resume, or begin anew with --new`,
@@ -70,31 +75,45 @@ export async function rollout(invocation: Invocation): Promise<number> {
   const say: string[] = [];
   let state = isResumed ? stored : null;
   if (state === null) {
+    const givenUp = stored === null ? [] : [stored.traceId, ...stored.givenUp];
     const selection = { names: positionals, model: values.model ?? null, isAll: values.all === true };
     const { names, leftAlone } = planRollout(selection, replicas);
+    const left = findDrainedBy(givenUp, replicas).filter((name) => !names.includes(name));
+    if (left.length > 0) say.push(`still drained by the rollout that is given up: ${left.join(', ')}`);
     if (leftAlone.length > 0) say.push(`left alone, because already drained: ${leftAlone.join(', ')}`);
     const unserved = settings.isForced ? null : findUnservedModel(names, settings.maxUnavailable, replicas);
     if (unserved !== null) throw new StartError(`nothing was drained: ${unserved} (--force rolls anyway)`);
-    state = createState(names, settings);
+    state = createState(names, settings, givenUp);
   }
   const reporter = createReporter(invocation, {
     isJson: values.json === true,
     names: state.replicas.map(({ name }) => name),
   });
   for (const line of say) reporter.say(line);
-  return await runRollout(state, { isResumed, gateways, file, reporter, env, signal: signals.shutdown });
+  return await runRollout(state, { isResumed, gateways, file, reporter, env, signals });
 }
 
-/** With `--new` the file of an unfinished rollout is removed. */
-async function readStored(file: StateFile, isNew: boolean): Promise<RolloutState | null> {
-  if (!isNew) return await file.read();
-  await file.remove();
-  return null;
+/** Null if there is none, or if its last run was killed after it had ended. With `--new` a damaged one does not matter. */
+async function readUnfinished(file: StateFile, isNew: boolean): Promise<RolloutState | null> {
+  const stored = isNew ? await file.read().catch(() => null) : await file.read();
+  return stored?.replicas.every(({ stage }) => stage === 'done') === true ? null : stored;
 }
 
-function createState(names: readonly string[], settings: RolloutState['settings']): RolloutState {
+/** The names of the replicas that these rollouts have drained. */
+function findDrainedBy(traceIds: readonly string[], replicas: readonly ReplicaView[]): readonly string[] {
+  const marks = traceIds.map(toMark);
+  return replicas
+    .filter(({ drainedBy }) => drainedBy.some((mark) => marks.includes(mark)))
+    .map(({ name }) => name);
+}
+
+function createState(
+  names: readonly string[],
+  settings: RolloutState['settings'],
+  givenUp: readonly string[],
+): RolloutState {
   return {
-    ...{ version: 1 as const, traceId: newTraceId(), rootSpanId: newSpanId(), settings },
-    replicas: names.map((name) => ({ name, stage: 'waiting' as const, sentence: null })),
+    ...{ version: 1 as const, traceId: newTraceId(), rootSpanId: newSpanId(), givenUp, settings },
+    replicas: names.map((name) => ({ name, stage: 'waiting' as const, sentence: null, command: null })),
   };
 }

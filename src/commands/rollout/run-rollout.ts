@@ -1,10 +1,12 @@
 import type { Environment } from '../../config/environment.ts';
 import { StartError } from '../../start-error.ts';
-import type { RolloutGateways } from './gateways.ts';
+import type { Signals } from '../command-line/command.ts';
+import type { RolloutGateways } from './gateways/gateways.ts';
+import { toMark } from './gateways/rollout-mark.ts';
+import type { ReplicaState, RolloutState, StateFile } from './progress-file/state-file.ts';
 import type { Reporter } from './report/reporter.ts';
 import { type RollContext, rollReplica } from './roll-replica.ts';
 import { newSpanId, RolloutTrace, type StepSpan } from './rollout-trace.ts';
-import type { ReplicaState, RolloutState, StateFile } from './state-file.ts';
 import { EXIT_CODES, RolloutStop, type StopKind } from './stop.ts';
 
 /** At most so many rollouts of equal replicas are stopped by a false alarm. */
@@ -18,7 +20,7 @@ interface RolloutCollaborators {
   readonly file: StateFile;
   readonly reporter: Reporter;
   readonly env: Environment;
-  readonly signal: AbortSignal;
+  readonly signals: Pick<Signals, 'shutdown' | 'sendToGroup'>;
 }
 
 /**
@@ -27,8 +29,9 @@ interface RolloutCollaborators {
  */
 export async function runRollout(
   state: RolloutState,
-  { isResumed, gateways, file, reporter, env, signal }: RolloutCollaborators,
+  { isResumed, gateways, file, reporter, env, signals }: RolloutCollaborators,
 ): Promise<number> {
+  const { shutdown: signal, sendToGroup } = signals;
   const { settings } = state;
   const trace = new RolloutTrace(state.traceId, gateways);
   const root: StepSpan = {
@@ -40,13 +43,14 @@ export async function runRollout(
   const underWay = new Set<string>();
   const stops: StopKind[] = [];
   let asked: Promise<unknown> = Promise.resolve();
-  const update = async (name: string, changes: Partial<ReplicaState>) => {
+  const update: RollContext['store'] = async (name, changes) => {
     const before = replicas.get(name);
     if (before !== undefined) replicas.set(name, { ...before, ...changes });
     await file.write({ ...state, replicas: [...replicas.values()] });
   };
   const context: RollContext = {
-    ...{ settings, gateways, trace, reporter, env, signal },
+    ...{ settings, gateways, trace, reporter, env, signal, sendToGroup },
+    marks: [toMark(state.traceId), ...state.givenUp.map(toMark)],
     falseAlarm: FALSE_ALARM / state.replicas.length,
     isUnderWay: (name) => underWay.has(name),
     async askPerson(question) {
@@ -54,8 +58,7 @@ export async function runRollout(
       asked = answer;
       return await answer;
     },
-    store: (name, stage, sentence) =>
-      update(name, { stage, ...(sentence === undefined ? {} : { sentence }) }),
+    store: update,
   };
 
   async function roll(name: string): Promise<void> {
@@ -80,7 +83,11 @@ export async function runRollout(
     }
   }
 
-  const waiting = state.replicas.filter(({ stage }) => stage !== 'done').map(({ name }) => name);
+  // Those that an earlier run has begun come first: they may be drained, and count as away.
+  const waiting = state.replicas
+    .filter(({ stage }) => stage !== 'done')
+    .toSorted((a, b) => Number(a.stage === 'waiting') - Number(b.stage === 'waiting'))
+    .map(({ name }) => name);
   for (const { name, stage, sentence } of state.replicas) {
     if (stage === 'done') reporter.show(name, 'done', sentence ?? 'is done');
   }

@@ -1,7 +1,7 @@
 import { parseDuration } from '../../config/values/values.ts';
 import { UsageError } from '../command-line/command.ts';
 import { VERDICT_MODES } from '../command-line/rollout-command.ts';
-import { checkCommand } from './fill-command.ts';
+import { checkCommand } from './restart/fill-command.ts';
 
 /** How a rollout is carried out. It is stored with its state. Times are in milliseconds. */
 export interface RolloutSettings {
@@ -24,7 +24,8 @@ export interface RolloutSettings {
   readonly compareMs: number;
   /** Whether a replica is rolled although no other one answers for one of its models. */
   readonly isForced: boolean;
-  readonly reason: string;
+  /** Kept with the replicas; null: only the mark of the rollout is. */
+  readonly reason: string | null;
 }
 
 /** The options of the command line that become settings. */
@@ -60,7 +61,7 @@ export function toSettings(options: SettingOptions): RolloutSettings {
     restartMs: toMs('restart-timeout', options['restart-timeout'] ?? '30m'),
     compareMs: toMs('compare-timeout', options['compare-timeout'] ?? '10m'),
     isForced: options.force ?? false,
-    reason: options.reason ?? 'rollout',
+    reason: options.reason ?? null,
   };
 }
 

@@ -9,11 +9,31 @@ export function isExtensionKey(key: string): boolean {
   return key.startsWith('x-');
 }
 
-/** What is wrong with a key that the schema does not have, and what was probably meant. */
-export function explainUnknownKey(path: readonly PropertyKey[], key: string): string {
+/** Says what is wrong with a key that the schema does not have, and what was probably meant. */
+export type KeyExplainer = (path: readonly PropertyKey[], key: string) => string;
+
+/** Creates the explainer for one reading. It needs the whole schema, which takes long to make: once, if it is asked. */
+export function createKeyExplainer(): KeyExplainer {
+  let known: KnownKeys | null = null;
+  return (path, key) => {
+    known ??= readSchema();
+    return explainUnknownKey(known, path, key);
+  };
+}
+
+interface KnownKeys {
+  readonly schema: JsonSchema;
+  readonly paths: readonly string[];
+}
+
+function readSchema(): KnownKeys {
   const schema = toConfigJsonSchema();
+  return { schema, paths: allPaths(schema) };
+}
+
+function explainUnknownKey({ schema, paths }: KnownKeys, path: readonly PropertyKey[], key: string): string {
   const siblings = Object.keys(propertiesOf(schemaAt(schema, path)));
-  const meant = closestName(key, siblings) ?? findElsewhere(schema, key);
+  const meant = closestName(key, siblings) ?? findElsewhere(paths, key);
   if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
   if (meant !== null) return `unknown key; did you mean ${meant}?`;
   const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
@@ -21,8 +41,8 @@ export function explainUnknownKey(path: readonly PropertyKey[], key: string): st
 }
 
 /** The whole path of a key with that name in another section. */
-function findElsewhere(schema: JsonSchema, key: string): string | null {
-  return allPaths(schema).find((known) => isSameName(known.split('.').at(-1) ?? '', key)) ?? null;
+function findElsewhere(paths: readonly string[], key: string): string | null {
+  return paths.find((known) => isSameName(known.split('.').at(-1) ?? '', key)) ?? null;
 }
 
 const propertiesOf = (schema: JsonSchema | undefined) =>

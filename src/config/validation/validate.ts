@@ -4,7 +4,7 @@ import { type ConfigFile, configSchema } from '../schema.ts';
 import { checkAddresses } from './check-addresses.ts';
 import { checkAliases } from './check-aliases.ts';
 import { checkPass } from './check-pass.ts';
-import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
+import { createKeyExplainer, isExtensionKey, type KeyExplainer } from './known-keys.ts';
 import { TakenClients } from './taken-clients.ts';
 import { isObject, type Violation } from './violation.ts';
 
@@ -19,7 +19,7 @@ export function validate(
   const parsed = configSchema.safeParse(data, { error: toExpectedContainer });
   const issues = parsed.error?.issues ?? [];
   const violations = [
-    ...issues.flatMap(toViolations),
+    ...toViolations(issues),
     ...checkReplicas(data),
     ...checkClients(data),
     ...checkAcrossKeys(data),
@@ -32,18 +32,28 @@ const EXPECTED_CONTAINERS: Readonly<Record<string, string>> = { object: 'keys wi
 const toExpectedContainer: z.core.$ZodErrorMap = (issue) => EXPECTED_CONTAINERS[issue.expected as string];
 
 type Issue = NonNullable<ReturnType<typeof configSchema.safeParse>['error']>['issues'][number];
+type UnknownKeys = Extract<Issue, { code: 'unrecognized_keys' }>;
 
-function toViolations(issue: Issue): Violation[] {
-  if (issue.code !== 'unrecognized_keys') {
+/** More unknown keys of one value than these are counted, not explained: that takes time, and a file may have millions. */
+const MAX_EXPLAINED_KEYS = 20;
+
+function toViolations(issues: readonly Issue[]): Violation[] {
+  const explain = createKeyExplainer();
+  return issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') return toUnknownKeys(issue, explain);
     const isItem = issue.path[0] === 'replicas' && issue.path.length === 2 && issue.code === 'invalid_type';
-    return [
-      { path: issue.path, expected: isItem ? 'the keys of a replica, such as name and url' : issue.message },
-    ];
-  }
-  return issue.keys.map((key) => ({
-    path: [...issue.path, key],
-    message: explainUnknownKey(issue.path, key),
-  }));
+    const expected = isItem ? 'the keys of a replica, such as name and url' : issue.message;
+    return [{ path: issue.path, expected }];
+  });
+}
+
+function toUnknownKeys({ path, keys }: UnknownKeys, explain: KeyExplainer): Violation[] {
+  const explained = keys.slice(0, MAX_EXPLAINED_KEYS);
+  const moreCount = keys.length - explained.length;
+  return [
+    ...explained.map((key) => ({ path: [...path, key], message: explain(path, key) })),
+    ...(moreCount === 0 ? [] : [{ path, message: `${moreCount} more unknown keys` }]),
+  ];
 }
 
 function withoutExtensions(data: unknown): unknown {
@@ -144,7 +154,7 @@ export function validateClient(
   const parsed = apiClient.safeParse(given, { error: toExpectedContainer });
   if (parsed.success) return { client: parsed.data };
   const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['clients', 0, ...issue.path] }));
-  return { violations: issues.flatMap(toViolations) };
+  return { violations: toViolations(issues) };
 }
 
 /** Checks each section on its own, so that a violation in one does not hide those of another. */

@@ -58,6 +58,19 @@ export function wholeNumber(min: number, max: number) {
   );
 }
 
+/** `5%`, a whole number of per cent; decodes to a share, 0.05. */
+export function percent(min: number, max: number) {
+  return textOf({
+    title: `a whole number of per cent from ${min}% to ${max}%`,
+    pattern: '\\d+%',
+    parse(text) {
+      const value = text.endsWith('%') ? within(parseWholeNumber(text.slice(0, -1)), min, max) : null;
+      return value === null ? null : value / 100;
+    },
+    print: (share) => `${Math.round(share * 100)}%`,
+  });
+}
+
 const RETRIED_STATUSES: ReadonlySet<number | null> = new Set([429, 500, 501, 502, 503, 504]);
 
 /** A status with which a server says that another one could serve the request, or that it may work later. */

@@ -12,7 +12,7 @@ import {
 import type { ConfigProblem } from '../config-error.ts';
 import { expandReferences, type ReferenceSources } from '../secrets/references.ts';
 import { toKeyPath } from '../values/shown-value.ts';
-import { toSyntaxProblems } from './yaml-syntax.ts';
+import { isTooDeep, TOO_DEEP, toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
 export interface Place {
@@ -40,7 +40,7 @@ const MAX_ALIASED_VALUES = 100_000;
 export function readYaml(text: string, sources: ReferenceSources): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   const lines = new LineCounter();
-  if (isTooDeep(text)) return toUnreadable(`the file is nested more than ${MAX_DEPTH} levels deep`);
+  if (isTooDeep(text)) return toUnreadable(TOO_DEEP);
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
@@ -51,20 +51,6 @@ export function readYaml(text: string, sources: ReferenceSources): YamlSource {
   const data = walk.read(document.contents);
   if (walk.isTooLarge) return toNoData(walk.problems);
   return { data, places: walk.places, problems: [...syntax, ...walk.problems], fromFiles: walk.fromFiles };
-}
-
-/** The configuration has four levels. */
-const MAX_DEPTH = 100;
-
-/** Whether brackets or dashes are nested so deeply that the parser, whose time grows with the square, would hang. */
-function isTooDeep(text: string): boolean {
-  if (new RegExp(`(?:[-?:] +){${MAX_DEPTH + 1}}`).test(text)) return true;
-  let depth = 0;
-  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
-    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
-    if (depth > MAX_DEPTH) return true;
-  }
-  return false;
 }
 
 function toUnreadable(problem: string): YamlSource {
@@ -145,6 +131,11 @@ class Walk {
       });
     }
     const value = isScalar(node) ? node.value : null;
+    // What a tag such as !!binary makes: bytes have a key for each of them.
+    if (typeof value === 'object' && value !== null) {
+      this.#report(position, 'found a value with a !tag, expected one without');
+      return this.#noteNothing(position);
+    }
     this.#note(position, value);
     return typeof value === 'string' ? this.#expand(value, position) : value;
   }

@@ -52,3 +52,27 @@ function toSyntaxText(code: string, message: string, lineText: string): string {
   const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
   return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
 }
+
+/** The configuration has four levels. */
+const MAX_DEPTH = 100;
+/** What is said of a file that is nested too deeply. */
+export const TOO_DEEP = `the file is nested more than ${MAX_DEPTH} levels deep`;
+
+/**
+ * Whether brackets, or dashes and keys of one line, are nested so deeply that the parser, whose time grows with the
+ * square and which calls itself, would hang or fill the stack.
+ */
+export function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
+    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
+    if (depth > MAX_DEPTH) return true;
+  }
+  let nested = 0;
+  for (const [word, end] of text.matchAll(/[^ \t\n]+([ \t]*\n|[ \t]+|$)/g)) {
+    const isIndicator = !end?.endsWith('\n') && /^(?:[-?]|[^{}[\],"'#:]*:)[ \t]/.test(word);
+    nested = isIndicator ? nested + 1 : 0;
+    if (nested > MAX_DEPTH) return true;
+  }
+  return false;
+}

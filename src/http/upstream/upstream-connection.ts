@@ -1,51 +1,12 @@
 import type { Socket } from 'node:net';
 import type { DeadlineClock, Timed } from '../deadline-clock.ts';
-import { BodyReader, type BodySink } from '../message/body-reader.ts';
-import type { Fields } from '../message/fields.ts';
+import { BodyReader } from '../message/body-reader.ts';
 import { findHeadEnd, parseResponseHead, type ResponseHead } from '../message/head.ts';
 import { HttpError } from '../message/http-error.ts';
 import { UnreadBytes } from '../unread-bytes.ts';
 import { sizeOf, writeMessage } from '../write-message.ts';
 import type { SocketReads } from './shared-reads.ts';
-
-/** Why a response is incomplete. */
-export type UpstreamFault =
-  /** The connection was closed or reset. */
-  | 'closed'
-  /** Nothing arrived in time. */
-  | 'timed_out'
-  /** The response is not valid HTTP/1.1 (RFC 9112). */
-  | 'malformed'
-  /** A bug in the gateway: the response handler threw. */
-  | 'defect';
-
-/** Handles the response to one request. Nothing is called after `onEnd` or `onFault`. */
-export interface ResponseHandler extends BodySink {
-  /** The operating system has accepted the complete request. Not called if the connection closes before that. */
-  onWritten(): void;
-  onHead(head: ResponseHead, atMs: number): void;
-  /** Everything in one read has been passed on, and the response is not complete. */
-  onReadEnd(): void;
-  /** The response is complete. `onReadEnd` is not called for its last read. */
-  onEnd(trailers: Fields): void;
-  /**
-   * The response is incomplete and the connection is closed. `hasBytes`: whether any byte arrived after the request.
-   */
-  onFault(fault: UpstreamFault, cause: unknown, hasBytes: boolean): void;
-}
-
-/** One request to send. */
-export interface UpstreamRequest {
-  readonly method: string;
-  /** The request line, the fields and the empty line; latin-1. */
-  readonly headText: string;
-  /** Null: the body follows, by `writeBody` and `endBody`. */
-  readonly body: readonly Buffer[] | null;
-  /** The time-out from the end of the request to the head of the response. */
-  readonly firstByteMs: number;
-  /** The time-out between two reads of the response. */
-  readonly idleMs: number;
-}
+import type { ResponseHandler, UpstreamFault, UpstreamRequest } from './upstream-request.ts';
 
 /** A socket. `reads`: the source of its reads if they do not arrive as `data` events. */
 export interface ConnectedSocket {
@@ -104,6 +65,8 @@ export class UpstreamConnection implements Timed {
   #handler: ResponseHandler | null = null;
   #informationalCount = 0;
   #hasBytes = false;
+  /** Whether bytes of the present response's body have come. */
+  #hasBody = false;
   #isWritten = false;
   #isKept = false;
   #isPaused = false;
@@ -145,9 +108,9 @@ export class UpstreamConnection implements Timed {
     return this.deadlineMs - (this.#state === 'head' ? this.#firstByteMs : this.#idleMs);
   }
 
-  /** Whether the head of the response has come. */
+  /** Whether bytes of the response's body have come. A server whose engine is frozen still sends the head of a stream. */
   get isAnswering(): boolean {
-    return this.#state === 'body';
+    return this.#hasBody;
   }
 
   /** Sends a request. */
@@ -160,6 +123,7 @@ export class UpstreamConnection implements Timed {
     this.#handler = handler;
     this.#informationalCount = 0;
     this.#hasBytes = false;
+    this.#hasBody = false;
     this.#isWritten = false;
     this.exchangeCount++;
     this.deadlineMs = this.#owner.clock.cachedNowMs + request.firstByteMs;
@@ -262,6 +226,7 @@ export class UpstreamConnection implements Timed {
     // `onHead` may have closed the connection.
     if (this.#state !== 'body' || this.#handler !== handler) return;
     this.#restartIdleTimeout(nowMs);
+    this.#hasBody ||= at < bytes.length;
     if (!this.#body.isDone) at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);

@@ -3,7 +3,8 @@ import type { Replica } from '../../replicas/data/replica.ts';
 import type { Wait, WaitResult } from '../../replicas/data/wait-queue.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
-import { type AttemptOutcome, type AttemptRequest, type SendSettings, send } from './send.ts';
+import type { AttemptOutcome, AttemptRequest } from './attempt.ts';
+import { type SendSettings, send } from './send.ts';
 
 /** The answer to a request for a replica: a lease, why there is none, or a wait for one. */
 export type Acquired = Lease | NoLease | 'overloaded' | Wait;

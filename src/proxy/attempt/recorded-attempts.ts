@@ -9,9 +9,9 @@ import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { HeldBody } from '../request/read-body.ts';
 import type { RelayedResponse } from '../response/relay.ts';
+import type { AttemptObserver, AttemptRequest } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
 import { admitToReplica, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
-import type { AttemptObserver, AttemptRequest } from './send.ts';
 
 /** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
 const KEPT_BYTES = 16 * 1024;

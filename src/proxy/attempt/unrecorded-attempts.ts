@@ -3,9 +3,9 @@ import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
 import { readIncomingTrace } from '../request/incoming-trace.ts';
+import type { AttemptObserver, AttemptRequest } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
 import { logFailedAttempt } from './log-failed-attempt.ts';
-import type { AttemptObserver, AttemptRequest } from './send.ts';
 import type { Upload } from './upload.ts';
 
 /** The body of a request that leaves no record: none, in memory, or sent as it comes. */

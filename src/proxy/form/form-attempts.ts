@@ -1,7 +1,7 @@
 import type { Replica } from '../../replicas/data/replica.ts';
+import type { AttemptObserver, AttemptRequest } from '../attempt/attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from '../attempt/forward.ts';
 import { admitToReplica, type RecordedRequest, ReportedAttempts } from '../attempt/reported-attempts.ts';
-import type { AttemptObserver, AttemptRequest } from '../attempt/send.ts';
 import { Upload } from '../attempt/upload.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';

@@ -1,5 +1,4 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { toShownName } from '#otel/encode/shown-name.ts';
 import type { AttemptSpan } from '#otel/span/attempt-span.ts';
 import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
@@ -11,6 +10,7 @@ import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { RequestTextDescription } from '../request/inspection/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import { StreamTap } from '../response/response-tap.ts';
+import { type FormFacts, fillFromBody, fillFromForm } from './recorded-body.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
 import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';
 
@@ -29,15 +29,6 @@ interface EndedExchange {
   readonly status: number;
   readonly ending: Ending | null;
   readonly isTruncated: boolean;
-}
-
-/** What a form that is sent as it comes says of itself, so far. */
-export interface FormFacts {
-  readonly sizeBytes: number;
-  /** What an alias stands for, if the form has one. */
-  readonly model: string | null;
-  readonly alias: string | null;
-  readonly promptChars: number | undefined;
 }
 
 type RecordingState =
@@ -261,26 +252,13 @@ export class Recording {
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
     if (this.#gpuShares !== null) record.gpu_seconds = toGpuSeconds(this.#gpuShares);
     if (this.#form !== null) fillFromForm(record, this.#form);
-    this.#fillBody(record);
+    if (this.#facts !== null && this.#describeText !== null) {
+      fillFromBody(record, this.#facts, this.#describeText());
+    }
     this.#response?.facts?.fill(record);
     if (ending !== null) record.error_type = ending;
     if (isTruncated) record.truncated = true;
     return record;
-  }
-
-  #fillBody(record: RequestRecord): void {
-    if (this.#facts === null || this.#describeText === null) return;
-    if (this.#facts.model !== null) record.model = toShownName(this.#facts.model);
-    if (this.#facts.alias !== null) record.model_requested = toShownName(this.#facts.alias.name);
-    setIfName(record, 'previous_response_id', this.#facts.previousResponseId);
-    setIfName(record, 'reasoning_level', this.#facts.reasoningLevel);
-    if (record.conversation_id === undefined) {
-      setIfName(record, 'conversation_id', this.#facts.conversation);
-    }
-    if (this.#facts.maxTokens !== undefined) record.max_tokens = this.#facts.maxTokens;
-    const { promptChars, prefixHashes } = this.#describeText();
-    if (promptChars !== undefined) record.prompt_chars = promptChars;
-    if (prefixHashes !== undefined) record.prefix_hashes = prefixHashes;
   }
 
   #endWait(): void {
@@ -292,21 +270,4 @@ export class Recording {
 
 function toGpuSeconds(shares: readonly GpuShare[]): number {
   return shares.reduce((sum, { seconds }) => sum + seconds, 0);
-}
-
-function fillFromForm(record: RequestRecord, { sizeBytes, model, alias, promptChars }: FormFacts): void {
-  record.request_bytes = sizeBytes;
-  if (model !== null) record.model = toShownName(model);
-  if (alias !== null) record.model_requested = toShownName(alias);
-  if (promptChars !== undefined) record.prompt_chars = promptChars;
-}
-
-/** Records a name from the body. One that has nothing to show is not recorded. */
-function setIfName(
-  record: RequestRecord,
-  field: 'previous_response_id' | 'conversation_id' | 'reasoning_level',
-  name: string | undefined,
-): void {
-  const shown = name === undefined ? '' : toShownName(name).trim();
-  if (shown !== '') record[field] = shown;
 }

@@ -5,16 +5,43 @@ import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts
 import { createStateFile, type DamageLog, type Parsed } from './state-file.ts';
 
 const FILE_NAME = 'drains.json';
+/** How long after states could not be stored, as on a full disk, they are stored again. */
+const STORE_AGAIN_MS = 2_000;
+
+/** The log of the file. A pino logger fits. */
+interface DrainFileLog extends DamageLog {
+  info(fields: object, message: string): void;
+}
 
 /**
  * Creates the access to the file, which exists once something is stored. If a drain is lost because the file is
  * damaged, the log says so and the gateway starts: to serve no requests at all would be worse than to send some to a
- * replica that is about to be stopped.
+ * replica that is about to be stopped. States that cannot be stored are stored as soon as the disk allows it.
  */
-export function createDrainFile(stateDir: string, log: DamageLog): DrainFile {
+export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile {
   const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
-  const write = (states: ReadonlyMap<string, DrainState>) =>
-    file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
+  /** What is not on disk, though it should be. */
+  let unstored: ReadonlyMap<string, DrainState> | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  async function write(states: ReadonlyMap<string, DrainState>): Promise<void> {
+    try {
+      await file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
+    } catch (error) {
+      unstored = states;
+      if (!isClosed) timer ??= setTimeout(() => void storeAgain(), STORE_AGAIN_MS).unref();
+      throw error;
+    }
+    if (unstored !== null) log.info({}, 'drain states stored: the disk takes them again');
+    unstored = null;
+  }
+
+  /** The caller of the first attempt was told that it failed. */
+  async function storeAgain(): Promise<void> {
+    timer = undefined;
+    if (unstored !== null) await write(unstored).catch(() => undefined);
+  }
 
   return {
     async read() {
@@ -23,6 +50,11 @@ export function createDrainFile(stateDir: string, log: DamageLog): DrainFile {
       return value ?? new Map();
     },
     write,
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await storeAgain();
+    },
   };
 }
 

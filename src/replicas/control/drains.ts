@@ -29,6 +29,8 @@ export interface DrainFile {
   read(): Promise<ReadonlyMap<string, DrainState>>;
   /** Stores these states. Resolves once they, or later ones, are on disk. */
   write(states: ReadonlyMap<string, DrainState>): Promise<void>;
+  /** Makes a last attempt to store what could not be stored. Never rejects. */
+  close(): Promise<void>;
 }
 
 export interface DrainCollaborators {
@@ -120,6 +122,11 @@ export class Drains {
     // The caller may handle a rejection later, or never: that must not end the process.
     stored.catch(() => undefined);
     return { before, after, stored };
+  }
+
+  /** Ends the access to the file. */
+  close(): Promise<void> {
+    return this.#collaborators.file.close();
   }
 
   /** How far the ramp of a name is; null: it is on none. */

@@ -21,18 +21,21 @@ interface LockLog {
   warn(fields: object, message: string): void;
 }
 
-/** Another process uses the directory. The message is one line for the operator. */
-class StateInUseError extends Error {
+/** Another process uses the directory. The message is one line for the operator of a gateway. */
+export class StateInUseError extends Error {
   override readonly name = 'StateInUseError';
+  /** Null: it is not known. */
+  readonly owner: StateOwner | null;
 
   constructor(owner: StateOwner | null) {
     const who = owner === null ? '' : ` (pid ${owner.pid} on host ${owner.host})`;
     super(`another running gateway uses it${who}: each gateway needs its own`);
+    this.owner = owner;
   }
 }
 
 /**
- * Locks a directory for this process: two gateways that used the same one would send each other's spool and overwrite
+ * Locks a directory for this process, a gateway or a rollout: two gateways that used the same one would send each other's spool and overwrite
  * each other's drains. Each process listens on a socket in the directory. The system closes it when the process ends,
  * however that happens, and containers that share the directory find it although their process ids differ. The socket of
  * a process on another machine, through a network file system, looks like one that was left behind; such a process is

@@ -3,8 +3,11 @@ import type { SharedTable } from './shared-table.ts';
 
 /** One bit for each judge that finds that a replica fails. */
 const FAILING = {
-  ...{ connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2 },
+  ...{ connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2, errors: 1 << 3, slow: 1 << 4 },
 } as const satisfies Readonly<Record<HealthJudge, number>>;
+
+/** Judges for whom one request now and then tries a replica that fails. */
+const RETRIED = FAILING.connections | FAILING.frozen;
 
 /** How the health of replicas is decided: `health` of the configuration. */
 export interface HealthSettings {
@@ -16,6 +19,8 @@ export interface HealthSettings {
   readonly coolDownMs: number;
   /** How long a replica may be silent while its peers are not; null: that does not count. */
   readonly frozenAfterMs: number | null;
+  /** How it is compared with its peers; null: not at all. */
+  readonly peers: object | null;
 }
 
 /** Whether a replica fails, and since when: RFC 3339; null if that never changed. */
@@ -47,7 +52,7 @@ export const HEALTH_COLUMNS = {
 export class HealthTable {
   #settings: HealthSettings = {
     ...{ passive: false, active: false, failures: 1, coolDownMs: 0 },
-    frozenAfterMs: null,
+    ...{ frozenAfterMs: null, peers: null },
   };
   readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
   readonly #onChange: () => void;
@@ -107,13 +112,13 @@ export class HealthTable {
   }
 
   /**
-   * Whether the present request must try a replica that fails, though not by its probes: one request in each
-   * cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
+   * Whether the present request must try a replica that cannot be connected to, or is frozen, and does not fail
+   * otherwise: one request in each cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
    */
   claimRetry(slot: number, inflight: number): boolean {
     const { failing, retryAtMs } = this.#rows;
     const evidence = Atomics.load(failing, slot);
-    if (evidence === 0 || (evidence & FAILING.probes) !== 0) return false;
+    if (evidence === 0 || (evidence & ~RETRIED) !== 0) return false;
     if ((evidence & FAILING.frozen) !== 0 && inflight > 0) return false;
     const retryAt = Atomics.load(retryAtMs, slot);
     const nowMs = Date.now();
@@ -149,7 +154,7 @@ export class HealthTable {
   }
 }
 
-function isOn(judge: HealthJudge, { passive, active, frozenAfterMs }: HealthSettings): boolean {
+function isOn(judge: HealthJudge, { passive, active, frozenAfterMs, peers }: HealthSettings): boolean {
   switch (judge) {
     case 'connections':
       return passive;
@@ -157,5 +162,8 @@ function isOn(judge: HealthJudge, { passive, active, frozenAfterMs }: HealthSett
       return active;
     case 'frozen':
       return frozenAfterMs !== null;
+    case 'errors':
+    case 'slow':
+      return peers !== null;
   }
 }

@@ -81,6 +81,12 @@ describe('gateway top without a terminal, or with --once', () => {
     expect((await ended).stdout).toBe(toOverview(url));
   });
 
+  it('does not speak of a collector if records are written to files', async () => {
+    const { url } = await startAdmin(() => ({ body: { ...OVERVIEW, export_to: 'file' } }));
+    const { stdout } = await invoke(['top', '--admin', url], TOKEN);
+    expect(stdout).toContain('1 failed calls; written to files\n');
+  });
+
   it('has a column for the GPU time if that of a row is known', async () => {
     const [first, second] = OVERVIEW.replicas;
     const withGpuTime = { ...first, last_minute: { ...TRAFFIC, gpu_seconds: 95.4 } };

@@ -7,6 +7,7 @@ const replica = (
 ) => ({
   ...{ name, url: `http://${name}`, host: name, models: ['m'], isDrained: false, inflight: 0 },
   ...{ isSafeToStop: false, isReachable: true, isAway: false, share: 1 },
+  ...{ failingBy: [], drainedBy: [] },
   ...changes,
 });
 

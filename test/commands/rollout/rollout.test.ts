@@ -1,73 +1,10 @@
-import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
-import {
-  answerJson,
-  COMPLETION,
-  type FakeReplica,
-  type Script,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { invoke, type Started, start } from '../invoke.ts';
-
-const TOKEN = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
-/** As fast as it gets. */
-const QUICK = ['--ramp', '0s', '--verdict', 'off'];
-
-const answerError = (status: number) => answerJson({ error: { message: 'no' } }, { status });
-
-/** What an engine answers that is asked directly: its models, and small requests by `completion`. */
-const asEngine =
-  (completion: Script): Script =>
-  async (exchange) => {
-    const list = answerJson({ object: 'list', data: [{ id: 'm', object: 'model', owned_by: 'x' }] });
-    await (exchange.request.method === 'POST' ? completion : list)(exchange);
-  };
-
-interface Scene {
-  readonly gateway: StartedGateway;
-  readonly folder: string;
-  readonly statePath: string;
-  readonly replicas: ReadonlyMap<string, FakeReplica>;
-  /** Runs `gateway rollout`. */
-  roll(...args: readonly string[]): ReturnType<typeof invoke>;
-  begin(args: readonly string[], options?: Parameters<typeof start>[2]): Started;
-}
-
-async function setUp(names: readonly string[], collector?: FakeCollector): Promise<Scene> {
-  const folder = await mkdtempDisposable(join(tmpdir(), 'spangate-rollout-'));
-  const replicas = new Map<string, FakeReplica>();
-  for (const name of names) {
-    const replica = await startFakeReplica({ name });
-    replica.answerProbes(asEngine(answerJson(COMPLETION)));
-    replicas.set(name, replica);
-  }
-  const gateway = await startGateway({
-    replicas: [...replicas.values()],
-    ...(collector === undefined ? {} : { collector }),
-  });
-  onTestFinished(async () => {
-    await gateway[Symbol.asyncDispose]();
-    await Promise.all([...replicas.values()].map((replica) => replica[Symbol.asyncDispose]()));
-    await folder[Symbol.asyncDispose]();
-  });
-  const statePath = join(folder.path, 'rollout.json');
-  const toArgs = (args: readonly string[]) => [
-    ...['rollout', ...args, '--state', statePath],
-    ...(args.includes('--resume') ? [] : ['--admin', gateway.adminUrl]),
-  ];
-  return {
-    ...{ gateway, folder: folder.path, statePath, replicas },
-    roll: (...args) => invoke(toArgs(args), TOKEN),
-    begin: (args, options) => start(toArgs(args), TOKEN, options),
-  };
-}
-
-const drainedNames = async (gateway: StartedGateway) =>
-  (await gateway.replicas()).filter(({ drained }) => drained).map(({ name }) => name);
+import { describe, expect, test } from 'vitest';
+import { startFakeCollector } from '../../support/fake-collector.ts';
+import { ADMIN_TOKEN, type StartedGateway } from '../../support/start-gateway.ts';
+import type { invoke, Started } from '../invoke.ts';
+import { answerError, asEngine, drainedNames, QUICK, setUp } from './scene.ts';
 
 test('restarts one replica after the other, each while it is drained, and leaves no state behind', async () => {
   const { gateway, roll, folder, statePath } = await setUp(['a', 'b']);
@@ -298,7 +235,7 @@ describe('the verdict', { timeout: 60_000 }, () => {
     expect(held).toMatchObject({
       name: 'a',
       drained: true,
-      reason: expect.stringContaining('rollout: is worse'),
+      reason: expect.stringMatching(/^rollout-[0-9a-f]{8}: is worse/),
     });
   });
 

@@ -8,7 +8,10 @@ import { StartError } from '../../../src/start-error.ts';
 function invoke(args: readonly string[]): { invocation: Invocation; stdout: PassThrough; stop: () => void } {
   const stdout = new PassThrough({ encoding: 'utf8' });
   const stopping = new AbortController();
-  const signals = { shutdown: stopping.signal, onHangup: () => {}, onCrash: () => {} };
+  const signals = {
+    ...{ shutdown: stopping.signal, onHangup: () => {}, onCrash: () => {} },
+    sendToGroup: () => false,
+  };
   const streams = { stdin: Readable.from([]), stdout, stderr: new PassThrough() };
   const invocation = { args, env: {}, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals };
   return { invocation, stdout, stop: () => stopping.abort() };

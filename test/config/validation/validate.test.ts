@@ -32,6 +32,20 @@ const ADDRESS =
 const UNKNOWN =
   'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, tenant_limits, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
+it('explains some of the unknown keys of a value, and counts the others', () => {
+  const keys = Array.from({ length: 3_000 }, (_, index) => `  k${index}: 1\n`).join('');
+  const problems = problemsOf(`${REPLICA}log:\n${keys}`);
+  expect(problems).toHaveLength(21);
+  expect(problems[0]).toBe('2: log: 2980 more unknown keys');
+  expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, requests');
+});
+
+it('reads as many keys as a file has lines, also with white space after each', () => {
+  expect(problemsOf(`${REPLICA}${'# b:  \n'.repeat(200)}`)).toEqual([]);
+  const keys = Array.from({ length: 200 }, (_, index) => `x-${index}:  \n`).join('');
+  expect(problemsOf(`${REPLICA}${keys}`)).toEqual([]);
+});
+
 describe('a wrong configuration is reported by line and key path, with what was found and what was expected', () => {
   it.each<[string, string, string[]]>([
     [
@@ -183,6 +197,14 @@ describe('a wrong configuration is reported by line and key path, with what was 
       `${REPLICA}retry: { statuses: [503, 503] }\n`,
       [
         '2: retry.statuses: found a list, expected a list of different statuses: 429, 500, 501, 502, 503, 504',
+      ],
+    ],
+    [
+      'values that a tag makes of bytes, a time or pairs, which have keys of their own',
+      `${REPLICA}export: !!binary aGk=\nlog:\n  level: !!timestamp 2026-11-22\n`,
+      [
+        '2: export: found a value with a !tag, expected one without',
+        '4: log.level: found a value with a !tag, expected one without',
       ],
     ],
     [
@@ -403,6 +425,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
     [
       'dashes that are nested without end',
       `a:\n  ${'- '.repeat(100_000)}x`,
+      ['1: the file is nested more than 100 levels deep'],
+    ],
+    [
+      'keys that are nested in one line without end',
+      `a: ${'b: '.repeat(30_000)}x`,
       ['1: the file is nested more than 100 levels deep'],
     ],
     [

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
+import { makeOverview, makeTraffic } from '../../support/dashboard/made-overview.ts';
 import { openScripted } from '../../support/dashboard/open-scripted.ts';
 import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
 import { findBarriers, type OpenTab, useBrowser } from '../../support/processes/browser.ts';
@@ -60,6 +61,21 @@ describe('fifty replicas with long names', () => {
     expect(await tallestAt(1440)).toBeLessThan(40);
     expect(await tallestAt(390)).toBeLessThan(84);
   });
+});
+
+test('no figure of models and tenants is cut, and GPU time is shown from 1,280 px on', async (context) => {
+  const last_minute = makeTraffic({ errors: 240, client_errors: 240, requests_per_s: 1_234 });
+  const parts = [{ name: 'Qwen/Qwen3-235B-A22B-Instruct-2507-FP8', last_minute }];
+  const { page } = await openDashboard(context, makeOverview({ models: parts, tenants: parts }));
+  const figures = page.locator('#models tbody .number, #tenants tbody .number');
+  for (const width of [2400, 1920, 1280, 1024, 820, 640, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await figures.evaluateAll((cells) =>
+      cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
+    );
+    expect(cut, `${width} px`).toEqual([]);
+    if (width >= 1280) expect(await page.locator('#models tbody .gpu').isVisible(), `${width} px`).toBe(true);
+  }
 });
 
 describe('the page has no barriers', () => {

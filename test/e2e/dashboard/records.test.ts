@@ -124,10 +124,28 @@ describe('the details of a request', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('have units, and are shown from their beginning on a phone', async (context) => {
+    const times = makeRecord(1, { gpu_seconds: 18.4841, tokens_per_second: 99.335, audio_seconds: 75 });
+    const { page } = await openDashboard(context, makeOverview({ records: [times], last_record: 1 }));
+    await page.setViewportSize({ width: 390, height: 400 });
+    await recordRows(page).first().getByRole('button').click();
+    const dialog = dialogOf(page);
+    await dialog.getByText('18.5 s').waitFor();
+    await dialog.getByText('99.3').waitFor();
+    await dialog.getByText('1 min 15 s').waitFor();
+    expect(await dialog.evaluate((element) => element.scrollTop)).toBe(0);
+  });
+
   test('of a request that is not kept any more say so', async (context) => {
     const { page } = await openDashboard(context, OVERVIEW, '#record=long-gone');
     await dialogOf(page).getByText('The gateway does not keep this request any more.').waitFor();
   });
+});
+
+test('records that go to files are not said to go to a collector', async (context) => {
+  const { page } = await openDashboard(context, makeOverview({ export_to: 'file' }));
+  await page.locator('#export').getByText('Records are written to files').waitFor();
+  expect(await page.locator('#export-section').textContent()).not.toContain('ollector');
 });
 
 test('a URL that somebody else wrote is only text', async (context) => {

@@ -3,12 +3,9 @@ import type { HttpExchange } from '../../../src/http/client/http-exchange.ts';
 import type { RequestBodySink } from '../../../src/http/client/request-body.ts';
 import type { Fields } from '../../../src/http/message/fields.ts';
 import type { ResponseHead } from '../../../src/http/message/head.ts';
-import type {
-  ResponseHandler,
-  UpstreamConnection,
-  UpstreamFault,
-} from '../../../src/http/upstream/upstream-connection.ts';
+import type { UpstreamConnection } from '../../../src/http/upstream/upstream-connection.ts';
 import type { UpstreamConnections } from '../../../src/http/upstream/upstream-connections.ts';
+import type { ResponseHandler, UpstreamFault } from '../../../src/http/upstream/upstream-request.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { connectTo, startHttp } from '../start-http.ts';
 

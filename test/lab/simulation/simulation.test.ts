@@ -6,13 +6,19 @@ import { runPlan } from '../../../lab/simulation/campaign/run-block.ts';
 import { type BundledScripts, readProgram, writeScripts } from '../../../lab/simulation/campaign/scripts.ts';
 import { shrink, withActions } from '../../../lab/simulation/campaign/shrink.ts';
 import type { Program } from '../../../lab/simulation/platform/program.ts';
-import { type Plan, planWorld } from '../../../lab/simulation/world/plan.ts';
+import type { Plan } from '../../../lab/simulation/world/plan.ts';
+import { planWorld } from '../../../lab/simulation/world/plan-world.ts';
 
 /** The first seeds whose worlds have these shapes. */
 const SHAPES: readonly (readonly [shape: string, has: (plan: Plan) => boolean])[] = [
   ['one gateway with one worker', ({ gateways, workers }) => gateways === 1 && workers === 1],
   ['one gateway with several workers', ({ gateways, workers }) => gateways === 1 && workers > 1],
   ['a fleet with several workers', ({ gateways, workers }) => gateways > 1 && workers > 1],
+  [
+    'a worker that dies between two steps, with a ledger',
+    ({ hasLedger, actions }) => hasLedger && actions.some(({ kind }) => kind === 'kill_worker'),
+  ],
+  ['records in files', ({ exportTo }) => exportTo === 'file'],
   ['a gateway that is killed', ({ actions }) => actions.some(({ kind }) => kind === 'kill')],
 ];
 

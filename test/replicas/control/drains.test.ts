@@ -18,7 +18,7 @@ function createDrains(
 ) {
   return new Drains({
     shared: new SharedState(allocateSharedState(2), nowMs),
-    file: { read: async () => stored, write: async () => undefined },
+    file: { read: async () => stored, write: async () => undefined, close: async () => undefined },
     barrier: async () => silentWorkers.now,
   });
 }

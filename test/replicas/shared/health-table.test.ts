@@ -7,7 +7,7 @@ import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 const PASSIVE: HealthSettings = {
   ...{ passive: true, active: false, failures: 3, coolDownMs: 10_000 },
-  frozenAfterMs: null,
+  ...{ frozenAfterMs: null, peers: null },
 };
 const SLOT = 7;
 

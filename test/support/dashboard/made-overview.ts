@@ -129,6 +129,7 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
       ...{ lost: 0, restored: 0, spooled: 0, unreadable: 0 },
     },
     queue_size: 16_384,
+    export_to: 'otlp',
     collector: { state: 'taking', since: secondsAgo(10_900), failed_calls: 0 },
     history,
     records: [],

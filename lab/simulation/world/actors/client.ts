@@ -154,7 +154,7 @@ export class Client {
     view.isOver = true;
     this.#at++;
     this.#reader = this.#createReader();
-    this.#parts.ledger.onClientEnd(view);
+    this.#parts.chronicle.onClientEnd(view);
   }
 }
 

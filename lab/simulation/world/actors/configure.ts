@@ -4,10 +4,11 @@ import type { ConfigFile } from '../../../../src/config/schema.ts';
 import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
 import type { Plan } from '../plan.ts';
 
-const STATE_DIR = '/state/gateway';
+/** The state_dir of every gateway, each on its own disk. */
+export const STATE_DIR = '/state/gateway';
 
-/** Where a gateway keeps the records that the collector would not take. */
-export const SPOOL = `${STATE_DIR}/spool`;
+/** Where a gateway keeps the records and ledger spans that the collector would not take. */
+export const SPOOLS = [`${STATE_DIR}/spool`, `${STATE_DIR}/spool-ledger`] as const;
 
 /** The configuration of a gateway, as its file would have it. */
 export function createConfigOf(
@@ -33,6 +34,10 @@ export function createConfigOf(
     })),
     routing: { policy: plan.routing },
     export: {
+      to: plan.exportTo,
+      // Files are closed and renamed under way.
+      file: { max_age: '700ms' },
+      ...(plan.hasLedger ? { ledger: { interval: '400ms' } } : {}),
       endpoint: `http://${hostOf.collector}:${PORTS.collector}`,
       queue_size: plan.queueSize,
       batch_size: plan.batchSize,

@@ -4,6 +4,7 @@ import type { Machine } from '../../platform/machine.ts';
 import type { Program } from '../../platform/program.ts';
 import { SimulatedThread } from '../../platform/thread.ts';
 import { findLeftOpen } from '../checks/left-open.ts';
+import { Losses } from '../checks/losses.ts';
 import type { Plan } from '../plan.ts';
 import type { WorldParts } from '../world-parts.ts';
 import { createConfigOf } from './configure.ts';
@@ -12,9 +13,6 @@ export const ADMIN_TOKEN = 'the-token-of-operators';
 
 /** Lines of the log that only a defect writes. */
 const DEFECT_LINES = ['request handling failed', 'record handling failed', 'admin call failed'];
-
-/** The line that says how many records a full queue has cost. */
-const DROPPED_LINE = 'dropping records is over';
 
 /** The longest that a file may be written after a gateway has closed. */
 const ENDING_MS = 100;
@@ -25,11 +23,7 @@ type Log = (fields: unknown, message?: string) => void;
 export class GatewayNode {
   readonly index: number;
   readonly machine: Machine;
-  /** How many records its processes could not deliver or store at their end. */
-  undeliveredRecords = 0;
-  /** How many records its processes have dropped, as far as their logs say so. */
-  droppedRecords = 0;
-  wasKilled = false;
+  readonly losses = new Losses();
   /** How long it waits for the first byte of a replica; a reload changes it. */
   firstByteMs = 3_000;
   state: 'down' | 'starting' | 'serving' | 'stopping' = 'down';
@@ -66,13 +60,14 @@ export class GatewayNode {
     if (this.state !== 'down') return;
     this.#startsAgain = false;
     this.state = 'starting';
+    this.losses.onStart();
     const name = `gateway ${this.index} process ${this.machine.nextProcessId()}`;
     const thread = new SimulatedThread(
       name,
       { machine: this.machine, program: this.#program },
       {
         onCrash: (error) => {
-          this.#parts.ledger.violate(
+          this.#parts.chronicle.violate(
             `${name} crashes: ${error instanceof Error ? error.stack : String(error)}`,
           );
           this.state = 'down';
@@ -102,7 +97,7 @@ export class GatewayNode {
   /** Kills the process: it does nothing more, and the system closes what it had open. */
   kill(): void {
     if (this.thread === null || this.state === 'down') return;
-    this.wasKilled = true;
+    this.losses.wasKilled = true;
     this.thread.end();
     this.#forget();
   }
@@ -143,7 +138,7 @@ export class GatewayNode {
     if (thread.hasEnded) return;
     this.#onLog(this.index, 'fatal', String(error), {});
     if (!(error instanceof Error) || error.name !== 'StartError') {
-      this.#parts.ledger.violate(
+      this.#parts.chronicle.violate(
         `${thread.name} does not start: ${error instanceof Error ? error.stack : String(error)}`,
       );
     }
@@ -153,14 +148,14 @@ export class GatewayNode {
     this.#parts.schedule.after(1_000, this.#supervisor, 'starts again', () => this.start());
   }
 
-  #onClosed(thread: SimulatedThread, { undeliveredRecords }: CloseResult): void {
+  #onClosed(thread: SimulatedThread, result: CloseResult): void {
     if (thread.hasEnded) return;
-    this.undeliveredRecords += undeliveredRecords;
+    this.losses.onClosed(result);
     // main.ts would end the process now. What was being written to a file meanwhile may end first.
     this.#parts.schedule.after(ENDING_MS, this.#supervisor, 'has closed', () => {
       if (thread.hasEnded) return;
       const left = findLeftOpen(thread);
-      if (left !== null) this.#parts.ledger.violate(left);
+      if (left !== null) this.#parts.chronicle.violate(left);
       thread.end();
       this.#forget();
       if (this.#startsAgain) this.start();
@@ -188,9 +183,9 @@ export class GatewayNode {
       (fields, message = '') => {
         if (thread.hasEnded) return;
         this.#onLog(this.index, level, message, fields);
-        if (message === DROPPED_LINE) this.droppedRecords += (fields as { readonly dropped: number }).dropped;
+        this.losses.onLog(message, fields);
         if (DEFECT_LINES.includes(message)) {
-          this.#parts.ledger.violate(
+          this.#parts.chronicle.violate(
             `gateway ${this.index} logs a defect: ${message} ${JSON.stringify(fields)}`,
           );
         }

@@ -48,7 +48,7 @@ export function callAdmin(
     };
     end.startReading();
     const request = `${call} HTTP/1.1\r\nHost: ${to}\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`;
-    parts.ledger.onAdminCall(end, gateway, call);
+    parts.chronicle.onAdminCall(end, gateway, call);
     end.write(Buffer.from(request), () => undefined);
   });
 }

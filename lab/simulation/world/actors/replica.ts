@@ -66,11 +66,11 @@ export class Replica {
   }
 
   #answer(end: End, message: Message): void {
-    const { ledger, schedule, plans } = this.#parts;
+    const { chronicle, schedule, plans } = this.#parts;
     const id = message.fields.get('x-plan') ?? '';
     const plan = plans.get(id);
     if (plan === undefined) throw new Error(`a replica got a request that nobody sent: ${id}`);
-    const attempt = ledger.attemptsOf(id) + 1;
+    const attempt = chronicle.attemptsOf(id) + 1;
     const answer = plan.answers[Math.min(attempt, plan.answers.length) - 1] as AnswerPlan;
     const body = JSON.parse(message.body.toString()) as { stream_options?: { include_usage?: boolean } };
     const served: Served = {
@@ -81,12 +81,12 @@ export class Replica {
       asksUsage: body.stream_options?.include_usage === true,
       end: null,
     };
-    ledger.onServed(served, message);
+    chronicle.onServed(served, message);
     if (answer.isSilent) return;
     const label = `${this.#actor.name} answers ${id}`;
     const output = new Output(end, answer.breakAt, (how) => {
       served.end = how;
-      ledger.onResponseEnd(end.peer);
+      chronicle.onResponseEnd(end.peer);
     });
     const pieces = toPieces(id, answer, served.asksUsage).map(({ bytes }) => bytes);
     const steps = [

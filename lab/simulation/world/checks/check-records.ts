@@ -1,49 +1,53 @@
 import { nameOfReplica } from '../addresses.ts';
 import { statusOf } from '../http-reader.ts';
 import { isWhole } from './check-response.ts';
-import { type ClientView, type CollectedRecord, describe, isFromReplica, type Served } from './facts.ts';
-import type { Ledger } from './ledger.ts';
+import type { Chronicle } from './chronicle.ts';
+import { type ClientView, type CollectedSpan, describe, isFromReplica, type Served } from './facts.ts';
+import type { Losses } from './losses.ts';
 
-/** What the gateways themselves say about records that did not arrive. */
-export interface RecordAllowance {
-  /** Gateways that lost records without a count: they were killed. */
-  readonly killed: ReadonlySet<number>;
-  /** Records that each gateway says are dropped, rejected, lost with a worker, or not stored. */
-  readonly counted: ReadonlyMap<number, number>;
-}
-
-/** Checks that each request has left one record, equal to what client and replica have seen. Returns what is wrong. */
-export function checkRecords(ledger: Ledger, allowance: RecordAllowance): string | null {
+/**
+ * Checks that each request has left one record, equal to what client and replica have seen. `losses`: those of each gateway.
+ * Returns what is wrong.
+ */
+export function checkRecords(chronicle: Chronicle, losses: readonly Losses[]): string | null {
   // A record that the collector refused was made and sent like any other.
-  const arrived = new Map([...ledger.refused, ...ledger.collected]);
+  const arrived = new Map([...chronicle.refused, ...chronicle.collected]);
   const byTenant = Map.groupBy(arrived.values(), ({ attributes }) => String(attributes['gateway.tenant']));
-  const missing = new Map<number, ClientView[]>();
-  for (const view of ledger.views) {
+  const missing = losses.map((): ClientView[] => []);
+  /** How many requests have no record: some of them may never have reached their gateway. */
+  const withoutRecord = losses.map(() => 0);
+  for (const view of chronicle.views) {
     const { id } = view.plan;
     const records = byTenant.get(id) ?? [];
     byTenant.delete(id);
-    const served = ledger.served.filter(({ plan }) => plan.id === id);
+    const served = chronicle.served.filter(({ plan }) => plan.id === id);
     if (records.length > 1) return `${records.length} records of one request: ${describe(view)}`;
     const [record] = records;
     if (record !== undefined) {
       const problem = checkRecord(record, view, served);
       if (problem !== null) return `the record of ${describe(view)}: ${problem}`;
-    } else if (served.length > 0 || view.response?.fields.has('x-request-id') === true) {
+      continue;
+    }
+    withoutRecord[view.gateway] = (withoutRecord[view.gateway] ?? 0) + 1;
+    if (served.length > 0 || view.response?.fields.has('x-request-id') === true) {
       // Without the field the gateway had not read the whole head: there was no request yet.
-      missing.set(view.gateway, [...(missing.get(view.gateway) ?? []), view]);
+      missing[view.gateway]?.push(view);
     }
   }
   if (byTenant.size > 0) return `records of requests that nobody sent: ${[...byTenant.keys()].join(', ')}`;
-  for (const [gateway, views] of missing) {
-    const counted = allowance.counted.get(gateway) ?? 0;
-    if (allowance.killed.has(gateway) || views.length <= counted) continue;
-    return `gateway ${gateway} has no record of ${views.length} requests and says so of ${counted}: ${views.map(describe).join('; ')}`;
+  for (const [gateway, { counted, lost, wasKilled }] of losses.entries()) {
+    const views = missing[gateway] ?? [];
+    if (!wasKilled && views.length > counted) {
+      return `gateway ${gateway} has no record of ${views.length} requests and says so of ${counted}: ${views.map(describe).join('; ')}`;
+    }
+    if (lost > (withoutRecord[gateway] ?? 0))
+      return `gateway ${gateway} says that ${lost} records are lost, but only ${withoutRecord[gateway]} requests have none`;
   }
   return null;
 }
 
 function checkRecord(
-  { attributes, traceId }: CollectedRecord,
+  { attributes, traceId }: CollectedSpan,
   view: ClientView,
   served: readonly Served[],
 ): string | null {

@@ -33,11 +33,13 @@ export interface Served {
   end: 'complete' | 'broken' | null;
 }
 
-/** One record as the collector got it. */
-export interface CollectedRecord {
+/** A record or a ledger span, as the collector or a file got it. */
+export interface CollectedSpan {
   readonly spanId: string;
   readonly traceId: string;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** The span in OTLP JSON. */
+  readonly json: object;
 }
 
 /** The answer to a call of the admin API. */

@@ -32,7 +32,7 @@ export function toOverviewText(
       gateway,
     ].join('  '),
     `last minute  ${toTrafficText(memberOf(overview, 'last_minute'))}`,
-    `records  ${toExportText(memberOf(overview, 'stats'))}; ${toCollectorText(memberOf(overview, 'collector'))}`,
+    `records  ${toExportText(memberOf(overview, 'stats'))}; ${toCollectorText(overview)}`,
     `by ${view.by}, sorted by ${sortKeyOf(view)}`,
   ];
   const table = toTrafficTable(rowsOf(overview, view), view, { nowEpochMs, paint });
@@ -64,8 +64,9 @@ function toExportText(stats: unknown): string {
 }
 
 /** In the words of the dashboard. */
-function toCollectorText(collector: unknown): string {
-  const state = String(memberOf(collector, 'state'));
+function toCollectorText(overview: unknown): string {
+  const state = String(memberOf(memberOf(overview, 'collector'), 'state'));
+  if (state === 'taking' && memberOf(overview, 'export_to') === 'file') return 'written to files';
   return COLLECTOR_WORDS.get(state) ?? `collector ${state}`;
 }
 

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fillBlock, isFull, type OpenBlock } from '../../../verdict/block-filling.ts';
 import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdict/comparison.ts';
+import { toShortText, toWrongText } from '../../../verdict/describe.ts';
 import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
 import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
 import { UnreachableError } from '../../admin/client.ts';
-import type { Followed, ReplicaView, RolloutGateways } from '../gateways.ts';
+import { toOneLine } from '../../terminal/table.ts';
+import type { Followed } from '../gateways/follow-requests.ts';
+import type { RolloutGateways } from '../gateways/gateways.ts';
+import { type ReplicaView, shareModel } from '../gateways/replica-view.ts';
 import { RolloutStop } from '../stop.ts';
-import { toShortText, toWrongText } from './describe.ts';
 
 /** How a comparison ended. */
 export interface ComparisonEnd {
@@ -45,6 +48,8 @@ interface Progress {
   readonly rampEndedMs: number | null;
   /** Looks in a row that found it away. */
   readonly awayCount: number;
+  /** Looks in a row that found it failing by `health`. */
+  readonly failingCount: number;
 }
 
 /** What one look has found. */
@@ -55,8 +60,11 @@ interface Seen extends Followed {
 
 const LOOK_EVERY_MS = 1_000;
 
-/** A replica that its gateway cannot reach at so many looks in a row is bad. */
+/** A replica that its gateway cannot reach, or finds failing, at so many looks in a row is bad. */
 const MAX_AWAY = 5;
+
+/** How long nothing may be known of the replica, for example while its gateway restarts. */
+const BLIND_MS = 120_000;
 
 /**
  * With prefix_affinity a replica gets other prompts than its peers, so what depends on their content says nothing about
@@ -77,13 +85,22 @@ export async function compareReplica(task: ComparisonTask): Promise<ComparisonEn
     silence: { sinceMs: startMs, expected: 0 },
     rampEndedMs: null,
     awayCount: 0,
+    failingCount: 0,
   };
+  let seenMs = startMs;
   for (;;) {
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
     const seen = signal.aborted ? null : await lookAt(task);
     if (signal.aborted) throw new RolloutStop('interrupted', 'serves; its comparison was interrupted');
-    if (seen === null) continue;
     const nowMs = performance.now();
+    if (seen === null) {
+      if (nowMs - seenMs < BLIND_MS) continue;
+      throw new RolloutStop(
+        'failed',
+        'was undrained; its gateway does not answer, or does not have it any more',
+      );
+    }
+    seenMs = nowMs;
     const next = advance(progress, seen, nowMs);
     if (progress.rampEndedMs === null && next.rampEndedMs !== null) onRampEnd();
     progress = next;
@@ -113,14 +130,6 @@ async function lookAt({ name, gateways, look, isUnderWay }: ComparisonTask): Pro
   }
 }
 
-/** Whether they serve a model that is the same; unknown models may be. */
-function shareModel({ models }: ReplicaView, other: ReplicaView): boolean {
-  if (models === null || other.models === null) return true;
-  return models.some(
-    (model) => model === '*' || other.models?.includes(model) || other.models?.includes('*'),
-  );
-}
-
 function advance(before: Progress, { own, peers, observations }: Seen, nowMs: number): Progress {
   const isRampOver = own.share === 1;
   const hasRampEnded = isRampOver && before.rampEndedMs === null;
@@ -145,12 +154,13 @@ function advance(before: Progress, { own, peers, observations }: Seen, nowMs: nu
     }),
     rampEndedMs,
     awayCount: own.isAway ? before.awayCount + 1 : 0,
+    failingCount: own.failingBy.length > 0 ? before.failingCount + 1 : 0,
   };
 }
 
 /** Null: there is no verdict yet. */
 function decideEnd(
-  { comparison, silence, rampEndedMs, awayCount }: Progress,
+  { comparison, silence, rampEndedMs, awayCount, failingCount }: Progress,
   { own, peers, policy }: Seen,
   nowMs: number,
   { isJudged, falseAlarm, timeoutMs }: ComparisonTask,
@@ -158,6 +168,11 @@ function decideEnd(
   if (!isJudged)
     return rampEndedMs === null ? null : { kind: 'good', sentence: 'serves; it was not compared' };
   if (awayCount >= MAX_AWAY) return { kind: 'bad', sentence: 'does not answer any more' };
+  if (failingCount >= MAX_AWAY) {
+    const why = toOneLine(own.failingBy.join(', '));
+    const sentence = `is failing by the gateway's health checks (${why}), with ${own.inflight} requests in flight`;
+    return { kind: 'bad', sentence };
+  }
   if (isSilent(silence, own.inflight, nowMs)) {
     const sentence = `is silent: ${own.inflight} requests in flight, and none ends while those of its peers do`;
     return { kind: 'bad', sentence };

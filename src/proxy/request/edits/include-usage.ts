@@ -2,7 +2,8 @@ import type { Engine } from '../../../config/config.ts';
 import { JsonCursor } from '../../../json/cursor.ts';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { isPydantic, readFlag } from '../inspection/engine-flags.ts';
-import type { RequestFacts, StreamOptions } from '../inspection/request-facts.ts';
+import type { RequestFacts } from '../inspection/request-facts.ts';
+import type { StreamOptions } from '../inspection/stream-options.ts';
 import type { Edit } from './body-edits.ts';
 
 const MEMBER = '"include_usage":true';

@@ -1,4 +1,5 @@
 import type { Engine } from '../../../config/config.ts';
+import type { JsonCursor } from '../../../json/cursor.ts';
 
 /**
  * What a request says where engines expect a boolean: the JSON value if it is a scalar, a string only up to the length
@@ -7,10 +8,10 @@ import type { Engine } from '../../../config/config.ts';
 export type Flag = boolean | number | string | null | undefined;
 
 /** Stands for a value that no engine reads as a boolean: a list, an object, a longer string. */
-export const NO_FLAG = '?';
+const NO_FLAG = '?';
 
 /** The length of the longest string that an engine reads as a boolean: `false`. */
-export const MAX_FLAG_CHARS = 5;
+const MAX_FLAG_CHARS = 5;
 
 /** pydantic's lax mode, case-insensitive (pydantic-core, `str_as_bool`). */
 const TRUE_STRINGS: ReadonlySet<string> = new Set(['1', 't', 'y', 'on', 'yes', 'true']);
@@ -37,4 +38,30 @@ function readLaxly(flag: number | string): boolean | 'refused' {
   if (typeof flag === 'number') return flag === 1 || (flag === 0 ? false : 'refused');
   const text = flag.toLowerCase();
   return TRUE_STRINGS.has(text) || (FALSE_STRINGS.has(text) ? false : 'refused');
+}
+
+/** A character takes at most six bytes as an escape. */
+const MAX_WRITTEN_FLAG_BYTES = 6 * MAX_FLAG_CHARS;
+
+/** Reads the value at the cursor. What no engine reads as a flag is `NO_FLAG`. */
+export function readRawFlag(cursor: JsonCursor): Flag {
+  switch (cursor.peek()) {
+    case 'true':
+    case 'false':
+      return cursor.readBoolean();
+    case 'null':
+      cursor.readNull();
+      return null;
+    case 'number':
+      return cursor.readNumber();
+    case 'string': {
+      const hasEscapes = cursor.readStringSpan();
+      if (cursor.valueEnd - cursor.valueStart > MAX_WRITTEN_FLAG_BYTES) return NO_FLAG;
+      const text = cursor.decodeString(hasEscapes);
+      return text.length > MAX_FLAG_CHARS ? NO_FLAG : text;
+    }
+    default:
+      cursor.skip();
+      return NO_FLAG;
+  }
 }

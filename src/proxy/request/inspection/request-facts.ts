@@ -4,25 +4,9 @@ import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
 import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
-import { type Flag, MAX_FLAG_CHARS, NO_FLAG } from './engine-flags.ts';
+import { type Flag, readRawFlag } from './engine-flags.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
-
-/** The position and kind of a value of a top-level `stream_options` in the body. */
-interface StreamOptionsSpan extends Span {
-  readonly kind: JsonKind;
-}
-
-/** What a request says about stream options. Of duplicate members the last one counts, as in every engine. */
-export interface StreamOptions {
-  /** The value of every top-level `stream_options`, in the order of the body. */
-  readonly spans: readonly StreamOptionsSpan[];
-  /** The kind of the last one. */
-  readonly kind: JsonKind | 'absent';
-  /** Its `include_usage`. */
-  readonly includeUsage: Flag;
-  /** Its `continuous_usage_stats` (vLLM, SGLang). */
-  readonly continuousUsageStats: Flag;
-}
+import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
 
 /** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
 export interface RequestFacts {
@@ -68,24 +52,8 @@ export function readRequestFacts(
   return new FactsReader(body, endpoint, allowance).read(aliases);
 }
 
-/**
- * How often a body may repeat `stream_options`, and `include_usage` in it, in total. The gateway remembers and changes
- * each one. A body of 32 MiB has room for over a million, which would take gigabytes.
- */
-const MAX_USAGE_MEMBERS = 256;
-
-/** For all `stream_options` of a body together: they are read again for each attempt. */
-const MAX_STREAM_OPTIONS_BYTES = 64 * 1024;
-
 /** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
 const MAX_MODEL_BYTES = 64 * 1024;
-
-const NO_STREAM_OPTIONS: StreamOptions = {
-  spans: [],
-  kind: 'absent',
-  includeUsage: undefined,
-  continuousUsageStats: undefined,
-};
 
 /** One pass over one body. It is a class because the pass fills a dozen variables. */
 class FactsReader {
@@ -98,9 +66,7 @@ class FactsReader {
   /** The counts of the endpoint's `maxTokensMembers`, by their index. */
   readonly #maxTokens: (number | undefined)[] = [];
   #n: number | undefined;
-  #streamOptions = NO_STREAM_OPTIONS;
-  #usageMemberCount = 0;
-  #streamOptionsBytes = 0;
+  readonly #streamOptions = new StreamOptionsReader();
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
   #previousResponseId: string | undefined;
@@ -122,7 +88,7 @@ class FactsReader {
       stream: this.#stream,
       maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
-      streamOptions: this.#streamOptions,
+      streamOptions: this.#streamOptions.options,
       closingBrace,
       texts: this.#texts,
       tools: this.#tools,
@@ -160,8 +126,7 @@ class FactsReader {
         this.#n = readCount(cursor);
         return;
       case 'stream_options':
-        this.#countUsageMember();
-        this.#readStreamOptions();
+        this.#streamOptions.read(cursor);
         return;
       case 'tools':
         this.#tools = skipToSpan(cursor);
@@ -201,63 +166,6 @@ class FactsReader {
     if (textIndex !== -1) this.#texts[textIndex] = skipToSpan(cursor);
     else if (limitIndex !== -1) this.#maxTokens[limitIndex] = readCount(cursor);
     else cursor.skip();
-  }
-
-  #readStreamOptions(): void {
-    const cursor = this.#cursor;
-    const kind = cursor.peek();
-    const start = cursor.position;
-    let includeUsage: Flag;
-    let continuousUsageStats: Flag;
-    if (kind === 'object') {
-      cursor.beginObject();
-      while (cursor.nextKey()) {
-        const key = cursor.key();
-        if (key === 'include_usage') {
-          this.#countUsageMember();
-          includeUsage = readRawFlag(cursor);
-        } else if (key === 'continuous_usage_stats') {
-          continuousUsageStats = readRawFlag(cursor);
-        } else {
-          cursor.skip();
-        }
-      }
-    } else {
-      cursor.skip();
-    }
-    this.#streamOptionsBytes += cursor.valueEnd - start;
-    if (this.#streamOptionsBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('invalid_json');
-    const spans = [...this.#streamOptions.spans, { start, end: cursor.valueEnd, kind }];
-    this.#streamOptions = { spans, kind, includeUsage, continuousUsageStats };
-  }
-
-  #countUsageMember(): void {
-    if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
-  }
-}
-
-/** A character takes at most six bytes as an escape. */
-const MAX_WRITTEN_FLAG_BYTES = 6 * MAX_FLAG_CHARS;
-
-function readRawFlag(cursor: JsonCursor): Flag {
-  switch (cursor.peek()) {
-    case 'true':
-    case 'false':
-      return cursor.readBoolean();
-    case 'null':
-      cursor.readNull();
-      return null;
-    case 'number':
-      return cursor.readNumber();
-    case 'string': {
-      const hasEscapes = cursor.readStringSpan();
-      if (cursor.valueEnd - cursor.valueStart > MAX_WRITTEN_FLAG_BYTES) return NO_FLAG;
-      const text = cursor.decodeString(hasEscapes);
-      return text.length > MAX_FLAG_CHARS ? NO_FLAG : text;
-    }
-    default:
-      cursor.skip();
-      return NO_FLAG;
   }
 }
 

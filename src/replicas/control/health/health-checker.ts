@@ -7,12 +7,15 @@ import { type ProbeResult, probe } from '../probe.ts';
 import type { RegisteredReplica, ReplicaRegistry } from '../registry.ts';
 import type { FrozenWatch } from './frozen-watch.ts';
 import type { HealthDecisions } from './health-decisions.ts';
+import type { PeerWatch } from './peer-watch.ts';
 
 export interface HealthCheckerCollaborators {
   readonly registry: ReplicaRegistry;
   readonly table: HealthTable;
   /** Started and stopped with the checks. */
   readonly frozen: Pick<FrozenWatch, 'start' | 'stop'>;
+  /** The same. */
+  readonly peers: Pick<PeerWatch, 'start' | 'stop'>;
   readonly decisions: Pick<HealthDecisions, 'note'>;
 }
 
@@ -59,6 +62,7 @@ export class HealthChecker {
   start(): void {
     this.stop();
     this.#collaborators.frozen.start(this.#settings.frozenAfterMs);
+    this.#collaborators.peers.start(this.#settings.peers);
     if (this.#settings.active) this.#schedule();
   }
 
@@ -76,6 +80,7 @@ export class HealthChecker {
   stop(): void {
     clearTimeout(this.#timer);
     this.#collaborators.frozen.stop();
+    this.#collaborators.peers.stop();
   }
 
   /** Spreads the probes over the interval, so that a thousand replicas are not probed at once. */

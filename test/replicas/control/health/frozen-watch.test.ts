@@ -16,6 +16,7 @@ function createScene() {
   shared.health.configure({
     ...{ passive: false, active: false, failures: 3, coolDownMs: 0 },
     frozenAfterMs: FROZEN_AFTER_MS,
+    peers: null,
   });
   const decisions: HealthDecision[] = [];
   const watch = new FrozenWatch({

@@ -10,7 +10,7 @@ function createScene() {
   let nowMs = 1_000_000;
   const { registry, shared } = createPools([toReplicaConfig('a')]);
   shared.health.configure({
-    ...{ passive: true, active: true, failures: 3, coolDownMs: 0, frozenAfterMs: null },
+    ...{ passive: true, active: true, failures: 3, coolDownMs: 0, frozenAfterMs: null, peers: null },
   });
   const lines: object[] = [];
   const actions: HealthAction[] = [];

@@ -1,6 +1,6 @@
 /** @import { ShownRecord } from './filters.js' */
 import { byId, create, setText } from '../elements/dom.js';
-import { formatCount, formatMs, UNKNOWN } from '../elements/format.js';
+import { formatCount, formatMs, formatRate, UNKNOWN } from '../elements/format.js';
 import { RECORD_FIELDS } from './record-fields.js';
 import { createTraceLink } from './trace-link.js';
 
@@ -9,6 +9,8 @@ const FORMATS = {
   plain: (value) => (Array.isArray(value) ? value.join(', ') : String(value)),
   count: (value) => formatCount(Number(value)),
   duration: (value) => formatMs(Number(value)),
+  seconds: (value) => formatMs(1000 * Number(value)),
+  rate: (value) => formatRate(Number(value)),
   yes_or_no: (value) => (value === true ? 'yes' : 'no'),
 };
 

@@ -3,7 +3,7 @@
 
 /**
  * The fields of a record that the dashboard's details show, with their titles and the format of their values.
- * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'yes_or_no' }[]}
+ * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [
   { field: 'request_id', title: 'Request ID', format: 'plain' },
@@ -31,12 +31,12 @@ export const RECORD_FIELDS = [
   { field: 'prompt_audio_tokens', title: 'Audio in the prompt', format: 'count' },
   { field: 'prompt_image_tokens', title: 'Images in the prompt', format: 'count' },
   { field: 'completion_audio_tokens', title: 'Generated audio', format: 'count' },
-  { field: 'tokens_per_second', title: 'Tokens per second', format: 'plain' },
-  { field: 'gpu_seconds', title: 'GPU time', format: 'plain' },
+  { field: 'tokens_per_second', title: 'Tokens per second', format: 'rate' },
+  { field: 'gpu_seconds', title: 'GPU time', format: 'seconds' },
   { field: 'cache_creation_tokens', title: 'Tokens written to cache', format: 'count' },
   { field: 'model_requested', title: 'Requested model', format: 'plain' },
   { field: 'request_bytes', title: 'Size of the request', format: 'count' },
-  { field: 'audio_seconds', title: 'Length of the audio', format: 'plain' },
+  { field: 'audio_seconds', title: 'Length of the audio', format: 'seconds' },
   { field: 'response_id', title: 'Response ID', format: 'plain' },
   { field: 'response_model', title: 'Answering model', format: 'plain' },
   { field: 'previous_response_id', title: 'Previous response ID', format: 'plain' },

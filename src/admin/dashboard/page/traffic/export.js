@@ -51,7 +51,7 @@ export function createExport(parent) {
   return (overview) => {
     const { stats, queue_size, history } = overview;
     setAttribute(state, 'data-state', overview.collector.state);
-    setText(state, TITLES[overview.collector.state]);
+    setText(state, TITLES[overview.export_to][overview.collector.state]);
     setText(details, toDetails(overview));
     setText(queued, formatCount(stats.queued));
     current = `of ${formatCount(queue_size)} records`;
@@ -71,12 +71,20 @@ export function createExport(parent) {
   };
 }
 
-/** @type {Readonly<Record<Overview['collector']['state'], string>>} */
+/** @type {Readonly<Record<Overview['export_to'], Readonly<Record<Overview['collector']['state'], string>>>>} */
 const TITLES = {
-  idle: 'Nothing to send yet',
-  taking: 'Collector is accepting records',
-  refusing: 'Collector is rejecting records',
-  failing: 'Export calls fail',
+  otlp: {
+    idle: 'Nothing to send yet',
+    taking: 'Collector is accepting records',
+    refusing: 'Collector is rejecting records',
+    failing: 'Export calls fail',
+  },
+  file: {
+    idle: 'Nothing to write yet',
+    taking: 'Records are written to files',
+    refusing: 'Records are rejected',
+    failing: 'Records cannot be written to files',
+  },
 };
 
 /** @param {Overview} overview */

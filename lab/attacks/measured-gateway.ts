@@ -1,0 +1,85 @@
+import { readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startChild } from '../support/child.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+/** On SIGUSR2 it prints the longest turn of the event loop since the last time. */
+const WATCH_LOOP = `
+const delays = process.getBuiltinModule('perf_hooks').monitorEventLoopDelay({ resolution: 1 });
+delays.enable();
+process.on('SIGUSR2', () => {
+  process.stdout.write(JSON.stringify({ msg: 'stall', ms: delays.max / 1e6 }) + '\\n');
+  delays.reset();
+});`;
+
+/** What an attack has cost, and whether it has shown a defect. */
+export interface Cost {
+  /** How much the resident memory of the gateway grew at its peak, against that before the attack. */
+  readonly grownBytes: number;
+  readonly longestTurnMs: number;
+  /** What the log says of errors that nobody has foreseen. */
+  readonly defects: readonly string[];
+}
+
+/** A gateway in a process of its own. */
+export interface MeasuredGateway extends AsyncDisposable {
+  readonly listen: string;
+  /** How many sockets it has open. */
+  countSockets(): Promise<number>;
+  /** Acts, and measures what that costs the gateway. */
+  measure<T>(act: () => Promise<T>): Promise<Cost & { readonly result: T }>;
+}
+
+/** Starts one with a configuration, which is written into a folder. Linux only. */
+export async function startMeasuredGateway(config: object, folder: string): Promise<MeasuredGateway> {
+  await using stack = new AsyncDisposableStack();
+  const path = join(folder, 'gateway.yaml');
+  await writeFile(path, JSON.stringify(config));
+  const preload = `data:text/javascript,${encodeURIComponent(WATCH_LOOP)}`;
+  const gateway = stack.use(
+    startChild(
+      { file: process.execPath, args: ['--import', preload, MAIN, '-config', path], isIsolated: true },
+      { stdout: 'lines' },
+    ),
+  );
+  const { listen } = JSON.parse(await gateway.untilLine((line) => line.includes('"msg":"serving"')));
+  const { pid } = gateway;
+  const takeLongestTurn = async (): Promise<number> => {
+    const line = gateway.untilLine((each) => each.includes('"msg":"stall"'));
+    process.kill(pid, 'SIGUSR2');
+    return JSON.parse(await line).ms;
+  };
+  const started = stack.move();
+  return {
+    listen,
+    countSockets: () => countSockets(pid),
+    async measure(act) {
+      await takeLongestTurn();
+      const before = await resetPeak(pid);
+      const from = gateway.lines.length;
+      const result = await act();
+      const grownBytes = (await readPeak(pid)) - before;
+      const longestTurnMs = await takeLongestTurn();
+      const defects = gateway.lines.slice(from).filter((line) => line.includes('"level":"error"'));
+      return { result, grownBytes, longestTurnMs, defects };
+    },
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  };
+}
+
+/** Linux only: `man 5 proc_pid_clear_refs`. Resolves with the resident bytes of now. */
+async function resetPeak(pid: number): Promise<number> {
+  await writeFile(`/proc/${pid}/clear_refs`, '5');
+  return await readPeak(pid);
+}
+
+async function readPeak(pid: number): Promise<number> {
+  const kib = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kib) * 1024;
+}
+
+async function countSockets(pid: number): Promise<number> {
+  const path = `/proc/${pid}/fd`;
+  const targets = (await readdir(path)).map((fd) => readlink(join(path, fd)).catch(() => ''));
+  return (await Promise.all(targets)).filter((target) => target.startsWith('socket:')).length;
+}

@@ -1,0 +1,49 @@
+import type { CloseResult } from '../../../../src/gateway.ts';
+
+/** The line that says how many records a full queue has cost. */
+const DROPPED_LINE = 'dropping records is over';
+/** The line that says how many records a dead worker has cost. */
+const LOST_LINE = 'worker ended';
+
+/** What the processes of one gateway say themselves of records that did not arrive, and what excuses silence. */
+export class Losses {
+  wasKilled = false;
+  /** Whether its disk has ever had faults. */
+  hadDiskFaults = false;
+  /** Records that its processes could not deliver or store at their end. */
+  undelivered = 0;
+  /** Requests that the ends of its processes have cut: among them may be those of a worker that died meanwhile. */
+  cut = 0;
+  /** Records of dead workers, of all processes, and of the one that runs. */
+  lost = 0;
+  lostInProcess = 0;
+  /** Records that found the queue full, as far as its log and its last answer say so. */
+  #dropped = 0;
+
+  /** How many records may be missing. */
+  get counted(): number {
+    return this.undelivered + this.#dropped + this.lost + this.cut;
+  }
+
+  onStart(): void {
+    this.lostInProcess = 0;
+  }
+
+  onLog(message: string, fields: unknown): void {
+    const { dropped = 0, lost = 0 } = fields as { readonly dropped?: number; readonly lost?: number };
+    if (message === DROPPED_LINE) this.#dropped += dropped;
+    if (message !== LOST_LINE) return;
+    this.lost += lost;
+    this.lostInProcess += lost;
+  }
+
+  /** The last answer of its admin API says how many records it has dropped. */
+  onDropped(count: number): void {
+    this.#dropped += count;
+  }
+
+  onClosed({ undeliveredRecords, cutRequests }: CloseResult): void {
+    this.undelivered += undeliveredRecords;
+    this.cut += cutRequests;
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { duration, flag, percent, text, wholeNumber } from '../values/codecs.ts';
+
+const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
+
+const peers = z.strictObject({
+  tolerance: percent(0, 900)
+    .prefault('5%')
+    .describe(
+      'How much slower than its peers a replica may be. Choose more where equal replicas differ by as much.',
+    ),
+  max_failing: percent(1, 99)
+    .prefault('50%')
+    .describe(
+      'A replica is not tried last if more than this share of the replicas of one of its models would then be drained, unreachable, failing or on a ramp. The last one never is.',
+    ),
+  cool_down: duration({ minMs: 10 })
+    .prefault('1m')
+    .describe(
+      'How long such a replica is tried last before it gets turns again. If it is found again soon, each time twice as long as before, up to 16 times.',
+    ),
+  ramp: duration({ minMs: 0 })
+    .prefault('1m')
+    .describe('How long its share of turns then grows, from 5 % of an even share to all of it.'),
+});
+
+/** How it is decided which replicas are tried last: `health`. */
+export const health = z.strictObject({
+  passive: flag()
+    .prefault(false)
+    .describe(
+      'Whether a replica that refuses the connections of requests is failing, and tried after the others.',
+    ),
+  active: flag()
+    .prefault(false)
+    .describe('Whether a replica that does not answer probes is failing, and tried after the others.'),
+  failures: wholeNumber(1, 1_000)
+    .prefault(3)
+    .describe('A replica is failing after this many refused connections or failed probes in a row.'),
+  successes: wholeNumber(1, 1_000)
+    .prefault(2)
+    .describe('A failing replica is ok again after this many answered probes in a row.'),
+  cool_down: duration({ minMs: 10 })
+    .prefault('10s')
+    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
+  frozen_after: duration({ minMs: 100 })
+    .optional()
+    .describe(
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
+    ),
+  peers: peers
+    .optional()
+    .describe(
+      'Compares the requests of each replica with like requests of its peers, and tries a replica last that fails more of them, or is slower. An empty object, `{}`, is enough. Default: none.',
+    ),
+  path: text('a path that begins with /', URL_PATH)
+    .prefault('/health')
+    .describe(
+      'The path that probes request; any status from 200 to 299 is a success. Every engine has `/v1/models`.',
+    ),
+  interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
+  timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
+});

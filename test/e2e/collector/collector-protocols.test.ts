@@ -1,0 +1,70 @@
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { expect, test } from 'vitest';
+import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
+import { createOtlpExporter } from '#otel/export/otlp-exporter.ts';
+import { readOtlpOptions } from '#otel/export/otlp-options.ts';
+import { createQuietLog } from '../../otel/quiet-log.ts';
+import type { CollectedSpan } from '../../support/fake-collector.ts';
+import {
+  requireCollector,
+  startRealCollector,
+  WITH_COLLECTOR,
+} from '../../support/servers/real-collector.ts';
+import { startSimulatedReplica } from '../../support/simulated-replica.ts';
+import { startGateway } from '../../support/start-gateway.ts';
+import { runConcurrently, sendMixed } from './collector-clients.ts';
+
+const REQUESTS = 60;
+
+const requestIdOf = ({ attributes }: CollectedSpan) => String(attributes['gateway.request_id']);
+
+test.for(['http/protobuf', 'http/json'] as const)(
+  'a real collector takes every record, operation, attempt and metric as %s, and finds in them what the gateway recorded',
+  WITH_COLLECTOR,
+  async (protocol, context) => {
+    await using collector = await startRealCollector(await requireCollector(context));
+    await using replica = await startSimulatedReplica();
+    await using gateway = await startGateway({
+      replicas: [replica],
+      collector,
+      config: { export: { protocol }, metrics: { otlp: true }, trace: { spans: 'attempts' } },
+    });
+    await runConcurrently(REQUESTS, 8, (index) => sendMixed(index, gateway));
+    const records = await gateway.waitForRecords(REQUESTS);
+    const attempts = records.reduce((sum, record) => sum + (record.attempts ?? 0), 0);
+    // A body that is no JSON has no operation.
+    const operations = records.filter(({ model }) => model !== undefined).length;
+    const spans = await collector.untilSpans(REQUESTS + operations + attempts);
+    expect(await gateway.stats()).toMatchObject({ exported: REQUESTS, rejected: 0, failed_calls: 0 });
+    await gateway.close();
+
+    const spanOf = new Map(spans.map((span) => [requestIdOf(span), span]));
+    for (const { timings = {}, ...record } of records) {
+      const { attributes, types, resource } = spanOf.get(record.request_id) ?? {};
+      const fields = [
+        ...Object.entries(record).map(([name, value]) => [`gateway.${name}`, value] as const),
+        ...Object.entries(timings).map(([name, value]) => [`gateway.timings.${name}`, value] as const),
+      ];
+      expect(attributes).toMatchObject(Object.fromEntries(fields));
+      expect(types).toMatchObject({ 'gateway.e2e_ms': 'doubleValue', 'gateway.status': 'intValue' });
+      expect(resource).toMatchObject({ 'service.name': 'spangate' });
+    }
+    expect(gateway.logLines.filter((line) => line.includes('does not take metrics'))).toEqual([]);
+    await collector.untilMetrics((text) => text.includes('gateway_requests_total'));
+  },
+);
+
+test.for(['http/protobuf', 'http/json'] as const)(
+  "a real collector's refusal of a batch is read from its answer to %s",
+  WITH_COLLECTOR,
+  async (protocol, context) => {
+    await using collector = await startRealCollector(await requireCollector(context));
+    const options = await readOtlpOptions({ endpoint: collector.url, protocol }, createQuietLog());
+    const broken = { before: Buffer.from('{"resourceSpans":7'), after: Buffer.alloc(0) };
+    const resourceSpans = { ...encodeResourceSpans(resourceFromAttributes({})), json: broken };
+    const exporter = createOtlpExporter(options, resourceSpans);
+    const outcome = await exporter.exportBatch([Buffer.from('no span')], new AbortController().signal);
+    exporter.close();
+    expect(outcome).toMatchObject({ kind: 'answered', status: 400, message: expect.any(String) });
+  },
+);

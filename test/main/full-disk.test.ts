@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest';
+import { chat, startReplica } from '../support/processes/main-process.ts';
+import { type GatewayOnOwnDisk, serveOnOwnDisk, whyNoOwnDisk } from '../support/processes/own-disk.ts';
+
+const why = whyNoOwnDisk();
+const withOwnDisk = test.skipIf(why !== null);
+if (why !== null) console.warn(`Tests with full and read-only disks are skipped: ${why}.`);
+
+/** Sends this many requests, all of which must be served. */
+async function serves(gateway: GatewayOnOwnDisk, count: number): Promise<void> {
+  for (let sent = 0; sent < count; sent++) expect((await chat(gateway.url)).status).toBe(200);
+}
+
+const messagesOf = ({ log }: GatewayOnOwnDisk) =>
+  log.filter(({ level }) => level !== 'info').map(({ msg }) => msg);
+
+const DRAIN = '/admin/replicas/a/drain';
+
+withOwnDisk(
+  'with a full disk every request is served, what is lost is counted, and all is stored when there is room',
+  async () => {
+    const gateway = await serveOnOwnDisk(await startReplica());
+    await serves(gateway, 1);
+    await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ exported: 1, queued: 0 });
+    await gateway.fill();
+    // What fits into the rest of a page is still written.
+    await serves(gateway, 120);
+    const full = await gateway.admin('GET', '/admin/stats');
+    expect(full).toMatchObject({ recorded: 121, queued: 50 });
+    expect(Number(full.exported) + Number(full.dropped)).toBe(71);
+    expect(await gateway.admin('POST', DRAIN)).toMatchObject({ stored: false, replica: { drained: true } });
+    expect((await chat(gateway.url)).status).toBe(503);
+    await gateway.free();
+    await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ queued: 0, lost: 0 });
+    await expect.poll(() => gateway.read('drains.json').catch(() => '')).toContain('"drained":true');
+    const { exported, dropped, recorded } = await gateway.admin('GET', '/admin/stats');
+    expect(Number(exported) + Number(dropped)).toBe(recorded);
+    const lines = (await gateway.read('records.jsonl'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const spans = lines.flatMap(
+      ({
+        resourceSpans: [
+          {
+            scopeSpans: [{ spans: inLine }],
+          },
+        ],
+      }) => inLine,
+    );
+    expect(spans).toHaveLength(Number(exported));
+    await expect
+      .poll(() => messagesOf(gateway))
+      .toEqual([
+        'records cannot be written: the export is repeated until they can',
+        'queue full: dropping records',
+        'drain state not stored',
+        'dropping records is over',
+      ]);
+    gateway.stop();
+    expect(await gateway.closed).toBe(0);
+  },
+);
+
+withOwnDisk('with a disk that has become read-only it is the same', async () => {
+  const gateway = await serveOnOwnDisk(await startReplica());
+  await serves(gateway, 1);
+  await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ queued: 0 });
+  gateway.remount('ro');
+  await serves(gateway, 30);
+  expect(await gateway.admin('POST', DRAIN)).toMatchObject({ stored: false });
+  expect(await gateway.admin('GET', '/admin/stats')).toMatchObject({ exported: 1, queued: 30, dropped: 0 });
+  gateway.remount('rw');
+  await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ exported: 31, queued: 0 });
+  await expect.poll(() => gateway.read('drains.json').catch(() => '')).toContain('"drained":true');
+  expect(gateway.log).toContainEqual(expect.objectContaining({ level: 'warn', reason: 'EROFS' }));
+});
+
+withOwnDisk(
+  'a stop with a full disk and without a collector says how many records are lost, and exits with 1',
+  async () => {
+    const gateway = await serveOnOwnDisk(await startReplica(), { collectorUrl: 'http://127.0.0.1:9' });
+    await serves(gateway, 3);
+    await gateway.fill();
+    await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ queued: 3 });
+    gateway.stop();
+    expect(await gateway.closed).toBe(1);
+    expect(gateway.log).toContainEqual(
+      expect.objectContaining({
+        msg: 'spool cannot be written: records are lost',
+        reason: 'ENOSPC',
+        undelivered: 3,
+      }),
+    );
+    expect(gateway.log.at(-1)).toMatchObject({ msg: 'stopped', undeliveredRecords: 3 });
+  },
+);
+
+withOwnDisk('a start on a disk that is read-only is refused in one line', async () => {
+  const gateway = await serveOnOwnDisk(await startReplica(), { isReadOnly: true });
+  expect(await gateway.closed).toBe(1);
+  expect((await gateway.stderr).trim().split('\n')).toEqual([
+    expect.stringMatching(/^gateway: state_dir .*: the file system is read-only/),
+  ]);
+});
+
+withOwnDisk(
+  'a log on a full disk costs no request; the log says later how many of its lines are missing',
+  async () => {
+    const gateway = await serveOnOwnDisk(await startReplica(), { logsToDisk: true });
+    await gateway.fill();
+    await serves(gateway, 60);
+    await gateway.free();
+    await serves(gateway, 1);
+    await expect.poll(() => gateway.read('log')).toContain('lines of the log were lost');
+    gateway.stop();
+    expect(await gateway.closed).toBe(0);
+    const said = await gateway.stderr;
+    expect(
+      said
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([expect.objectContaining({ level: 'error', reason: 'ENOSPC' })]);
+  },
+);
