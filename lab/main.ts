@@ -11,6 +11,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'fuzz-admin': 'the admin API beside its OpenAPI document, by Schemathesis',
   'fuzz-http': 'the HTTP/1.1 parser beside llhttp, on generated inputs',
   llama: 'a gateway before real llama.cpp servers',
+  overload:
+    'more at once than a gateway takes: 500 bodies of 32 MiB, calls that wait; writes docs/reliability.md',
   phoenix: 'records in a real Arize Phoenix',
   reliability: 'the cost of each fault; writes docs/reliability.md',
   simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',

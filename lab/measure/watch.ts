@@ -1,5 +1,5 @@
 import { FALSE_ALARMS_PER_DAY } from '../../src/verdict/watch.ts';
-import { toRandom } from '../../test/fleet/random.ts';
+import { toRandom } from '../../test/support/random.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { replaceBetween } from '../support/results.ts';
 import { percentile } from '../support/statistics.ts';

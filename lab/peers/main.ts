@@ -6,15 +6,14 @@ import { type Child, startChild } from '../support/child.ts';
 import { askAdmin, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load } from '../support/load.ts';
 import { startProgram, toCount } from '../support/program.ts';
-import { ROOT, replaceBetween } from '../support/results.ts';
+import { ROOT } from '../support/results.ts';
 
-const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N] [--write]
+const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N]
   A gateway with health.peers before four simulated engines, each a process of its own, under load. One of
   the engines is bad from the start; in one case none is.
   --rate       requests per second, of all engines together (default 80)
   --seconds    how long a bad engine may take to be found, and how long equal ones are watched (default 300)
   --workers    of the gateway (default 2)
-  --write      writes the figures into docs/routing.md
   Exits with 1 if an equal engine is found, or a bad one is not.`;
 
 const NO_COLLECTOR = 'http://127.0.0.1:9';
@@ -41,11 +40,10 @@ interface Report {
   readonly failures: number;
 }
 
-const { rate, seconds, workers, write } = startProgram(USAGE, {
+const { rate, seconds, workers } = startProgram(USAGE, {
   rate: { type: 'string', default: '80' },
   seconds: { type: 'string', default: '300' },
   workers: { type: 'string', default: '2' },
-  write: { type: 'boolean', default: false },
 });
 process.exitCode = (await measure(toCount(rate), toCount(seconds))) ? 0 : 1;
 
@@ -67,8 +65,6 @@ async function measure(perSecond: number, limitS: number): Promise<boolean> {
     console.log(lines.at(-1));
   }
   console.log(lines.join('\n'));
-  if (write)
-    replaceBetween('docs/routing.md', '<!-- measured: peers -->', '<!-- end of peers -->', lines.join('\n'));
   return isRight;
 }
 
