@@ -11,6 +11,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'fuzz-admin': 'the admin API beside its OpenAPI document, by Schemathesis',
   'fuzz-http': 'the HTTP/1.1 parser beside llhttp, on generated inputs',
   llama: 'a gateway before real llama.cpp servers',
+  overload:
+    'more at once than a gateway takes: 500 bodies of 32 MiB, calls that wait; writes docs/reliability.md',
   phoenix: 'records in a real Arize Phoenix',
   reliability: 'the cost of each fault; writes docs/reliability.md',
   simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
@@ -18,6 +20,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/reliability.md',
   'measure/beside': 'the CPU time of a request beside another checkout, or beside one without GPU time',
+  peers: 'health.peers before engines that fail or are slow, in real processes',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',

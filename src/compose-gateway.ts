@@ -78,6 +78,8 @@ export async function composeGateway(
   collaborators: GatewayCollaborators,
 ): Promise<GatewayParts> {
   const { secrets, log, resolver = createResolver() } = collaborators;
+  // If a step fails, what the steps before it have started is stopped.
+  await using started = new AsyncDisposableStack();
   const version = await readVersion();
   const inEffect = new ConfigInEffect(config);
   const readCertificates = createCertificateReader();
@@ -88,6 +90,7 @@ export async function composeGateway(
   const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
   const clientList = await readClients(config);
   const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
+  started.defer(() => jwksSource.stop());
   await jwksSource.open(config.jwt?.jwks ?? null);
   limitRows.configureTenants(toTenantLimitSettings(config));
   const authority = {
@@ -97,7 +100,7 @@ export async function composeGateway(
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
 
   const replicas = await composeReplicas(config, {
-    ...{ certificates, shared, clientLimits: limitRows, resolver, log },
+    ...{ certificates, shared, clientLimits: limitRows, resolver, log, started },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
     serving: () => serving,
     routingPolicy: () => inEffect.config.routing.policy,
@@ -115,7 +118,7 @@ export async function composeGateway(
   const clients = withRows(clientList.clients);
   const dataPlane = await composeDataPlane(inEffect, {
     ...surroundings,
-    ...{ clients, authority, jwtKeys: jwksSource.current, collectorHeaders },
+    ...{ clients, authority, jwtKeys: jwksSource.current, collectorHeaders, started },
   });
   const { serving, telemetry, metrics, figures } = dataPlane;
 
@@ -169,6 +172,8 @@ export async function composeGateway(
     use: (next) => serving.useClients(withRows(next)),
   });
 
+  // From here on src/gateway.ts stops it.
+  started.move();
   return {
     ...{
       registry,

@@ -10,6 +10,8 @@ export interface Attack {
   readonly bytes?: string | Buffer;
   /** What the client does instead of sending `bytes` at once. */
   readonly act?: (client: RawConnection, replica: WatchedReplica) => Promise<void>;
+  /** What the replica does when it has read the head of the request, and instead of reading its body. */
+  readonly onHead?: (socket: Socket) => void;
   /** What the replica does once it has read the request; by default it answers. Resolves or not, as it likes. */
   readonly replica?: (socket: Socket) => void;
   /** The status of each answer, in order; 0: the connection was closed without one. */
@@ -32,6 +34,9 @@ export interface WatchedReplica {
 export const BODY = '{"model":"m"}';
 /** The request line of a chat completion, as the replica sees it. */
 export const CHAT_LINE = 'POST /v1/chat/completions HTTP/1.1';
+/** A path whose bodies go to the replica as they come, and its request line. */
+export const UPLOADS = '/v1/files';
+export const UPLOAD_LINE = `POST ${UPLOADS} HTTP/1.1`;
 /** What an attacker wants the replica, or the next client, to see. */
 export const SMUGGLED = 'GET /v1/models?smuggled HTTP/1.1\r\nHost: g\r\n\r\n';
 /** A sound chat completion. */

@@ -1,4 +1,6 @@
 import type { Attack } from './attack.ts';
+import { BODIES } from './bodies.ts';
+import { EARLY_ANSWERS } from './early-answers.ts';
 import { REPLICA } from './replica.ts';
 import { REQUESTS } from './requests.ts';
 import { SLOW } from './slow.ts';
@@ -10,4 +12,6 @@ export const ATTACKS: readonly { readonly group: string; readonly attacks: reado
   { group: 'targets, protocols, hosts, bombs', attacks: REQUESTS },
   { group: 'slow clients', attacks: SLOW },
   { group: 'hostile replica', attacks: REPLICA },
+  { group: 'expectations and trailer fields', attacks: BODIES },
+  { group: 'early answers, slow readers', attacks: EARLY_ANSWERS },
 ];

@@ -5,13 +5,15 @@ import type { Attack, WatchedReplica } from './attack.ts';
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
 
+const PROBES: ReadonlySet<string> = new Set(['GET /v1/models HTTP/1.1', 'GET /health HTTP/1.1']);
+
 /** A replica on a bare socket. It keeps the request lines that it sees, by a parser that knows lengths only. */
 export interface RawReplica extends AsyncDisposable, WatchedReplica {
   readonly url: string;
   /** The request lines, and whatever else came, in order. */
   readonly seen: string[];
   /** What it does for the next request; the others get an answer. */
-  actOnce(act: Attack['replica']): void;
+  actOnce(attack: Pick<Attack, 'replica' | 'onHead'>): void;
 }
 
 /** Starts it on a free port. */
@@ -20,7 +22,7 @@ export async function startRawReplica(): Promise<RawReplica> {
   const sockets = new Set<Socket>();
   const closings = new EventLog<null>();
   const hostile: Socket[] = [];
-  let act: Attack['replica'];
+  let next: Pick<Attack, 'replica' | 'onHead'> = {};
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -33,16 +35,32 @@ export async function startRawReplica(): Promise<RawReplica> {
       text += piece;
       for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
         const head = text.slice(0, end);
+        const line = head.split('\r\n')[0] ?? '';
+        // The gateway asks by itself a replica that did not answer.
+        if (PROBES.has(line)) {
+          text = text.slice(end + 4);
+          socket.write(ANSWER);
+          continue;
+        }
+        if (next.onHead !== undefined) {
+          const { onHead } = next;
+          next = {};
+          seen.push(line);
+          hostile.push(socket);
+          socket.removeAllListeners('data');
+          onHead(socket);
+          return;
+        }
         const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
         if (text.length < end + 4 + length) return;
         text = text.slice(end + 4 + length);
-        seen.push(head.split('\r\n')[0] ?? '');
-        const next = act;
-        act = undefined;
-        if (next === undefined) socket.write(ANSWER);
+        seen.push(line);
+        const { replica: act } = next;
+        next = {};
+        if (act === undefined) socket.write(ANSWER);
         else {
           hostile.push(socket);
-          next(socket);
+          act(socket);
         }
       }
     });
@@ -52,9 +70,9 @@ export async function startRawReplica(): Promise<RawReplica> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
-    actOnce(next) {
+    actOnce(attack) {
       hostile.length = 0;
-      act = next;
+      next = attack;
     },
     untilReplicaClosed: () =>
       closings.until(() => hostile.length > 0 && hostile.every(({ destroyed }) => destroyed)),

@@ -51,7 +51,7 @@ async function attackOnce(
   replica: RawReplica,
 ): Promise<Omit<Outcome, keyof Cost>> {
   replica.seen.length = 0;
-  replica.actOnce(attack.replica);
+  replica.actOnce(attack);
   using client = await RawConnection.open(url);
   if (attack.act === undefined) client.write(attack.bytes ?? CHAT);
   else await attack.act(client, replica);
@@ -63,7 +63,7 @@ async function attackOnce(
     isComplete = response.isComplete && response.status !== 0;
   }
   const hasClosed = attack.closes === false || (await client.readToClose()).length === 0;
-  replica.actOnce(undefined);
+  replica.actOnce({});
   const seen = [...replica.seen];
   const next = await exchangeRaw(url, CHAT);
   // The replica has seen this one, and nothing in between.
@@ -86,7 +86,8 @@ export function toConfig(replicaUrl: string): { readonly gateway: object } {
         keep_alive: '2s',
         upstream_keep_alive: '60s',
       },
-      limits: { body: '1MiB' },
+      limits: { body: '32MiB' },
+      pass: ['POST /v1/files'],
       shutdown: { grace: '1s' },
     },
   };

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askAdmin, type GatewayProcess, readSafeToStop } from '../support/gateway-process.ts';
+import type { Tell } from '../support/progress.ts';
 import { startTestbed, type Testbed, type TestbedReport } from './testbed.ts';
 
 /** The result of drains and undrains that crossed each other. */
@@ -34,11 +35,12 @@ interface DrainAnswer {
  * Drains and undrains each of four replicas on two gateways under load. One gateway has a slow link to Redis, so that
  * its state is out of date when it is asked. Redis holds foreign fields from the start.
  */
-export async function crossDrains(): Promise<CrossingReport> {
+export async function crossDrains(tell: Tell): Promise<CrossingReport> {
   await using testbed = await startTestbed();
   for (const field of FOREIGN_FIELDS) await testbed.redis.command('hset', '{spangate}:revisions', field, '1');
   const found: Findings = { confirmed: 0, later: 0, unconfirmed: [], lost: [], hidden: [] };
   for (const { name } of testbed.replicaSet.replicas) {
+    tell(name);
     await drainOnBoth(testbed, name, found);
     await drainAfterUndrain(testbed, name, found);
     await drainBeforeUndrain(testbed, name, found);

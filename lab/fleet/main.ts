@@ -1,4 +1,5 @@
 import { startProgram } from '../support/program.ts';
+import { startProgress } from '../support/progress.ts';
 import { printFailures, printFigures } from '../support/results.ts';
 import { crossDrains } from './crossing-drains.ts';
 import { FOREIGN_MS, OUTAGE_MS, rollThroughOutage } from './roll-through-outage.ts';
@@ -12,7 +13,8 @@ const USAGE = `npm run fleet
 
 startProgram(USAGE, {});
 const rate = 2 * REQUESTS_PER_SECOND;
-const rolled = await rollThroughOutage();
+const progress = startProgress(2);
+const rolled = await progress.during('a rollout while Redis is lost', (tell) => rollThroughOutage({ tell }));
 printFigures(
   `Four replicas behind two gateways at ${rate} requests/s, one with a link of ${LINK_MS} ms to Redis; Redis killed in ` +
     `the middle, back empty after ${OUTAGE_MS / 1_000} s; a foreign field in it for ${FOREIGN_MS / 1_000} s`,
@@ -26,7 +28,7 @@ printFigures(
     ['requests cut by stopping a replica', rolled.cut],
   ],
 );
-const crossed = await crossDrains();
+const crossed = await progress.during('drains and undrains that cross', crossDrains);
 printFigures('Drains and undrains that cross each other over that link, with foreign fields in Redis', [
   ['requests', crossed.requests],
   ['requests failed', crossed.failures.length],

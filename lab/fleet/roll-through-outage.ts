@@ -23,7 +23,7 @@ const FOREIGN_FIELD = ['{spangate}:revisions', 'foo'] as const;
 export const FOREIGN_MS = 3_000;
 
 /** How much this rollout does. The program uses the defaults; the test takes less. */
-export interface OutageSize extends TestbedSize, Pick<RolloutSize, 'rolled'> {
+export interface OutageSize extends TestbedSize, Pick<RolloutSize, 'rolled' | 'tell'> {
   /** How long Redis is away. Default: 12 s. */
   readonly outageMs?: number;
 }
@@ -35,6 +35,7 @@ export interface OutageSize extends TestbedSize, Pick<RolloutSize, 'rolled'> {
  */
 export async function rollThroughOutage({
   rolled,
+  tell,
   outageMs = OUTAGE_MS,
   ...size
 }: OutageSize = {}): Promise<OutageReport> {
@@ -44,7 +45,10 @@ export async function rollThroughOutage({
     if (name === DISTURBED_WITH) faults.push(disturbStore(redis));
   });
   const { folder, replicaSet, gateways } = testbed;
-  const exitCode = await runRollout(folder, gateways[0].adminUrl, replicaSet, rolled);
+  const exitCode = await runRollout({
+    ...{ folder, adminUrl: gateways[0].adminUrl, replicaSet },
+    ...{ names: rolled, tell },
+  });
   await Promise.all(faults);
   const report = await testbed.finish();
   const { restarted, reachedWhileDrained, cut } = replicaSet;

@@ -26,6 +26,8 @@ export interface FuzzTarget {
    * throws is a finding.
    */
   check(input: FuzzInput): boolean | Promise<boolean>;
+  /** Reads the input as the gateway does, and compares nothing. Returns all that is kept of it. */
+  read(input: FuzzInput): unknown;
 }
 
 /** The pieces of an input, each a copy, so that a reader that keeps a view of one is found out. */

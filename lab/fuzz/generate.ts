@@ -112,6 +112,19 @@ function damageOnce(random: Random, bytes: Buffer): Buffer {
   }
 }
 
+/** The bytes with a piece of them so often that they are long. */
+export function lengthen(random: Random, bytes: Buffer): Buffer {
+  const start = random.below(bytes.length + 1);
+  const end = Math.min(bytes.length, start + 1 + random.below(random.chance(50) ? 3 : bytes.length));
+  const piece = bytes.subarray(start, end);
+  if (piece.length === 0) return bytes;
+  const times = Math.ceil((1 + random.below(LONG_BYTES)) / piece.length);
+  const repeated = Buffer.alloc(times * piece.length, piece);
+  return Buffer.concat([bytes.subarray(0, start), repeated, bytes.subarray(end)]);
+}
+
+const LONG_BYTES = 32 * 1024;
+
 /** Offsets at which reads end: none, a few, or all. */
 export function cutsOf(random: Random, length: number): number[] {
   if (length === 0 || random.chance(20)) return [];

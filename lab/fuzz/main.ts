@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { startProgram, toCount } from '../support/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
-import { type Finding, runTarget, type TargetResult } from './run-target.ts';
+import { type PlantedResult, runPlanted } from './planted/run-planted.ts';
+import { type Finding, runTarget } from './run-target.ts';
 import { TARGETS } from './targets/targets.ts';
 import { type FuzzFigures, writeDocs } from './write-docs.ts';
 
@@ -13,6 +14,7 @@ const USAGE = `npm run fuzz -- [options]
   --inputs N    number of inputs of each target (its share of CI's)
   --seed N      seed of their generator (1)
   --first N     index of the first input (0), to repeat a finding
+  --planted     plants faults in the sources, one at a time, and says after how many inputs each is found
   --results F   adds the figures to a file of JSON lines
   --write F     runs nothing, and writes the figures of such a file into docs/reliability.md`;
 
@@ -21,13 +23,14 @@ const values = startProgram(USAGE, {
   inputs: { type: 'string' },
   seed: { type: 'string', default: '1' },
   first: { type: 'string', default: '0' },
+  planted: { type: 'boolean', default: false },
   results: { type: 'string' },
   write: { type: 'string' },
 });
-/** Inputs between two lines of progress. */
-const REPORT_INPUTS = 100_000;
+/** Inputs between two lines of figures: a long run that ends early has those of its whole pieces. */
+const PIECE_INPUTS = 50_000;
 if (values.write !== undefined) writeDocs(values.write, TARGETS);
-else process.exitCode = await run();
+else process.exitCode = await (values.planted ? plant() : run());
 
 async function run(): Promise<number> {
   const chosen = TARGETS.filter(({ name }) => values.target === undefined || name === values.target);
@@ -35,49 +38,60 @@ async function run(): Promise<number> {
     console.error(`there is no target ${values.target}\n${USAGE}`);
     return 2;
   }
-  const seed = toCount(values.seed);
   let found = 0;
   for (const target of chosen) {
     const inputs = values.inputs === undefined ? target.ciInputs : toCount(values.inputs);
-    const startedMs = performance.now();
-    const result = await runTarget(
-      target,
-      { seed, first: toCount(values.first), inputs },
-      progressOf(target),
-    );
-    const seconds = (performance.now() - startedMs) / 1000;
-    console.log(toLine(target, seed, result, seconds));
-    if (result.finding !== null) {
-      found++;
-      console.error(toReport(result.finding));
-    } else if (values.results !== undefined) {
-      const { name } = target;
-      const line: FuzzFigures = {
-        name,
-        seed,
-        inputs: result.inputs,
-        accepted: result.accepted,
-        seconds: Math.round(seconds),
-      };
-      writeFileSync(values.results, `${JSON.stringify(line)}\n`, { flag: 'a' });
-    }
+    if (!(await runPieces(target, inputs))) found++;
   }
   return found === 0 ? 0 : 1;
 }
 
-function progressOf({ name }: FuzzTarget): (done: number) => void {
-  return (done) => {
-    if (done % REPORT_INPUTS === 0) console.error(`${name}: ${done} inputs …`);
-  };
+/** Returns 1 if a fault is not found. */
+async function plant(): Promise<number> {
+  const maxInputs = values.inputs === undefined ? PIECE_INPUTS : toCount(values.inputs);
+  let missed = 0;
+  for await (const result of runPlanted(values.target ?? null, maxInputs)) {
+    const { planted, target, inputs, reason } = result;
+    console.log(
+      `${target.padEnd(12)} ${reason === null ? 'NOT FOUND' : 'found'} in ${inputs} inputs: ${planted}`,
+    );
+    if (reason === null) missed++;
+    note(result);
+  }
+  return missed === 0 ? 0 : 1;
 }
 
-function toLine(
-  { name }: FuzzTarget,
-  seed: number,
-  { inputs, accepted }: TargetResult,
-  seconds: number,
-): string {
-  return `${name.padEnd(12)} seed ${seed}: ${inputs} inputs, ${accepted} accepted, ${seconds.toFixed(1)} s`;
+function note(figures: FuzzFigures | PlantedResult): void {
+  if (values.results === undefined) return;
+  writeFileSync(values.results, `${JSON.stringify(figures)}\n`, { flag: 'a' });
+}
+
+/** Returns false after a finding. */
+async function runPieces(target: FuzzTarget, inputs: number): Promise<boolean> {
+  const { name } = target;
+  const seed = toCount(values.seed);
+  const begin = toCount(values.first);
+  for (let first = begin; first < begin + inputs; first += PIECE_INPUTS) {
+    const startedMs = performance.now();
+    const range = { seed, first, inputs: Math.min(PIECE_INPUTS, begin + inputs - first) };
+    const { finding, ...result } = await runTarget(target, range);
+    const figures: FuzzFigures = {
+      ...{ name, seed, first, ...result },
+      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
+    };
+    console.log(toLine(figures));
+    if (finding !== null) {
+      console.error(toReport(finding));
+      return false;
+    }
+    note(figures);
+  }
+  return true;
+}
+
+function toLine({ name, seed, first, inputs, accepted, measured, seconds }: FuzzFigures): string {
+  const from = first === 0 ? '' : ` from ${first}`;
+  return `${name.padEnd(12)} seed ${seed}: ${inputs} inputs${from}, ${accepted} accepted, memory of ${measured}, ${seconds} s`;
 }
 
 function toReport({ target, seed, index, input, smallest, reason }: Finding): string {

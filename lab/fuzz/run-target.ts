@@ -1,11 +1,13 @@
 import { Random } from '../fuzz-http/random.ts';
 import type { FuzzInput, FuzzTarget } from './fuzz-target.ts';
-import { cutsOf, damage } from './generate.ts';
+import { cutsOf, damage, lengthen } from './generate.ts';
+import { GrowthWatch, judgeMemory, measureRead } from './memory.ts';
+import { shrink } from './shrink.ts';
 
 /** Reading one input may take this long, in CPU time: far more than any needs, and far less than a hang. */
 const MAX_CHECK_MS = 2_000;
-/** Attempts to make a failing input smaller. */
-const MAX_SHRINK_STEPS = 3_000;
+/** After so many inputs, memory is measured: with the longest of them, and with it made longer still. */
+const BATCH_INPUTS = 1_000;
 
 /** An input that was not read rightly. */
 export interface Finding {
@@ -22,7 +24,16 @@ export interface Finding {
 export interface TargetResult {
   readonly inputs: number;
   readonly accepted: number;
+  /** Of how many inputs the memory was measured. */
+  readonly measured: number;
   readonly finding: Finding | null;
+}
+
+/** Which inputs of a seed. */
+export interface InputRange {
+  readonly seed: number;
+  readonly first: number;
+  readonly inputs: number;
 }
 
 /** The input with this index: the same for the same seed on every machine. */
@@ -34,69 +45,81 @@ export function toInput(target: FuzzTarget, seed: number, index: number): FuzzIn
   return { bytes, cuts: cutsOf(random, bytes.length), variant };
 }
 
+/** The same input, made longer. */
+function toLongInput(target: FuzzTarget, seed: number, index: number): FuzzInput {
+  const random = new Random(~seed, index);
+  const { bytes, variant } = toInput(target, seed, index);
+  const long = lengthen(random, bytes);
+  return { bytes: long, cuts: cutsOf(random, long.length), variant };
+}
+
 /** Gives a target the inputs `[first, first + inputs)` of a seed. Stops at the first finding. */
 export async function runTarget(
   target: FuzzTarget,
-  { seed, first, inputs }: { readonly seed: number; readonly first: number; readonly inputs: number },
+  { seed, first, inputs }: InputRange,
   onProgress: (done: number) => void = () => undefined,
 ): Promise<TargetResult> {
-  let accepted = 0;
-  for (let index = first; index < first + inputs; index++) {
+  const growth = new GrowthWatch();
+  let [accepted, measured] = [0, 0];
+  let longest = { index: first, length: -1 };
+  const end = first + inputs;
+  for (let index = first; index < end; index++) {
     const input = toInput(target, seed, index);
     const outcome = await tryInput(target, input);
-    if (typeof outcome === 'string') {
-      const smallest = await shrink(target, input);
-      const reason = await tryInput(target, smallest);
-      return {
-        inputs: index - first + 1,
-        accepted,
-        finding: { target, seed, index, input, smallest, reason: String(reason) },
-      };
-    }
+    const done = index - first + 1;
+    const fail = (finding: Finding) => ({ inputs: done, accepted, measured, finding });
+    if (typeof outcome === 'string') return fail(await toFinding(target, { seed, index, input }, tryInput));
     if (outcome) accepted++;
-    onProgress(index - first + 1);
+    if (input.bytes.length > longest.length) longest = { index, length: input.bytes.length };
+    onProgress(done);
+    if (done % BATCH_INPUTS !== 0 && index + 1 < end) continue;
+    for (const toCandidate of [toInput, toLongInput]) {
+      const candidate = toCandidate(target, seed, longest.index);
+      measured++;
+      if (typeof (await tryMemory(target, candidate)) === 'boolean') continue;
+      const place = { seed, index: longest.index, input: candidate };
+      return fail(await toFinding(target, place, tryMemory));
+    }
+    const reason = growth.afterBatch();
+    if (reason !== null) return fail({ target, seed, index, input, smallest: input, reason });
+    longest = { index: index + 1, length: -1 };
   }
-  return { inputs, accepted, finding: null };
+  return { inputs, accepted, measured, finding: null };
+}
+
+async function toFinding(
+  target: FuzzTarget,
+  place: Pick<Finding, 'seed' | 'index' | 'input'>,
+  attempt: typeof tryInput,
+): Promise<Finding> {
+  const smallest = await shrink(
+    place.input,
+    async (candidate) => typeof (await attempt(target, candidate)) === 'string',
+  );
+  return { target, ...place, smallest, reason: String(await attempt(target, smallest)) };
 }
 
 /** Whether the input was accepted; a text: what is wrong. */
 export async function tryInput(target: FuzzTarget, input: FuzzInput): Promise<boolean | string> {
+  return await inTime(async () => {
+    const checked = target.check(input);
+    return typeof checked === 'boolean' ? checked : await checked;
+  });
+}
+
+/** True; a text: reading the input takes too much memory, or too long. */
+export async function tryMemory(target: FuzzTarget, input: FuzzInput): Promise<boolean | string> {
+  return await inTime(async () => judgeMemory(await measureRead(target, input), input.bytes.length) ?? true);
+}
+
+async function inTime(attempt: () => Promise<boolean | string>): Promise<boolean | string> {
   const before = process.cpuUsage();
   try {
-    const checked = target.check(input);
-    const isAccepted = typeof checked === 'boolean' ? checked : await checked;
-    const spent = process.cpuUsage(before);
-    const ms = (spent.user + spent.system) / 1000;
-    return ms > MAX_CHECK_MS ? `took ${Math.round(ms)} ms of CPU time` : isAccepted;
+    const outcome = await attempt();
+    const { user, system } = process.cpuUsage(before);
+    const ms = (user + system) / 1000;
+    return ms > MAX_CHECK_MS ? `took ${Math.round(ms)} ms of CPU time` : outcome;
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   }
-}
-
-/** Takes away cuts and runs of bytes for as long as the input still fails. */
-async function shrink(target: FuzzTarget, failing: FuzzInput): Promise<FuzzInput> {
-  let smallest = failing;
-  let stepsLeft = MAX_SHRINK_STEPS;
-  const use = async (candidate: FuzzInput): Promise<boolean> => {
-    if (stepsLeft-- <= 0 || typeof (await tryInput(target, candidate)) === 'boolean') return false;
-    smallest = candidate;
-    return true;
-  };
-  await use({ ...smallest, cuts: [] });
-  for (let size = Math.ceil(smallest.bytes.length / 2); size >= 1; size = Math.floor(size / 2)) {
-    for (let at = 0; at < smallest.bytes.length; ) {
-      if (!(await use(without(smallest, at, Math.min(at + size, smallest.bytes.length))))) at += size;
-    }
-  }
-  for (const cut of smallest.cuts) {
-    await use({ ...smallest, cuts: smallest.cuts.filter((each) => each !== cut) });
-  }
-  return smallest;
-}
-
-function without({ bytes, cuts, variant }: FuzzInput, start: number, end: number): FuzzInput {
-  const last = bytes.length - (end - start) - 1;
-  const moved = cuts.map((cut) => Math.min(last, cut >= end ? cut - (end - start) : Math.min(cut, start)));
-  const kept = [...new Set(moved)].filter((cut) => cut > 0);
-  return { bytes: Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)]), cuts: kept, variant };
 }

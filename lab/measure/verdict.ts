@@ -1,4 +1,4 @@
-import { toRandom } from '../../test/fleet/random.ts';
+import { toRandom } from '../../test/support/random.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { percentile } from '../support/statistics.ts';
 import { runVerdict, type SimulatedEnd, type SimulationSettings } from '../verdict/run-verdict.ts';

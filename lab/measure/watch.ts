@@ -1,5 +1,5 @@
 import { FALSE_ALARMS_PER_DAY } from '../../src/verdict/watch.ts';
-import { toRandom } from '../../test/fleet/random.ts';
+import { toRandom } from '../../test/support/random.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { replaceBetween } from '../support/results.ts';
 import { percentile } from '../support/statistics.ts';
@@ -74,7 +74,7 @@ function measureEqual(days: number): boolean {
 function measureBad(count: number): boolean {
   lines.push(
     '',
-    '| A replica that | 50 requests/s | 10 requests/s | 2 requests/s | again, on probation at 50 requests/s |',
+    `| A replica that (${count} of each) | 50 requests/s | 10 requests/s | 2 requests/s | again, on probation at 50 requests/s |`,
     '|---|---:|---:|---:|---:|',
   );
   let areAllFound = true;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type FakeCollector, startFakeCollector } from '../../test/support/fake-collector.ts';
 import { EXPORT, type GatewayProcess, type Stats, startGatewayProcess } from '../support/gateway-process.ts';
 import { startProgram } from '../support/program.ts';
+import { startProgress } from '../support/progress.ts';
 import { readCircumstances, replaceBetween } from '../support/results.ts';
 import { percentile } from '../support/statistics.ts';
 import { countTaken, FAULTS, type Fault } from './faults.ts';
@@ -41,8 +42,9 @@ interface Row {
 
 const loadProcess = fork(new URL('./load.ts', import.meta.url));
 const rows: Row[] = [];
+const progress = startProgress(FAULTS.length);
 for (const fault of FAULTS) {
-  const row = await measure(fault);
+  const row = await progress.during(fault.name, () => measure(fault));
   rows.push(row);
   console.log(toLine(row));
 }

@@ -11,20 +11,21 @@ export interface ChangingEngines extends AsyncDisposable {
   readonly replicas: readonly { readonly name: string; readonly url: string }[];
   /** A POST to this URL with a replica's name appended restarts the engine. */
   readonly restartUrl: string;
-  /** Ends all frozen engines, and with them the requests that they hold. */
-  endFrozen(): Promise<void>;
+  /** Ends all frozen engines, and with them the requests that they hold. Resolves with the number of those. */
+  endFrozen(): Promise<number>;
 }
 
 interface Engine {
   readonly port: number;
-  readonly isFrozen: boolean;
+  /** The requests that a frozen engine holds; null for one that is not frozen. */
+  readonly held: ReadonlySet<object> | null;
   close(): Promise<void>;
 }
 
 const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
 
-/** Slow enough for a difference of 20 % to be far above the noise of one process. */
-const SPEED = { ttftMs: 100, gapMs: 20, tokens: 8 } as const;
+/** Slow enough for a difference of 20 % to be above the noise of one process on a machine that others use too. */
+const SPEED = { ttftMs: 300, gapMs: 100, tokens: 3 } as const;
 const SLOWNESS = 1.2;
 const ERROR_RATE = 0.05;
 
@@ -49,7 +50,10 @@ export async function startChangingEngines(successor: Successor): Promise<Changi
     replicas: NAMES.map((name) => ({ name, url: `http://127.0.0.1:${engines.get(name)?.port}` })),
     restartUrl: `http://127.0.0.1:${port}/`,
     async endFrozen() {
-      await Promise.all([...engines.values()].filter(({ isFrozen }) => isFrozen).map((each) => each.close()));
+      const frozen = [...engines.values()].filter(({ held }) => held !== null);
+      const heldCount = frozen.reduce((sum, { held }) => sum + (held?.size ?? 0), 0);
+      await Promise.all(frozen.map((each) => each.close()));
+      return heldCount;
     },
     [Symbol.asyncDispose]: async () => {
       server.close();
@@ -68,11 +72,12 @@ async function startEngine(name: string, port: number, kind: Exclude<Successor, 
     ...(kind === 'failing' ? { errorRate: ERROR_RATE } : {}),
   });
   const { url } = await replica.start();
-  return { port: Number(new URL(url).port), isFrozen: false, close: () => replica.close() };
+  return { port: Number(new URL(url).port), held: null, close: () => replica.close() };
 }
 
 /** An engine that lists its models, takes every request, begins its stream, and says nothing more. */
 async function startFrozen(port: number): Promise<Engine> {
+  const held = new Set<object>();
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
     if (request.method === 'GET') {
@@ -80,12 +85,13 @@ async function startFrozen(port: number): Promise<Engine> {
       response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(list));
     } else {
       request.resume();
+      held.add(response.once('close', () => held.delete(response)));
       response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
     }
   });
   await listen(server, port);
   return {
-    ...{ port, isFrozen: true },
+    ...{ port, held },
     async close() {
       if (!server.listening) return;
       const closed = once(server, 'close');

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { toRandom } from '../../test/fleet/random.ts';
-import { startProgram } from '../support/program.ts';
-import { printFailures, printFigures } from '../support/results.ts';
-import { runVerdict } from '../verdict/run-verdict.ts';
-import { PLAIN, type Scenario } from '../verdict/workload.ts';
+import { startProgram, toCount } from '../support/program.ts';
+import { startProgress, type Tell } from '../support/progress.ts';
+import { printFailures } from '../support/results.ts';
+import { judgeSeeds, SEEDED_KINDS } from './judge-seeds.ts';
+import { findBroken, type PlainReport, type Results, toTables, writeTables } from './result-tables.ts';
 import {
   type CaseReport,
   OUTAGE_MS,
@@ -11,131 +11,112 @@ import {
   rollLastReplica,
   rollService,
 } from './roll-in-hard-cases.ts';
-import { type RolloutReport, rollReplicas } from './roll-replicas.ts';
-import { rollWithVerdict, VERDICT_CASES, type VerdictCase, type VerdictReport } from './roll-with-verdict.ts';
-import { type UpdateReport, updateGateways } from './update-gateways.ts';
+import { rollReplicas } from './roll-replicas.ts';
+import { rollWithVerdict, VERDICT_CASES } from './roll-with-verdict.ts';
+import { updateGateways } from './update-gateways.ts';
 
-const USAGE = `npm run rollout [-- --verdicts]
-  Rolls simulated replicas, in easy and in hard cases, with and without a verdict, and updates two gateways behind
-  HAProxy, all under load. Exits with 1 if a request failed that no bad engine failed, a drained replica got a request, a
-  record is missing, or a verdict is wrong. Takes about eight minutes.
-  --verdicts   only the rollouts with a verdict`;
+const USAGE = `npm run rollout -- [options]
+  Rolls simulated replicas under 200 requests/s, with a verdict and without; judges seeded workloads with the code of the
+  verdict; updates two gateways behind HAProxy, if it is installed. Prints tables of verdicts, times to them and lost
+  requests. Exits with 1 if a request failed that no bad engine failed, a drained replica got a request, a record is
+  missing, or a verdict is wrong. Takes about ten minutes; case (g) needs redis-server.
+  --seeds      workloads of each kind (default 200)
+  --verdicts   without the rollouts that have no verdict
+  --write      also writes the tables into docs/rollouts.md`;
 
-/** The seeds of the workloads. */
-const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1);
+const {
+  seeds,
+  verdicts: hasVerdictsOnly = false,
+  write: isWritten = false,
+} = startProgram(USAGE, {
+  seeds: { type: 'string', default: '200' },
+  verdicts: { type: 'boolean' },
+  write: { type: 'boolean' },
+});
 
-const { verdicts: hasVerdictsOnly = false } = startProgram(USAGE, { verdicts: { type: 'boolean' } });
-const areVerdictsRight = await rollVerdicts();
-process.exitCode = areVerdictsRight && (hasVerdictsOnly || (await rollWithoutVerdicts())) ? 0 : 1;
+/** Rollouts and updates without a verdict. Null: the machine lacks what they need. */
+const PLAIN_CASES: readonly ((tell: Tell) => Promise<PlainReport | null>)[] = [
+  async (tell) => {
+    const { exitCode, missing, ...report } = await rollReplicas(2, { tell });
+    return toPlain('four replicas, two workers', report, {
+      isRight: exitCode === 0 && missing === 0,
+      missing,
+    });
+  },
+  async (tell) => {
+    const report = await rollService({ tell });
+    const isRight = report.exitCode === 0 && report.restarted.length === 3;
+    return toPlain('three replicas behind an SRV name that they leave while they restart', report, {
+      isRight,
+    });
+  },
+  async (tell) => {
+    const report = await rollDuringAdminOutages({ tell });
+    const isRight = report.exitCode === 0 && report.restarted.length === 4;
+    return toPlain(`four replicas, no admin API for ${OUTAGE_MS} ms at each undrain`, report, { isRight });
+  },
+  async () => {
+    const report = await rollLastReplica();
+    const isRight = report.exitCode !== 0 && report.restarted.length === 0;
+    return toPlain('the last replica that works: refused', report, { isRight });
+  },
+  async () => {
+    const path = `${process.env.PATH}:/usr/sbin`;
+    if (spawnSync('haproxy', ['-v'], { env: { PATH: path } }).status !== 0) return null;
+    const { exitCodes, requests, failures, missing } = await updateGateways();
+    printFailures(failures);
+    return {
+      ...{ title: 'two gateways behind HAProxy, replaced one after the other', requests, misled: null },
+      ...{ failed: failures.length, missingRecords: missing },
+      isRight: exitCodes.every((exitCode) => exitCode === 0) && failures.length + missing === 0,
+    };
+  },
+];
 
-/** Rolls with a verdict, then judges 200 seeded workloads of each kind. Returns whether each verdict is right. */
-async function rollVerdicts(): Promise<boolean> {
-  let isRight = true;
+const results = await run(hasVerdictsOnly ? [] : PLAIN_CASES, toCount(seeds));
+console.log(`\n${toTables(results)}\n`);
+if (isWritten) writeTables(results);
+const broken = findBroken(results);
+for (const title of broken) console.error(`NOT AS PROMISED: ${title}`);
+console.log(broken.length === 0 ? 'All as promised.' : `${broken.length} not as promised.`);
+process.exitCode = broken.length === 0 ? 0 : 1;
+
+async function run(plainCases: typeof PLAIN_CASES, seedCount: number): Promise<Results> {
+  const total = VERDICT_CASES.length + SEEDED_KINDS.length + plainCases.length;
+  const progress = startProgress(total);
+  const cases: Results['cases'][number][] = [];
   for (const each of VERDICT_CASES) {
-    const report = await rollWithVerdict(each);
-    printVerdict(each, report);
-    isRight &&= report.exitCodes.join() === each.exitCodes.join() && report.lost === report.lostByEngine;
+    const report = await progress.during(each.title, (tell) => rollWithVerdict(each, tell));
+    cases.push([each, report]);
+    console.log(`${each.title}: ${report.sentence} (${report.exitCodes.join(', then ')})`);
   }
-  const kinds: readonly (readonly [title: string, expected: string, scenario: Scenario])[] = [
-    ['equal', 'good', PLAIN],
-    ['20 % slower', 'bad', { ...PLAIN, slowness: 1.2 }],
-    ['5 % of requests fail', 'bad', { ...PLAIN, errorShare: 0.05 }],
-  ];
-  const figures = kinds.map(([title, expected, scenario]) => {
-    const right = SEEDS.filter((seed) => judgeSeed(scenario, seed) === expected).length;
-    isRight &&= right >= 0.95 * SEEDS.length;
-    return [`${title}: ${expected}`, `${right} of ${SEEDS.length}`] as const;
-  });
-  printFigures('The verdict on seeded workloads', figures);
-  return isRight;
-}
-
-function judgeSeed(scenario: Scenario, seed: number): string {
-  const settings = { falseAlarm: 1 / 1_000, blockS: 2, maxSeconds: 600, ignoresGood: false };
-  return runVerdict(scenario, toRandom(seed), settings).kind;
-}
-
-function printVerdict({ title }: VerdictCase, report: VerdictReport): void {
-  const { exitCodes, sentence, verdictAfterS, requests, lost, lostByEngine } = report;
-  printFigures(title, [
-    ['exit code', exitCodes.join(', then ')],
-    ['vllm-0', sentence],
-    ['seconds from the undrain to the verdict', verdictAfterS?.toFixed(0) ?? 'not undrained'],
-    ['requests', requests],
-    ['requests lost', lostByEngine === 0 ? lost : `${lost}, by the engine itself`],
-  ]);
-}
-
-/** Rolls without a verdict, in easy and in hard cases, and updates gateways. Returns whether nobody noticed. */
-async function rollWithoutVerdicts(): Promise<boolean> {
-  const replicas = await rollReplicas(2);
-  printFigures('Four replicas, rolled at 200 requests/s', [
-    ['replicas restarted', replicas.restarted.length],
-    ['requests', replicas.requests],
-    ['requests per second', replicas.perSecond],
-    ['requests failed', replicas.failures.length],
-    ['requests to a drained replica', replicas.reachedWhileDrained],
-    ['requests cut by stopping a replica', replicas.cut],
-    ['records', replicas.records],
-    ['records missing', replicas.missing],
-  ]);
-  printFailures(replicas.failures);
-
-  const service = await rollService();
-  printCase('Three replicas behind an SRV name, which a replica leaves while it restarts', service);
-  const away = await rollDuringAdminOutages();
-  printCase(`Four replicas, the admin API unreachable for ${OUTAGE_MS} ms at the time of each undrain`, away);
-  const last = await rollLastReplica();
-  printCase('The last replica that works, the other three being down: refused', last);
-
-  const path = `${process.env.PATH}:/usr/sbin`;
-  const hasBalancer = spawnSync('haproxy', ['-v'], { env: { PATH: path } }).status === 0;
-  const update = hasBalancer ? await updateGateways() : null;
-  if (update === null) console.log('\nTwo gateways behind HAProxy: skipped, haproxy is not installed');
-  else {
-    printFigures('Two gateways behind HAProxy, replaced one after the other at 200 requests/s', [
-      ['exit codes of the gateways', update.exitCodes.join(', ')],
-      ['requests', update.requests],
-      ['requests per second', update.perSecond],
-      ['requests failed', update.failures.length],
-      ['records', update.records],
-      ['records missing', update.missing],
-    ]);
-    printFailures(update.failures);
+  const kinds = [];
+  for (const kind of SEEDED_KINDS) {
+    kinds.push(await progress.during(kind.title, (tell) => judgeSeeds(kind, seedCount, tell)));
   }
-  const areHardCasesRight =
-    isRolled(service, 3) &&
-    isRolled(away, 4) &&
-    last.exitCode !== 0 &&
-    isUnnoticed(last) &&
-    last.restarted.length === 0;
-  return areHardCasesRight && isFlawless(replicas) && (update === null || isUpdated(update));
+  const plain = [];
+  for (const roll of plainCases) {
+    const report = await progress.during('without a verdict', roll);
+    if (report === null) console.log('two gateways behind HAProxy: left out, haproxy is not installed');
+    else plain.push(report);
+  }
+  return { cases, kinds, plain };
 }
 
-function isFlawless(report: RolloutReport): boolean {
-  return report.exitCode === 0 && isUnnoticed(report) && report.missing === 0;
-}
-
-function isRolled(report: CaseReport, count: number): boolean {
-  return report.exitCode === 0 && isUnnoticed(report) && report.restarted.length === count;
-}
-
-function isUnnoticed({ failures, reachedWhileDrained, cut }: CaseReport): boolean {
-  return failures.length + reachedWhileDrained + cut === 0;
-}
-
-function isUpdated({ exitCodes, failures, missing }: UpdateReport): boolean {
-  return exitCodes.every((exitCode) => exitCode === 0) && failures.length + missing === 0;
-}
-
-function printCase(title: string, report: CaseReport): void {
-  printFigures(title, [
-    ['exit code of the rollout', report.exitCode],
-    ['replicas restarted', report.restarted.length],
-    ['requests', report.requests],
-    ['requests failed', report.failures.length],
-    ['requests to a drained replica', report.reachedWhileDrained],
-    ['requests cut by stopping a replica', report.cut],
-  ]);
-  printFailures(report.failures);
+function toPlain(
+  title: string,
+  {
+    requests,
+    failures,
+    reachedWhileDrained,
+    cut,
+  }: Pick<CaseReport, 'requests' | 'failures' | 'reachedWhileDrained' | 'cut'>,
+  { isRight, missing = null }: { readonly isRight: boolean; readonly missing?: number | null },
+): PlainReport {
+  printFailures(failures);
+  const misled = reachedWhileDrained + cut;
+  return {
+    ...{ title, requests, failed: failures.length, misled, missingRecords: missing },
+    isRight: isRight && failures.length + misled === 0,
+  };
 }

@@ -35,7 +35,10 @@ export interface CaseReport
  * restart is complete. The gateway resolves the name every second, so it does not know the pod when the pod is to be
  * undrained.
  */
-export async function rollService(size: Pick<RolloutSize, 'requestsPerPhase'> = {}): Promise<CaseReport> {
+export async function rollService({
+  tell,
+  ...size
+}: Pick<RolloutSize, 'requestsPerPhase' | 'tell'> = {}): Promise<CaseReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await createFolder());
   const hosts = ['127.0.0.11', '127.0.0.12', '127.0.0.13'];
@@ -68,7 +71,9 @@ export async function rollService(size: Pick<RolloutSize, 'requestsPerPhase'> = 
     }),
   );
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
-  return await rollUnder(load, replicaSet, () => runRollout(folder.path, gateway.adminUrl, replicaSet));
+  return await rollUnder(load, replicaSet, () =>
+    runRollout({ folder: folder.path, adminUrl: gateway.adminUrl, replicaSet, tell }),
+  );
 }
 
 const SERVICE = '_http._tcp.vllm.llm.test';
@@ -90,7 +95,7 @@ export async function rollLastReplica(): Promise<CaseReport> {
   await replicaSet.kill(...others);
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   return await rollUnder(load, replicaSet, () =>
-    runRollout(folder.path, gateway.adminUrl, replicaSet, [last]),
+    runRollout({ folder: folder.path, adminUrl: gateway.adminUrl, replicaSet, names: [last] }),
   );
 }
 
@@ -98,7 +103,11 @@ export async function rollLastReplica(): Promise<CaseReport> {
 export const OUTAGE_MS = 1_500;
 
 /** Rolls replicas while the admin API cannot be reached at the time of each undrain. */
-export async function rollDuringAdminOutages({ rolled, ...size }: RolloutSize = {}): Promise<CaseReport> {
+export async function rollDuringAdminOutages({
+  rolled,
+  tell,
+  ...size
+}: RolloutSize = {}): Promise<CaseReport> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await createFolder());
   const replicaSet: ReplicaSet = cleanUp.use(
@@ -113,7 +122,9 @@ export async function rollDuringAdminOutages({ rolled, ...size }: RolloutSize = 
   const gateway = cleanUp.use(await startGatewayBefore(replicaSet, folder.path));
   const proxy = cleanUp.use(await startTcpProxy(gateway.adminUrl));
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
-  return await rollUnder(load, replicaSet, () => runRollout(folder.path, proxy.url, replicaSet, rolled));
+  return await rollUnder(load, replicaSet, () =>
+    runRollout({ folder: folder.path, adminUrl: proxy.url, replicaSet, names: rolled, tell }),
+  );
 }
 
 const createFolder = () => mkdtempDisposable(join(tmpdir(), 'spangate-rollout-'));

@@ -43,7 +43,10 @@ export async function rollReplicas(workers: number, size: RolloutSize = {}): Pro
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   await load.untilEnded(REQUESTS_PER_SECOND);
 
-  const exitCode = await runRollout(folder.path, gateway.adminUrl, replicaSet, size.rolled);
+  const exitCode = await runRollout({
+    ...{ folder: folder.path, adminUrl: gateway.adminUrl, replicaSet },
+    ...{ names: size.rolled, tell: size.tell },
+  });
 
   await load.untilEnded(REQUESTS_PER_SECOND);
   const result = await load.stop();

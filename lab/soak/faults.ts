@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askAdmin } from '../support/gateway-process.ts';
-import { type Change, type SoakGateway, toReplica } from './world/gateways.ts';
+import { type Change, type SoakGateway, TIMEOUTS, toReplica } from './world/gateways.ts';
 import { REPLICA_NAMES } from './world/replicas.ts';
 import type { World } from './world/start-world.ts';
 
@@ -136,7 +136,7 @@ async function changeSettings(world: World, round: number): Promise<void> {
       limits: { body: '8MiB', event: '256KiB', queue: 100 },
       routing: { policy: policies[round % policies.length] },
       replicas: world.replicas.list.map((replica) => toReplica(replica, { max_inflight: 150 })),
-      timeouts: { idle: '2m', client_body: '30s' },
+      timeouts: { ...TIMEOUTS, idle: '2m', client_body: '2m' },
       log: { level: 'debug', requests: round % 2 === 0 },
       aliases: { [ALIAS]: 'm' },
     };

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startChild } from './child.ts';
 import { ROOT } from './results.ts';
 
-/** How long the queue may take to empty once the collector is back. */
-const DELIVERY_MS = 30_000;
+/** How long the queue may go without a record less, once the collector is back: a busy machine takes its time. */
+const STANDSTILL_MS = 120_000;
 
 /** The token of the admin API of every gateway here. */
 export const ADMIN_TOKEN = 'measurement';
@@ -15,7 +15,7 @@ export const EXPORT = {
   intervalMs: 100,
   retryInitialMs: 50,
   retryMaxMs: 500,
-  timeoutMs: 300,
+  timeoutMs: 1_000,
 };
 
 /** The counters of GET /admin/stats. */
@@ -29,7 +29,7 @@ export interface GatewayProcess extends AsyncDisposable {
   stats(): Promise<Stats>;
   /**
    * Resolves with the counters when nothing is queued and at least `restoredCount` records of an earlier run are
-   * restored. Rejects after 30 s.
+   * restored. Rejects when nothing has left the queue for two minutes.
    */
   untilDelivered(restoredCount?: number): Promise<Stats>;
   /** Sends the signal and resolves with the exit code when the process has ended; null after a SIGKILL. */
@@ -48,6 +48,8 @@ export interface GatewaySettings {
   readonly workers?: number;
   readonly shutdownDelay?: string;
   readonly connectTimeout?: string;
+  /** The section `health` of the configuration. */
+  readonly health?: object;
   /** The name of the gateway in a fleet, and the Redis server that holds the shared state. */
   readonly fleet?: { readonly name: string; readonly redisUrl: string };
 }
@@ -86,10 +88,13 @@ export async function startGateway(
     pid: child.pid,
     stats,
     async untilDelivered(restoredCount = 0) {
-      const startedAtMs = performance.now();
-      while (performance.now() - startedAtMs < DELIVERY_MS) {
-        const now = await stats();
+      let movedAtMs = performance.now();
+      let before = await stats();
+      for (let now = before; performance.now() - movedAtMs < STANDSTILL_MS; now = await stats()) {
         if (now.queued === 0 && (now.restored ?? 0) >= restoredCount) return now;
+        if (now.exported !== before.exported || now.rejected !== before.rejected)
+          movedAtMs = performance.now();
+        before = now;
         await sleep(20);
       }
       throw new Error('records are still queued, long after the collector has come back');
@@ -117,7 +122,13 @@ export async function readSafeToStop(adminUrl: string): Promise<readonly string[
 
 function toConfig(settings: GatewaySettings): object {
   const { collectorUrl, replicas, queueSize, folder, fleet } = settings;
-  const { listen = '127.0.0.1:0', workers = 1, shutdownDelay = '0s', connectTimeout = '2s' } = settings;
+  const {
+    health = {},
+    listen = '127.0.0.1:0',
+    workers = 1,
+    shutdownDelay = '0s',
+    connectTimeout = '2s',
+  } = settings;
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs } = EXPORT;
   return {
     gateway: { listen, admin_listen: '127.0.0.1:0', workers, ...(fleet && { name: fleet.name }) },
@@ -132,6 +143,7 @@ function toConfig(settings: GatewaySettings): object {
       ...(queueSize === undefined ? {} : { queue_size: queueSize }),
     },
     timeouts: { connect: connectTimeout },
+    health,
     metrics: { otlp: false }, // calls with records are counted here
     shutdown: { delay: shutdownDelay, flush: '1s' },
   };

@@ -84,7 +84,7 @@ function kindOf(index: number): number {
   return Math.imul(index, 0x9e3779b1) >>> 30;
 }
 
-/** With more open requests the load waits: on a machine too slow for the rate they would only pile up. */
+/** With more open requests the load waits, by default: on a machine too slow for the rate they would only pile up. */
 const MAX_OPEN = 100;
 
 /** Requests that may be sent at once after this process paused. */
@@ -97,6 +97,7 @@ const MAX_BURST = 20;
 export class Load {
   readonly #url: string;
   readonly #agents: readonly [Agent, ...Agent[]];
+  readonly #maxOpen: number;
   readonly #failures: string[] = [];
   readonly #requestIds: string[] = [];
   readonly #open = new Set<Promise<void>>();
@@ -111,8 +112,10 @@ export class Load {
     url: string,
     perSecond: number,
     agents: readonly [Agent, ...Agent[]] = [new Agent({ keepAlive: true })],
+    maxOpen = MAX_OPEN,
   ) {
     this.#url = url;
+    this.#maxOpen = maxOpen;
     this.#agents = agents;
     this.#running = this.#run(perSecond);
   }
@@ -140,7 +143,7 @@ export class Load {
       const nowMs = performance.now();
       due = Math.min(due + ((nowMs - lastMs) / 1000) * perSecond, MAX_BURST);
       lastMs = nowMs;
-      for (; due >= 1 && this.#open.size < MAX_OPEN; due -= 1) {
+      for (; due >= 1 && this.#open.size < this.#maxOpen; due -= 1) {
         const sending = this.#send(this.#sent++).finally(() => this.#open.delete(sending));
         this.#open.add(sending);
       }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type { Load } from './load.ts';
+import type { Tell } from './progress.ts';
 
 const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
 
@@ -17,6 +18,8 @@ export interface RolloutSize {
   readonly requestsPerPhase?: number;
   /** Names of the replicas that are rolled, in this order. Default: all. */
   readonly rolled?: readonly string[];
+  /** Is told what the rollout does. */
+  readonly tell?: Tell;
 }
 
 /** How replicas are restarted, and what happens beside it. */

@@ -15,6 +15,9 @@ const STALLED_MS = 30_000;
 /** The most input that is discarded after the last accepted call. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 
+/** How long a connection without a call is left to its client although others need its place. */
+const OWN_TIME_MS = 500;
+
 /** Handles one call. Its body, if any, has been read and discarded. */
 export type CallHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -35,6 +38,8 @@ export class AdminConnection {
   readonly #handle: CallHandler;
   readonly #bodyTimeoutMs: () => number;
   readonly #waiting: (() => void)[] = [];
+  /** When it began to have no call, by the monotonic clock. */
+  #idleSinceMs = performance.now();
   /** The response of the call that is handled now. */
   #current: ServerResponse | null = null;
   /** `closing`: it accepts no more calls, and closes after the responses to those that it accepted. */
@@ -77,6 +82,12 @@ export class AdminConnection {
     else this.rejectNext(new AdminError(toErrorCode(code)));
   }
 
+  /** Gives its place to others if it has had no call for a while. */
+  closeIfIdle(): void {
+    const hasCall = this.#current !== null || this.#state !== 'open';
+    if (!hasCall && performance.now() - this.#idleSinceMs >= OWN_TIME_MS) this.#socket.destroy();
+  }
+
   #enqueue(start: () => void): void {
     if (this.#state !== 'open') return;
     if (this.#current === null) start();
@@ -98,6 +109,7 @@ export class AdminConnection {
   #next(ended: ServerResponse): void {
     if (this.#current !== ended) return;
     this.#current = null;
+    this.#idleSinceMs = performance.now();
     if (this.#socket.destroyed) this.#waiting.length = 0;
     const start = this.#waiting.shift();
     if (start !== undefined) start();

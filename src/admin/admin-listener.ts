@@ -63,12 +63,17 @@ export function createAdminListener(
     atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
   );
 
-  const connections = new WeakMap<Duplex, AdminConnection>();
+  const connections = new Map<Duplex, AdminConnection>();
+  // The next one finds a place, unless all are in use.
+  server.on('drop', () => {
+    for (const connection of connections.values()) connection.closeIfIdle();
+  });
   const connectionOf = (socket: Duplex): AdminConnection => {
     const known = connections.get(socket);
     if (known !== undefined) return known;
     const connection = new AdminConnection(socket as Socket, handle, () => server.headersTimeout);
     connections.set(socket, connection);
+    socket.once('close', () => connections.delete(socket));
     return connection;
   };
   const onRequest = (request: IncomingMessage, response: ServerResponse, acceptBody: () => void) => {

@@ -86,7 +86,8 @@ export const replicaSchema = z
       })
       .nullable()
       .describe(
-        'While the share of turns grows after an undrain with a ramp: how far it is on this gateway. Otherwise null.',
+        'While the share of turns grows, after an undrain with a ramp or on probation (`health.peers`): how far it is on ' +
+          'this gateway. Otherwise null.',
       ),
     removing: z
       .boolean()

@@ -3,7 +3,7 @@ import type { ConnectionCheck } from '../check-connections/connection-check.ts';
 import { readClients } from '../clients/read-clients.ts';
 import { type Config, toConfig } from '../config/config.ts';
 import { printConfigFile } from '../config/load.ts';
-import { readCollectorHeaders } from '../config/secrets/environment-secrets.ts';
+import { type EnvironmentSecrets, readEnvironmentSecrets } from '../config/secrets/environment-secrets.ts';
 import { orStartError } from '../start-error.ts';
 import { printJson } from './admin/client.ts';
 import { type Invocation, UsageError } from './command-line/command.ts';
@@ -16,9 +16,9 @@ import { toReasonText } from './terminal/replica-cells.ts';
 import { type Cell, toTable } from './terminal/table.ts';
 
 /**
- * `gateway check -config FILE`: validates a configuration with the certificates that it names, and prints it with all
- * defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns 1 if one cannot be
- * reached.
+ * `gateway check -config FILE`: validates a configuration with the files that it names and the secrets of the environment,
+ * and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns
+ * 1 if one cannot be reached.
  */
 export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.check.options);
@@ -27,11 +27,13 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const { file, fromFiles } = await loadConfigFile(path, env);
   const config = await withCertificates(toConfig(file));
   await readClients(config);
+  const { secrets, warnings } = await readEnvironmentSecrets(env);
+  for (const warning of warnings) stderr.write(`gateway: warning: ${warning}\n`);
   if (!values.connect) {
     stdout.write(printConfigFile(file, fromFiles));
     return 0;
   }
-  const checks = await connectToAll(config, { env, stderr });
+  const checks = await connectToAll(config, { secrets, stderr });
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
   else {
@@ -49,13 +51,12 @@ async function withCertificates(config: Config): Promise<Config> {
 
 async function connectToAll(
   config: Config,
-  { env, stderr }: Pick<Invocation, 'env' | 'stderr'>,
+  { secrets, stderr }: Pick<Invocation, 'stderr'> & { readonly secrets: EnvironmentSecrets },
 ): Promise<readonly ConnectionCheck[]> {
   // What the check of a file alone does not need is not loaded for it.
   const { checkConnections } = await import('../check-connections/check-connections.ts');
-  const collectorHeaders = await readCollectorHeaders(env);
   const log = createLogger('warn', stderr);
-  return await orStartError('telemetry', checkConnections(config, collectorHeaders, log));
+  return await orStartError('telemetry', checkConnections(config, secrets.collectorHeaders, log));
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', 'TIME', 'WHAT TO CHANGE'];

@@ -52,6 +52,8 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly jwtKeys: JwtKeys | null;
   readonly authority: JwtAuthority;
   readonly collectorHeaders: CollectorHeaders;
+  /** Gets what stops the parts again. */
+  readonly started: AsyncDisposableStack;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -78,6 +80,7 @@ export async function composeDataPlane(
     memory,
     version,
     failedTokens,
+    started,
     onRecord = () => undefined,
   } = surroundings;
   const { registry, isKnownModel, healthDecisions } = replicas;
@@ -96,6 +99,7 @@ export async function composeDataPlane(
       },
     }),
   );
+  started.defer(async () => void (await telemetry.shutdown(0)));
 
   const workerEnds = { ended: 0, hung: 0 };
   const onWorkerEnd = (end: WorkerEnd) => {
@@ -123,6 +127,7 @@ export async function composeDataPlane(
       ...{ collector: telemetry.collector, collectorHeaders, resource: telemetry.resource, log },
     }),
   );
+  started.defer(async () => void (await metrics.shutdown(0)));
 
   const settings = {
     ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
@@ -132,11 +137,13 @@ export async function composeDataPlane(
     workerCount === 1
       ? createServing({ ...settings, worker: 0 }, { consumer: telemetry.consumer, authority, onHealth, log })
       : new WorkerGroup({ ...settings, workerCount }, { authority, telemetry, onHealth, log, onWorkerEnd });
+  started.defer(() => serving.close());
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
     eventLoops: serving.eventLoopTimes(),
   }));
+  started.defer(() => figures.stop());
   const observations = new ObservationRing();
   const observe = (record: Readonly<RequestRecord>) => observations.add(record);
   const observers = new Set<EndedObserver>(

@@ -44,6 +44,8 @@ interface ReplicaControlCollaborators {
   readonly clientLimits: LimitRows;
   readonly resolver: Resolver;
   readonly log: Logger;
+  /** Gets what stops the parts again. */
+  readonly started: AsyncDisposableStack;
   /** The URL of the fleet's store, as of the last reload. */
   readonly redisUrl: () => string;
   /** The data plane. It is not asked for before the gateway starts. */
@@ -66,6 +68,7 @@ export async function composeReplicas(
     resolver,
     redisUrl,
     log,
+    started,
     serving,
     routingPolicy: policy,
     onPeersSwitch: onSwitch,
@@ -74,12 +77,15 @@ export async function composeReplicas(
 ): Promise<ReplicaControl> {
   const file = createDrainFile(config.stateDir, log);
   const drains = new Drains({ shared, file, barrier: () => serving().confirm() });
+  started.defer(() => drains.close());
   await orStartError('drain states', drains.restore());
   const registry = new ReplicaRegistry({ shared, drains, timeouts: toConnectionTimeouts(config) });
+  started.defer(() => registry.close());
   const fleet = await orStartError(
     'fleet',
     openConfiguredFleet(config, { drains, registry, clientLimits, redisUrl, log }),
   );
+  started.defer(() => fleet?.leave());
   const { health: table, silences } = shared;
   const healthDecisions = new HealthDecisions({ registry, log, onAction });
   const decisions = healthDecisions;

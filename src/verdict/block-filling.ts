@@ -4,7 +4,7 @@ import type { Block, Observation } from './observation.ts';
 export const MIN_BLOCK_MS = 2_000;
 
 /** A block with fewer requests of either side tells little. */
-const MIN_REQUESTS = 10;
+export const MIN_REQUESTS = 10;
 
 /** A block that grows. `sinceMs`: when it began. */
 export interface OpenBlock extends Block {

@@ -15,7 +15,7 @@ test('the code tour names what the files that it links to export', () => {
   );
   expect(stops.length).toBeGreaterThan(10);
   const isExported = (file: string, name: string) =>
-    new RegExp(`^export (?:async )?(?:function|class) ${name}\\b`, 'm').test(read(file));
+    new RegExp(`^export (?:async )?(?:function|class|type|interface) ${name}\\b`, 'm').test(read(file));
   const wrong = stops.flatMap(({ file, names }) => names.filter((name) => !isExported(file, name)));
   expect(wrong).toEqual([]);
   expect(stops.flatMap(({ names }) => names).length).toBeGreaterThan(10);

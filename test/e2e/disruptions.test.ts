@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
-import { runConcurrently } from './collector-clients.ts';
+import { runConcurrently } from './collector/collector-clients.ts';
 import { CONCURRENCY, configured, startSimulations, untilStats } from './simulations.ts';
 
 describe('under load', () => {

@@ -6,7 +6,7 @@ import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
 import { type CollectedSpan, startFakeCollector } from '../support/fake-collector.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
-import { runConcurrently } from './collector-clients.ts';
+import { runConcurrently } from './collector/collector-clients.ts';
 import { CONCURRENCY, configured, startSimulations, untilStats } from './simulations.ts';
 
 const run = promisify(execFile);

@@ -15,7 +15,7 @@ import {
   stateAfter,
   THIRD,
   withRead,
-} from './states.ts';
+} from './model/states.ts';
 
 const statusOfX = (state: FleetState, nowMs = NOW) => drainStatusOf(state, 'x', 0, nowMs);
 

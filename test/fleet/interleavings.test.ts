@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { calls, history, runHistory } from './histories.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { calls, history, runHistory } from './model/histories.ts';
+import { SCENARIOS } from './model/scenarios.ts';
 
 // Hundreds of histories take seconds, and longer on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });

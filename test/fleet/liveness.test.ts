@@ -12,7 +12,7 @@ import {
   stateAfter,
   THIRD,
   withRead,
-} from './states.ts';
+} from './model/states.ts';
 
 describe('a new gateway', () => {
   const createNewcomer = (): FleetState => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { rampsOnJoining, toRampReports } from '../../src/fleet/ramps.ts';
-import { OTHER, stampAt, THIRD } from './states.ts';
+import { OTHER, stampAt, THIRD } from './model/states.ts';
 
 const undrained = (rampMs?: number) => ({
   drained: false,

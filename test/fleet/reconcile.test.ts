@@ -15,7 +15,7 @@ import {
   stateAfter,
   THIRD,
   withRead,
-} from './states.ts';
+} from './model/states.ts';
 
 describe('a removed gateway', () => {
   test('does not return through a snapshot that still lists it', () => {

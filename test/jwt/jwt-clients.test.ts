@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { PublicJwk } from '../../src/jwt/jwks.ts';
 import { JwtClients } from '../../src/jwt/jwt-clients.ts';
-import type { JwtFacts } from '../../src/jwt/verify-jwt.ts';
+import type { JwtFacts, JwtRules } from '../../src/jwt/verify-jwt.ts';
 import {
   AUDIENCE,
   type FakeIssuer,
@@ -25,12 +25,17 @@ const keysOf = (...keys: readonly IssuerKey[]) => ({
   keys: keys.map(({ jwk }) => jwk as PublicJwk),
 });
 
-function createClients({ refreshKeys = async () => undefined }: { refreshKeys?: () => Promise<void> } = {}) {
+interface ClientsOptions {
+  readonly refreshKeys?: () => Promise<void>;
+  readonly algorithms?: JwtRules['algorithms'];
+}
+
+function createClients({ refreshKeys = async () => undefined, algorithms = ['ES256'] }: ClientsOptions = {}) {
   const refused: string[] = [];
   const made: JwtFacts[] = [];
   const clients = new JwtClients<JwtFacts>(
     {
-      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
+      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms },
       ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
     },
     {
@@ -103,15 +108,20 @@ test('tokens with unknown keys wait for one reading together, and ask for no oth
 });
 
 test('the memory of tokens is bounded: the oldest is verified again', async () => {
-  const { identify, made } = createClients();
-  const first = await issuer.issue(key, { jti: 'first' });
-  await identify(first);
-  for (let round = 0; round < 100; round++) {
-    const tokens = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => issuer.issue(key, { jti: `${round}-${index}` })),
-    );
-    await Promise.all(tokens.map((token) => identify(token)));
+  // Tokens are known by their digests. One token under many digests need not be signed many times, and RSA is the
+  // algorithm that is verified fastest.
+  const rsa = await makeKey('rsa', 'RS256');
+  const { clients, made } = createClients({ algorithms: ['RS256'] });
+  clients.useKeys(keysOf(rsa));
+  const token = await issuer.issue(rsa);
+  const identify = (number: number) => clients.identify(token, hash('sha256', String(number)));
+  for (let begun = 0; begun < 10_000; begun += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, index) => identify(begun + index)));
   }
-  expect(made).toHaveLength(10_001);
-  expect(identify(first)).toBeInstanceOf(Promise);
-}, 60_000);
+  expect(made).toHaveLength(10_000);
+  expect(identify(0)).toMatchObject({ tenant: 'acme' });
+  await identify(10_000);
+  expect(identify(0)).toBeInstanceOf(Promise);
+  expect(identify(1)).toMatchObject({ tenant: 'acme' });
+  expect(identify(10_000)).toMatchObject({ tenant: 'acme' });
+});

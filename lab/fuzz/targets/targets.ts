@@ -5,11 +5,14 @@ import { MODEL_NAME } from './bodies/model-name.ts';
 import { SPLICE } from './bodies/splice.ts';
 import { SSE } from './bodies/sse.ts';
 import { USAGE } from './bodies/usage.ts';
+import { CLIENTS } from './documents/clients.ts';
 import { COLLECTOR } from './documents/collector.ts';
 import { CONFIG } from './documents/config.ts';
 import { FLEET } from './documents/fleet.ts';
 import { JWT } from './documents/jwt.ts';
+import { KUBERNETES } from './documents/kubernetes.ts';
 import { LEDGER } from './documents/ledger.ts';
+import { ROLLOUT } from './documents/rollout.ts';
 import { STATE } from './documents/state.ts';
 import { TRACE } from './documents/trace.ts';
 
@@ -22,9 +25,12 @@ export const TARGETS: readonly FuzzTarget[] = [
   FORM,
   MODEL_NAME,
   CONFIG,
+  CLIENTS,
+  KUBERNETES,
   COLLECTOR,
   FLEET,
   STATE,
+  ROLLOUT,
   LEDGER,
   TRACE,
   JWT,

@@ -57,8 +57,11 @@ export const ADMIN: readonly Limit[] = [
   {
     what: 'connections to the admin API',
     source: inFile('src/admin/admin-listener.ts', 'MAX_CONNECTIONS'),
-    past: 'new ones are closed; one line in the log per minute',
-    proof: testedBy(LISTENER, 'connections are refused beyond a thousand, and the refusal is logged once'),
+    past: 'a new one is closed, and with it those that have been idle for half a second, so that the next finds a place; one line in the log per minute',
+    proof: testedBy(
+      LISTENER,
+      'a connection beyond a thousand is refused, which is logged, and those that are idle are closed for the next ones',
+    ),
   },
   {
     what: 'calls on a connection that wait for the answer to an earlier one',
@@ -72,7 +75,7 @@ export const ADMIN: readonly Limit[] = [
   {
     what: 'calls that wait for a drain (`?wait=`)',
     source: inFile('src/admin/drains/idle-watcher.ts', 'MAX_WAITS'),
-    past: '503 `too_many_waits`: nothing is drained; a call without `wait` is served',
+    past: '503 `too_many_waits`, and the connection is closed: nothing is drained; a call without `wait` is served',
     proof: testedBy(LISTENER, 'waits are refused beyond five hundred'),
   },
   {

@@ -1,11 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { askAdmin, type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
 import type { ThreadFigures } from './gateway-preload.ts';
 
 const PRELOAD = `--import=${join(import.meta.dirname, 'gateway-preload.ts')}`;
 const MB = 1024 ** 2;
+/** A replica that is there may take seconds to accept a connection on a busy machine; one that is not refuses it at once. */
+export const TIMEOUTS = { connect: '20s' };
 
 /** What was measured of a gateway at one moment. */
 export interface Sample {
@@ -38,6 +40,7 @@ export interface SoakGateway extends AsyncDisposable {
   readonly killedWorkers: number;
   /** Reads the configuration again, with these keys instead of those it had at the start. */
   reload(change: Change): Promise<ReloadAnswer>;
+  /** Throws if the process has ended. */
   sample(atS: number): Sample;
 }
 
@@ -82,6 +85,8 @@ export async function startSoakGateway(settings: SoakGatewaySettings): Promise<S
       return (await askAdmin(gateway.adminUrl, 'POST', '/admin/reload')) as ReloadAnswer;
     },
     sample(atS) {
+      if (!existsSync(`/proc/${gateway.pid}`))
+        throw new Error(`the ${settings.name} gateway has ended by itself`);
       const status = readFileSync(`/proc/${gateway.pid}/status`, 'utf8');
       const { heapUsed, external, resources } = readFigures();
       return {
@@ -123,6 +128,7 @@ function toConfig(
       protocol: workers === 1 ? 'http/json' : 'http/protobuf',
     },
     health: { interval: '1s' },
+    timeouts: TIMEOUTS,
     metrics: { otlp: false }, // calls with records are counted here
     ...own,
   };

@@ -45,10 +45,7 @@ export async function readEnvironmentSecrets(
   };
 }
 
-/** Reads the headers for the collector. Rejects with a SecretError. */
-export async function readCollectorHeaders(
-  env: Environment,
-): Promise<EnvironmentSecrets['collectorHeaders']> {
+async function readCollectorHeaders(env: Environment): Promise<EnvironmentSecrets['collectorHeaders']> {
   return {
     general: (await readText(HEADER_VARIABLES.general, env)).trim(),
     traces: (await readText(HEADER_VARIABLES.traces, env)).trim(),

@@ -65,6 +65,8 @@ export class UpstreamConnection implements Timed {
   #handler: ResponseHandler | null = null;
   #informationalCount = 0;
   #hasBytes = false;
+  /** Whether bytes of the present response's body have come. */
+  #hasBody = false;
   #isWritten = false;
   #isKept = false;
   #isPaused = false;
@@ -106,9 +108,9 @@ export class UpstreamConnection implements Timed {
     return this.deadlineMs - (this.#state === 'head' ? this.#firstByteMs : this.#idleMs);
   }
 
-  /** Whether the head of the response has come. */
+  /** Whether bytes of the response's body have come. A server whose engine is frozen still sends the head of a stream. */
   get isAnswering(): boolean {
-    return this.#state === 'body';
+    return this.#hasBody;
   }
 
   /** Sends a request. */
@@ -121,6 +123,7 @@ export class UpstreamConnection implements Timed {
     this.#handler = handler;
     this.#informationalCount = 0;
     this.#hasBytes = false;
+    this.#hasBody = false;
     this.#isWritten = false;
     this.exchangeCount++;
     this.deadlineMs = this.#owner.clock.cachedNowMs + request.firstByteMs;
@@ -223,6 +226,7 @@ export class UpstreamConnection implements Timed {
     // `onHead` may have closed the connection.
     if (this.#state !== 'body' || this.#handler !== handler) return;
     this.#restartIdleTimeout(nowMs);
+    this.#hasBody ||= at < bytes.length;
     if (!this.#body.isDone) at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);

@@ -25,7 +25,7 @@ describe('signing in', () => {
 
     await signIn(page, url, 'wrong');
     await page.getByRole('alert').filter({ hasText: 'This token was rejected.' }).waitFor();
-    await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
+    await page.getByLabel('Token', { exact: true }).fill(ADMIN_TOKEN);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await rowOf(page, 'a').waitFor();
     expect(page.url()).toBe(url);
@@ -33,9 +33,9 @@ describe('signing in', () => {
     await rowOf(page, 'a').waitFor();
 
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByLabel('Admin token').waitFor();
+    await page.getByLabel('Token', { exact: true }).waitFor();
     await page.reload();
-    await page.getByLabel('Admin token').waitFor();
+    await page.getByLabel('Token', { exact: true }).waitFor();
     expect(tab.complaints.filter((text) => !text.includes('401'))).toEqual([]);
   });
 

@@ -1,10 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import {
-  readCollectorHeaders,
-  readEnvironmentSecrets,
-} from '../../../src/config/secrets/environment-secrets.ts';
+import { readEnvironmentSecrets } from '../../../src/config/secrets/environment-secrets.ts';
 import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
 import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
@@ -32,7 +29,10 @@ test('headers for the collector come from files, and change with a reload, for r
     replicas: [replica],
     collector,
     config: { metrics: { otlp: true, interval: '20ms' } },
-    readSecrets: async () => ({ collectorHeaders: await readCollectorHeaders(env) }),
+    readSecrets: async () => {
+      const { collectorHeaders } = (await readEnvironmentSecrets(env)).secrets;
+      return { collectorHeaders };
+    },
   });
   const [all, traces] = [join(gateway.stateDir, 'all'), join(gateway.stateDir, 'traces')];
   env.OTEL_EXPORTER_OTLP_HEADERS_FILE = all;

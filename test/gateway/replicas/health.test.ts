@@ -250,4 +250,26 @@ describe('health.frozen_after', () => {
     await gateway.untilLogged('replica ok');
     expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
   });
+
+  test('does not take the heads of streams for signs of life: the engine behind them is frozen', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a] = replicas;
+    const over = Promise.withResolvers<void>();
+    a.answer(async ({ head, end }) => {
+      await head(200, ['Content-Type', 'text/event-stream']);
+      await over.promise;
+      end('data: [DONE]\n\n');
+    });
+    await using gateway = await startGateway({ replicas, config: { health: frozen } });
+    const held = await gateway.chat({ stream: true });
+    // Each one that `a` gets has its head at once, so that one comes far more often than every 200 ms.
+    const ask = async () => {
+      const answer = await gateway.chat({ stream: true });
+      await answer.body?.cancel();
+    };
+    while ((await healthOf(gateway))[0] !== 'failing') await ask();
+    expect(linesOf(gateway, 'replica failing')).toMatchObject([{ replica: 'a', judge: 'frozen' }]);
+    over.resolve();
+    await held.text();
+  });
 });

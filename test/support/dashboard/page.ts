@@ -18,7 +18,7 @@ export async function pollFast(page: Page, adminUrl: string): Promise<void> {
 /** Opens the page at this URL and signs in. */
 export async function signIn(page: Page, url: string, token: string): Promise<void> {
   await page.goto(url);
-  await page.getByLabel('Admin token').fill(token);
+  await page.getByLabel('Token', { exact: true }).fill(token);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 

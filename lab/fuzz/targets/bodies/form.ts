@@ -46,14 +46,22 @@ export const FORM: FuzzTarget = {
     must(whole.model !== '', 'an empty name is a model');
     return true;
   },
+  read: (input) => readForm(piecesOf(input)),
 };
 
 function rawPart(random: Random): Buffer {
   return Buffer.from(`--boundary\r\n${random.pick(HEADS)}\r\n\r\n${random.pick(VALUES)}\r\n`);
 }
 
-/** Null: it is refused. */
 function read(pieces: readonly Buffer[]): Pick<FormReader, 'model' | 'modelSpan' | 'promptChars'> | null {
+  const reader = readForm(pieces);
+  if (reader === null) return null;
+  const { model, modelSpan, promptChars } = reader;
+  return { model, modelSpan, promptChars };
+}
+
+/** Null: it is refused. */
+function readForm(pieces: readonly Buffer[]): FormReader | null {
   const reader = new FormReader('boundary');
   try {
     for (const piece of pieces) {
@@ -62,8 +70,7 @@ function read(pieces: readonly Buffer[]): Pick<FormReader, 'model' | 'modelSpan'
       copy.fill('-');
     }
     reader.end();
-    const { model, modelSpan, promptChars } = reader;
-    return { model, modelSpan, promptChars };
+    return reader;
   } catch (error) {
     if (error instanceof FormSyntaxError) return null;
     throw error;

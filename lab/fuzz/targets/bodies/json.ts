@@ -28,16 +28,15 @@ export const JSON_READER: FuzzTarget = {
     const expected = attempt(() => JSON.parse(text.replace(/^\ufeff/, '')));
     const read = attempt(() => readWhole(new JsonCursor(bytes)));
     if (isSame && !mayBeMisread(text)) mustEqual('the value', read, expected);
-    const skipped = attempt(() => {
-      const cursor = new JsonCursor(bytes);
-      cursor.skip();
-      cursor.end();
-      return null;
-    });
+    const skipped = attempt(() => skipWhole(new JsonCursor(bytes)));
     must(skipped === null ? read === null : read !== null, 'skipping and reading disagree');
     const whole = scan([bytes]);
     mustEqual('what a scanner finds in pieces', scan(piecesOf(input)), whole);
     return read !== null;
+  },
+  read(input) {
+    attempt(() => skipWhole(new JsonCursor(input.bytes)));
+    return scanPieces(piecesOf(input));
   },
 };
 
@@ -57,13 +56,24 @@ function readWhole(cursor: JsonCursor): unknown {
   return value;
 }
 
+function skipWhole(cursor: JsonCursor): null {
+  cursor.skip();
+  cursor.end();
+  return null;
+}
+
 function scan(pieces: readonly Buffer[]): unknown {
+  const scanner = scanPieces(pieces);
+  const captured = [...scanner.captured].map(([key, raw]) => [key, raw.toString('latin1')]);
+  return { captured, items: scanner.items, hasBegunItem: scanner.hasBegunItem };
+}
+
+function scanPieces(pieces: readonly Buffer[]): MemberScanner {
   const scanner = new MemberScanner(WANTED);
   for (const piece of pieces) {
     const copy = Buffer.from(piece);
     scanner.push(copy);
     copy.fill('"');
   }
-  const captured = [...scanner.captured].map(([key, raw]) => [key, raw.toString('latin1')]);
-  return { captured, items: scanner.items, hasBegunItem: scanner.hasBegunItem };
+  return scanner;
 }

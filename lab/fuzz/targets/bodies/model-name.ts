@@ -36,6 +36,11 @@ export const MODEL_NAME: FuzzTarget = {
     mustEqual('the answer', parse(whole.toString()), replaceIn(given));
     return true;
   },
+  read(input) {
+    const rewriter = new ModelRewriter(ALIAS, input.variant === 1);
+    for (const piece of piecesOf(input)) rewriter.rewrite([piece]);
+    return rewriter;
+  },
 };
 
 /** Only streams whose events are a line each, so that the lines can be compared. */

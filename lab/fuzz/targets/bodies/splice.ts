@@ -1,3 +1,4 @@
+import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../../../src/proxy/endpoints/table.ts';
 import { Failure } from '../../../../src/proxy/failure.ts';
 import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
@@ -30,11 +31,8 @@ export const SPLICE: FuzzTarget = {
     must(endpoint !== undefined, 'no such endpoint');
     if (mayBeMisread(bytes.toString('latin1'))) return false;
     const given = parseObject(bytes);
-    let facts: ReturnType<typeof readRequestFacts>;
-    try {
-      facts = readRequestFacts(bytes, endpoint, ALIASES);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
+    const facts = read(bytes, endpoint);
+    if (facts === null) {
       must(given === null || bytes.length > 2048, 'a JSON object is refused');
       return false;
     }
@@ -50,7 +48,23 @@ export const SPLICE: FuzzTarget = {
     }
     return true;
   },
+  read({ bytes, variant }) {
+    const endpoint = ENDPOINTS[variant];
+    must(endpoint !== undefined, 'no such endpoint');
+    const facts = read(bytes, endpoint);
+    return facts === null ? null : [facts, toUpstreamBody(bytes, facts, true)];
+  },
 };
+
+/** Null: it is refused. */
+function read(bytes: Buffer, endpoint: RecordedEndpoint): ReturnType<typeof readRequestFacts> | null {
+  try {
+    return readRequestFacts(bytes, endpoint, ALIASES);
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
+  }
+}
 
 function request(random: Random): string {
   const members = Array.from({ length: random.below(6) }, () => {

@@ -43,6 +43,16 @@ export const SSE: FuzzTarget = {
     }
     return expected.length > 0;
   },
+  read(input) {
+    const splitter = new SseSplitter(MAX_EVENT_BYTES[input.variant] ?? 0);
+    const ignored: SseSink = {
+      onEvent: () => undefined,
+      onOverlong: () => undefined,
+      takeKnown: (_, start) => start,
+    };
+    for (const piece of piecesOf(input)) splitter.push(piece, ignored);
+    return splitter;
+  },
 };
 
 interface Split {

@@ -26,6 +26,14 @@ export const USAGE: FuzzTarget = {
     return Buffer.from(variant < ENDPOINT_COUNT ? answerText(random, path) : eventTexts(random, path));
   },
   check: (input) => (input.variant < ENDPOINT_COUNT ? checkAnswer(input) : checkStream(input)),
+  read(input) {
+    const endpoint = endpointOf(input.variant);
+    const pieces = piecesOf(input);
+    if (input.variant < ENDPOINT_COUNT) return readAnswer(endpoint, pieces);
+    const { tap, relay } = createStreamReader(endpoint);
+    for (const piece of pieces) relay.push(piece, 1);
+    return [tap, relay];
+  },
 };
 
 function endpointOf(variant: number): RecordedEndpoint {
@@ -37,8 +45,7 @@ function endpointOf(variant: number): RecordedEndpoint {
 function checkAnswer(input: FuzzInput): boolean {
   const endpoint = endpointOf(input.variant);
   const read = (pieces: readonly Buffer[]) => {
-    const tap = new JsonTap({ endpoint, scratch: SCRATCH });
-    for (const piece of pieces) tap.push(piece);
+    const tap = readAnswer(endpoint, pieces);
     const fields = {};
     tap.fill(fields);
     return { fields, usage: tap.usage };
@@ -54,14 +61,24 @@ function checkAnswer(input: FuzzInput): boolean {
   return true;
 }
 
-function checkStream(input: FuzzInput): boolean {
-  const endpoint = endpointOf(input.variant);
+function readAnswer(endpoint: RecordedEndpoint, pieces: readonly Buffer[]): JsonTap {
+  const tap = new JsonTap({ endpoint, scratch: SCRATCH });
+  for (const piece of pieces) tap.push(piece);
+  return tap;
+}
+
+function createStreamReader(endpoint: RecordedEndpoint) {
   const reading: ResponseReading = {
     ...{ endpoint, scratch: SCRATCH, maxEventBytes: 1 << 20, undo: null, onResponseId: null },
     ...{ modelName: null, choicesPerPrompt: 1, isTotalPerChoice: false },
   };
   const tap = new StreamTap(0, endpoint, new UsageTally(reading));
-  const relay = new EventRelay(reading, new Fingerprint(), tap);
+  return { reading, tap, relay: new EventRelay(reading, new Fingerprint(), tap) };
+}
+
+function checkStream(input: FuzzInput): boolean {
+  const endpoint = endpointOf(input.variant);
+  const { reading, tap, relay } = createStreamReader(endpoint);
   const sent = piecesOf(input).flatMap((piece) => relay.push(piece, 1));
   mustEqual(
     'the bytes for the client',

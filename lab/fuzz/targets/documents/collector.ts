@@ -42,6 +42,10 @@ export const COLLECTOR: FuzzTarget = {
     mustEqual('the count', rejectedCount + 0, expected);
     return true;
   },
+  read({ bytes, variant }) {
+    const body = { type: TYPES[variant] ?? '', bytes };
+    return [toPartialSuccess(body), toCollectorMessage(body)];
+  },
 };
 
 function protobufAnswer(random: Random): Buffer {

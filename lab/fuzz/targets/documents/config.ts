@@ -47,13 +47,10 @@ export const CONFIG: FuzzTarget = {
   check({ bytes }) {
     const text = bytes.toString();
     const lineCount = text.split(/\r\n|\r|\n/).length;
-    let file: ReturnType<typeof parseConfigFile>;
-    try {
-      file = parseConfigFile(text, ORIGIN);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      must(error.problems.length > 0, 'an error without a problem');
-      for (const { line } of error.problems)
+    const file = read(text);
+    if (file instanceof ConfigError) {
+      must(file.problems.length > 0, 'an error without a problem');
+      for (const { line } of file.problems)
         must(line >= 1 && line <= lineCount + 1, `there is no line ${line}`);
       return false;
     }
@@ -70,7 +67,17 @@ export const CONFIG: FuzzTarget = {
     );
     return true;
   },
+  read: ({ bytes }) => read(bytes.toString()),
 };
+
+function read(text: string): ReturnType<typeof parseConfigFile> | ConfigError {
+  try {
+    return parseConfigFile(text, ORIGIN);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
 
 function toData(text: string): unknown {
   return parse(text, { merge: true, logLevel: 'silent' }) ?? {};

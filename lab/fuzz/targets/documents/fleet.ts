@@ -55,6 +55,11 @@ export const FLEET: FuzzTarget = {
     if (variant === 2) return checkResponses(text);
     return variant === 0 ? checkSnapshot(text) : checkHeartbeat(text);
   },
+  read({ bytes, variant }) {
+    const text = bytes.toString();
+    if (variant === 2) return parseMessage(text);
+    return variant === 0 ? parseSnapshot(text) : parseHeartbeat(text);
+  },
 };
 
 function checkSnapshot(text: string): boolean {

@@ -60,6 +60,14 @@ export const JWT: FuzzTarget = {
     const text = bytes.toString();
     return variant === 0 ? checkToken(text) : checkKeys(text);
   },
+  async read({ bytes, variant }) {
+    const text = bytes.toString();
+    if (variant === 0) return await ownVerifier(text);
+    const parsed = parseJwks(text);
+    if (parsed === null) return null;
+    const verifier = createJwtVerifier(RULES, parsed.keys);
+    return [verifier, await verifier(GOOD_TOKEN)];
+  },
 };
 
 async function checkToken(text: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { compareSums, parseBackendSums } from '../../../../src/verify-ledger/bac
 import { readRecordFile } from '../../../../src/verify-ledger/record-file.ts';
 import { toReport } from '../../../../src/verify-ledger/report.ts';
 import { Verification } from '../../../../src/verify-ledger/verify.ts';
-import { type FuzzTarget, must, piecesOf } from '../../fuzz-target.ts';
+import { type FuzzInput, type FuzzTarget, must, piecesOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 import { PROVEN_SPANS, provenFile } from './spans.ts';
 
@@ -44,19 +44,9 @@ export const LEDGER: FuzzTarget = {
   },
   async check(input) {
     if (input.variant === 4) return checkSums(input.bytes.toString());
-    const verification = new Verification();
     const lines: Buffer[] = [];
-    try {
-      for await (const line of readRecordFile(stream(piecesOf(input)))) {
-        verification.addLine(line);
-        if (line !== null) lines.push(line);
-      }
-    } catch (error) {
-      // What zlib says of a damaged file.
-      if (error instanceof Error && 'code' in error && /^(?:Z_|ZSTD_|ERR_ZSTD)/.test(String(error.code)))
-        return false;
-      throw error;
-    }
+    const verification = await verify(input, lines);
+    if (verification === null) return false;
     const report = toReport(verification, { isPart: false, differences: null });
     must(toReportText(report) !== '', 'the report is empty');
     must(
@@ -65,7 +55,27 @@ export const LEDGER: FuzzTarget = {
     );
     return report.proven;
   },
+  async read(input) {
+    return input.variant === 4 ? parseBackendSums(input.bytes.toString()) : await verify(input, null);
+  },
 };
+
+/** Null: zlib refuses the file. `lines`: gets those that can be read. */
+async function verify(input: FuzzInput, lines: Buffer[] | null): Promise<Verification | null> {
+  const verification = new Verification();
+  try {
+    for await (const line of readRecordFile(stream(piecesOf(input)))) {
+      verification.addLine(line);
+      if (line !== null) lines?.push(line);
+    }
+    return verification;
+  } catch (error) {
+    // What zlib says of a damaged file.
+    if (error instanceof Error && 'code' in error && /^(?:Z_|ZSTD_|ERR_ZSTD)/.test(String(error.code)))
+      return null;
+    throw error;
+  }
+}
 
 function checkSums(text: string): boolean {
   const sums = parseBackendSums(text);

@@ -1,6 +1,6 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { openSpool } from '#otel/disk/spool.ts';
 import { createMembershipFile } from '../../../../src/fleet/membership-file.ts';
 import { createDrainFile } from '../../../../src/replicas/control/drain-file.ts';
@@ -8,6 +8,7 @@ import { isLogicalTimestamp } from '../../../../src/replicas/control/logical-tim
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
+import { createFuzzFolder } from '../fuzz-folder.ts';
 import { spoolLines } from './spans.ts';
 
 const STAMP = '0mcabc123-0123456789ab';
@@ -32,8 +33,7 @@ const SILENT = {
   error: () => undefined,
 };
 
-const directory = mkdtempSync(join(tmpdir(), 'spangate-fuzz-'));
-process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+const directory = createFuzzFolder();
 
 /** The files in state_dir. */
 export const STATE: FuzzTarget = {
@@ -51,6 +51,12 @@ export const STATE: FuzzTarget = {
     if (variant === 2) return checkSpool(bytes);
     writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
     return variant === 0 ? checkDrains(bytes) : checkMembership();
+  },
+  async read({ bytes, variant }) {
+    if (variant === 2) return readSpool(bytes);
+    writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
+    const create = variant === 0 ? createDrainFile : createMembershipFile;
+    return await create(directory, SILENT).read();
   },
 };
 
@@ -81,7 +87,8 @@ async function checkMembership(): Promise<boolean> {
   const file = createMembershipFile(directory, SILENT);
   const membership = await file.read();
   const { id, members, removed } = membership;
-  for (const each of [...members.keys(), ...removed]) must(isLogicalTimestamp(each), `${each} is no id`);
+  for (const each of [...members.keys(), ...removed, ...(id === null ? [] : [id])])
+    must(isLogicalTimestamp(each), `${each} is no id`);
   if (id === null) return false;
   await file.write(membership);
   mustEqual('a fleet that is written and read again', await file.read(), membership);
@@ -89,19 +96,38 @@ async function checkMembership(): Promise<boolean> {
 }
 
 async function checkSpool(bytes: Buffer): Promise<boolean> {
+  const spans = await readSpool(bytes);
+  mustEqual('the records of a spool', spans.map(toHex), intactSpansOf(bytes).map(toHex));
+  return spans.length > 0;
+}
+
+/** What stands in the lines whose checksum is right. */
+function intactSpansOf(bytes: Buffer): readonly Buffer[] {
+  return bytes
+    .toString('latin1')
+    .split('\n')
+    .map((line) => ({ checksum: line.slice(0, 8), span: Buffer.from(line.slice(9), 'base64') }))
+    .filter(({ span, checksum }) => span.length > 0 && crc32(span) === Number(`0x${checksum}`))
+    .filter(({ checksum }) => /^[0-9a-f]{8}$/.test(checksum))
+    .map(({ span }) => span);
+}
+
+function toHex(span: Uint8Array): string {
+  return Buffer.from(span).toString('hex');
+}
+
+async function readSpool(bytes: Buffer): Promise<readonly Uint8Array[]> {
   const spoolDirectory = join(directory, 'spool');
-  const writing = await openSpool(spoolDirectory, SILENT);
-  if (readdirSync(directory).includes('spool') === false) await writing.put([Buffer.from([1])]);
-  for (const name of readdirSync(spoolDirectory)) rmSync(join(spoolDirectory, name), { recursive: true });
+  rmSync(spoolDirectory, { recursive: true, force: true });
+  mkdirSync(spoolDirectory);
   writeFileSync(join(directory, FILES[2]), bytes);
   const spool = await openSpool(spoolDirectory, SILENT);
-  let count = 0;
+  const spans: Uint8Array[] = [];
   for (let batch = await spool.next(); batch !== undefined; batch = await spool.next()) {
-    count += batch.encodedSpans.length;
-    for (const span of batch.encodedSpans) must(span.length > 0, 'an empty span');
+    spans.push(...batch.encodedSpans);
     await batch.settle(batch.encodedSpans.length);
   }
-  return count > 0;
+  return spans;
 }
 
 function drains(random: Random): string {

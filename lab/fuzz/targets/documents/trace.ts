@@ -27,6 +27,10 @@ export const TRACE: FuzzTarget = {
     const text = bytes.toString('latin1');
     return variant === 0 ? checkTraceparent(text) : checkTracestate(text);
   },
+  read({ bytes, variant }) {
+    const text = bytes.toString('latin1');
+    return variant === 0 ? parseTraceparent(text) : parseTracestate(text);
+  },
 };
 
 function checkTraceparent(text: string): boolean {

@@ -21,12 +21,12 @@ export interface InspectionJob {
   readonly parts: readonly Uint8Array<ArrayBuffer>[];
 }
 
-/** The result of a job: the body in memory that both threads share, or why it was refused. */
+/** The result of a job: the body in one piece, or why it was refused. */
 export type InspectionReply =
   | {
       readonly id: number;
       readonly kind: 'inspected';
-      readonly buffer: SharedArrayBuffer;
+      readonly buffer: ArrayBuffer;
       readonly facts: RequestFacts;
       readonly text: RequestTextDescription;
     }
@@ -49,7 +49,11 @@ function inspectJobsOf(port: MessagePort, settings: PrefixHashSettings): void {
   const queue = new InspectionQueue<InspectionJob>({
     // Receives in the middle of a job, without a turn of the event loop.
     receive: () => receiveMessageOnPort(port)?.message as InspectionJob | undefined,
-    carryOut: (job, giveWay, depth) => port.postMessage(toReply(job, giveWay, hasherOf(depth))),
+    carryOut(job, giveWay, depth) {
+      const reply = toReply(job, giveWay, hasherOf(depth));
+      // The memory moves with it: this thread, which may be idle for long, would free its part of it late.
+      port.postMessage(reply, reply.kind === 'inspected' ? [reply.buffer] : []);
+    },
   });
   port.on('message', (job: InspectionJob) => queue.run(job));
 }
@@ -72,9 +76,9 @@ function toReply(job: InspectionJob, giveWay: () => void, hasher: PrefixHasher):
   }
 }
 
-/** Joins the parts in shared memory, from which the other thread can send without a copy. */
-function join({ parts, sizeBytes }: InspectionJob): Buffer<SharedArrayBuffer> {
-  const bytes = Buffer.from(new SharedArrayBuffer(sizeBytes));
+/** Joins the parts in memory of its own, which can move to the other thread. */
+function join({ parts, sizeBytes }: InspectionJob): Buffer<ArrayBuffer> {
+  const bytes = Buffer.from(new ArrayBuffer(sizeBytes));
   let at = 0;
   for (const part of parts) {
     bytes.set(part, at);

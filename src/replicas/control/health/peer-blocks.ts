@@ -45,6 +45,12 @@ export class PeerBlocks {
     return { own: thin(own, MAX_OWN), peers: thin(others.flat(), MAX_PEERS) };
   }
 
+  /** Whether so many requests of a replica have ended since then. */
+  hasEnded(replica: string, count: number, sinceMs: number): boolean {
+    const ended = this.#byReplica.get(replica);
+    return ended !== undefined && ended.requests.length - indexAfter(ended, sinceMs) >= count;
+  }
+
   /** Forgets the requests that ended before. */
   forgetBefore(ms: number): void {
     for (const [name, ended] of this.#byReplica) {

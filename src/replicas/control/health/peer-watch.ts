@@ -1,6 +1,6 @@
-import { isFull, MIN_BLOCK_MS } from '../../../verdict/block-filling.ts';
+import { isFull, MIN_BLOCK_MS, MIN_REQUESTS } from '../../../verdict/block-filling.ts';
 import { toWrongText } from '../../../verdict/describe.ts';
-import type { Observation } from '../../../verdict/observation.ts';
+import type { Block, Observation } from '../../../verdict/observation.ts';
 import { findWrong, NEW_WATCH, PROBATION, type Watch, watchBlock } from '../../../verdict/watch.ts';
 import type { HealthJudge, HealthVerdict } from '../../health-decision.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
@@ -143,9 +143,8 @@ export class PeerWatch {
   #judge(replica: RegisteredReplica, index: number, watched: Watched, settings: PeerSettings): void {
     const { registry, policy } = this.#collaborators;
     const nowMs = this.#nowMs();
-    const peers = this.#peers.peersAt(index, registry.replicas);
-    const block = { ...this.#blocks.blockOf(replica.name, peers, watched.sinceMs), sinceMs: watched.sinceMs };
-    if (!isFull(block, nowMs)) {
+    const block = this.#blockOf(replica.name, index, watched.sinceMs);
+    if (block === null) {
       if (nowMs - watched.sinceMs >= MAX_BLOCK_MS) watched.sinceMs = nowMs;
       return;
     }
@@ -172,6 +171,14 @@ export class PeerWatch {
     if (nowMs - watched.keptAtMs < settings.coolDownMs) return;
     watched.keptAtMs = nowMs;
     this.#decide(replica, judge, 'kept', { forMs: nowMs - watched.beganMs, reason });
+  }
+
+  /** Null: it is not full yet. */
+  #blockOf(replica: string, index: number, sinceMs: number): Block | null {
+    if (!this.#blocks.hasEnded(replica, MIN_REQUESTS, sinceMs)) return null;
+    const peers = this.#peers.peersAt(index, this.#collaborators.registry.replicas);
+    const block = { ...this.#blocks.blockOf(replica, peers, sinceMs), sinceMs };
+    return isFull(block, this.#nowMs()) ? block : null;
   }
 
   #takeOut(

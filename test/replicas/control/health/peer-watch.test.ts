@@ -3,8 +3,8 @@ import { PLAIN, simulateSeconds } from '../../../../lab/verdict/workload.ts';
 import { type PeerSettings, PeerWatch } from '../../../../src/replicas/control/health/peer-watch.ts';
 import { Lease } from '../../../../src/replicas/data/lease.ts';
 import type { HealthDecision } from '../../../../src/replicas/health-decision.ts';
-import { toRandom } from '../../../fleet/random.ts';
 import { createPools, type PoolOptions, toReplicaConfig } from '../../../support/pool.ts';
+import { toRandom } from '../../../support/random.ts';
 
 const NAMES = ['r0', 'r1', 'r2', 'r3'] as const;
 type Name = (typeof NAMES)[number];

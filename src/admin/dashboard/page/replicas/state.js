@@ -107,7 +107,7 @@ function toDetail(replica, kind, time) {
     case 'loading':
       return ago(replica.reachability_since);
     case 'failing':
-      return joined([toReason(replica), 'tried last', ago(replica.health_since)]);
+      return joined([toReason(replica), ago(replica.health_since)]);
     case 'draining':
       return joined([
         ...(replica.removing ? ['being removed'] : []),

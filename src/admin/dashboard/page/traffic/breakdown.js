@@ -12,6 +12,12 @@ import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
 /** All names beyond those that the gateway counts one by one. */
 const OTHERS = '_OTHER';
 
+/** Requests may name no tenant. */
+const NO_PARTS = {
+  model: 'No requests in the last minute.',
+  tenant: 'No request named a tenant in the last minute.',
+};
+
 /**
  * Creates the table of traffic by model or by tenant. A press on a name shows its requests.
  * @param {HTMLTableElement} table
@@ -20,9 +26,7 @@ const OTHERS = '_OTHER';
  * @returns {(overview: Overview) => void}
  */
 export function createBreakdown(table, field, showRecords) {
-  const show = createLongTable(table, 'No requests in the last minute.', () =>
-    createPartRow(field, showRecords),
-  );
+  const show = createLongTable(table, NO_PARTS[field], () => createPartRow(field, showRecords));
   return (overview) => {
     const parts = overview[`${field}s`];
     const isKnown = parts.some(({ last_minute }) => last_minute.gpu_seconds !== null);

@@ -36,7 +36,7 @@ describe('a replica', () => {
     [unreachable, 'Unreachable', 'connection refused · 3 min'],
     [replica({ ...unreachable, health: 'failing' }), 'Unreachable', 'connection refused · 3 min'],
     [replica({ reachability: 'loading', reachability_since: EARLIER }), 'Loading', '3 min'],
-    [failing, 'Failing', 'probes fail, frozen · tried last · 3 min'],
+    [failing, 'Failing', 'probes fail, frozen · 3 min'],
     [replica({ reachability: 'unknown', reachability_since: null }), 'Not seen yet', ''],
     [replica({ health: 'ok', health_since: EARLIER }), 'Serving', ''],
     [drained, 'Drained', 'Safe to stop · 3 min'],

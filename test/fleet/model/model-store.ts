@@ -1,5 +1,5 @@
-import { HEARTBEAT_TTL_MS } from '../../src/fleet/timing.ts';
-import type { Heartbeat, Snapshot } from '../../src/fleet/wire-format.ts';
+import { HEARTBEAT_TTL_MS } from '../../../src/fleet/timing.ts';
+import type { Heartbeat, Snapshot } from '../../../src/fleet/wire-format.ts';
 
 interface ModelContents {
   readonly snapshots: ReadonlyMap<string, Snapshot>;

@@ -2,18 +2,18 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { VerifyReport } from '../../src/verify-ledger/report.ts';
-import { invoke } from '../commands/invoke.ts';
-import { findFreePort } from '../support/processes/free-port.ts';
+import type { VerifyReport } from '../../../src/verify-ledger/report.ts';
+import { invoke } from '../../commands/invoke.ts';
+import { findFreePort } from '../../support/processes/free-port.ts';
 import {
   type RealCollector,
   requireCollector,
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+} from '../../support/servers/real-collector.ts';
+import { startSimulatedReplica } from '../../support/simulated-replica.ts';
+import { startGateway } from '../../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const LEDGER = { interval: '1h' };

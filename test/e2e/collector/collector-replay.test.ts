@@ -3,19 +3,19 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { type CollectedSpan, readSpans, startFakeCollector } from '../support/fake-collector.ts';
+import { type CollectedSpan, readSpans, startFakeCollector } from '../../support/fake-collector.ts';
 import {
   requireCollector,
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+} from '../../support/servers/real-collector.ts';
+import { startSimulatedReplica } from '../../support/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const run = promisify(execFile);
-const DOCUMENT = join(import.meta.dirname, '../../docs/operations.md');
+const DOCUMENT = join(import.meta.dirname, '../../../docs/operations.md');
 
 /** The command that the document gives operators. */
 async function readReplayCommand(): Promise<string> {

@@ -1,8 +1,8 @@
+import { toRandom } from '../../support/random.ts';
 import { ModelClock } from './model-clock.ts';
 import { ModelGateway } from './model-gateway.ts';
 import type { ModelLink } from './model-link.ts';
 import { ModelStore } from './model-store.ts';
-import { toRandom } from './random.ts';
 
 /** Something that happens to the fleet. `at` selects a gateway, `on` a replica. */
 export type ModelEvent =

@@ -1,8 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { parseSamples, sumBy } from '../support/reading/prometheus-text.ts';
-import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
+import {
+  requireCollector,
+  startRealCollector,
+  WITH_COLLECTOR,
+} from '../../support/servers/real-collector.ts';
+import { startSimulatedReplica } from '../../support/simulated-replica.ts';
+import { startGateway } from '../../support/start-gateway.ts';
 
 const NAMES = /^(http|gen_ai|gateway|otel|process|nodejs_eventloop_time)_/;
 

@@ -1,0 +1,95 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  openStateFile,
+  type RolloutState,
+} from '../../../../src/commands/rollout/progress-file/state-file.ts';
+import { StartError } from '../../../../src/start-error.ts';
+import type { Random } from '../../../fuzz-http/random.ts';
+import { type FuzzTarget, must } from '../../fuzz-target.ts';
+import { jsonText } from '../../generate.ts';
+import { createFuzzFolder } from '../fuzz-folder.ts';
+
+const WORDS = [
+  'version',
+  'traceId',
+  'replicas',
+  'settings',
+  'name',
+  'stage',
+  'command',
+  'pid',
+  'waiting',
+  'vllm-0',
+];
+const STAGES = ['waiting', 'draining', 'restarted', 'undrained', 'done', 'held', 'gone'];
+
+const folder = join(createFuzzFolder(), 'rollout');
+mkdirSync(folder);
+const path = join(folder, 'rollout.json');
+const file = openStateFile(path, {});
+
+/** The file with which a rollout goes on. */
+export const ROLLOUT: FuzzTarget = {
+  name: 'rollout',
+  reads: 'the state file of `gateway rollout --resume`',
+  oracle:
+    'nothing but an error that names the file; what is accepted is what JSON.parse reads, with a process group that may be killed, and is the same when it is written and read again',
+  variants: 1,
+  ciInputs: 2_000,
+  generate: (random) => Buffer.from(state(random)),
+  async check({ bytes }) {
+    const found = await read(bytes);
+    if (found === null) return false;
+    must(isDeepStrictEqual(found, JSON.parse(bytes.toString())), 'the state is not that of the file');
+    for (const { command } of found.replicas) {
+      // 0 and 1 would be this process group, and all processes.
+      must(command === null || (Number.isSafeInteger(command.pid) && command.pid > 1), 'a group is no group');
+    }
+    await file.write(found);
+    must(isDeepStrictEqual(await file.read(), found), 'the state changes when it is written and read again');
+    return true;
+  },
+  read: ({ bytes }) => read(bytes),
+};
+
+/** Null: it is refused. */
+async function read(bytes: Buffer): Promise<RolloutState | null> {
+  writeFileSync(path, bytes);
+  try {
+    return await file.read();
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    must(error.message.includes(path), 'an error that does not name the file');
+    return null;
+  }
+}
+
+function state(random: Random): string {
+  const hex = (digits: number) => value(random, `"${'a1'.repeat(digits / 2)}"`);
+  const replicas = Array.from({ length: 1 + random.below(3) }, () => replica(random));
+  return `{"version":${value(random, '1')},"traceId":${hex(32)},"rootSpanId":${hex(16)},"givenUp":${value(random, '["0123abcd"]')},"settings":${settings(random)},"replicas":${value(random, `[${replicas.join(',')}]`)}}`;
+}
+
+function replica(random: Random): string {
+  const pid = random.chance(95)
+    ? '4711'
+    : random.pick(['0', '1', '-1', '2', '1e3', '4.5', '9007199254740993']);
+  const command = random.chance(70) ? 'null' : `{"host":${value(random, '"node-1"')},"pid":${pid}}`;
+  return `{"name":${value(random, '"vllm-0"')},"stage":"${random.pick(STAGES)}","sentence":${value(random, 'null')},"command":${value(random, command)}}`;
+}
+
+function settings(random: Random): string {
+  const flags = ['isWatched', 'isProbed', 'isForced'].map((name) => `"${name}":${value(random, 'true')}`);
+  const times = ['rampMs', 'drainMs', 'restartMs', 'compareMs'].map(
+    (name) => `"${name}":${value(random, '60000')}`,
+  );
+  const verdict = value(random, random.pick(['"strict"', '"off"', '"hold"', '"warn"']));
+  return `{"admins":${value(random, 'null')},"exec":${value(random, '"systemctl restart vllm"')},"maxUnavailable":${value(random, '1')},"verdict":${verdict},"reason":null,${[...flags, ...times].join(',')}}`;
+}
+
+/** This value in most cases, else another. */
+function value(random: Random, usual: string): string {
+  return random.chance(99) ? usual : jsonText(random, WORDS, 1);
+}
