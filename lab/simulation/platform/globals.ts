@@ -70,6 +70,7 @@ export function createGlobals(thread: SimulatedThread): ThreadGlobals {
       getRandomValues: (bytes: Uint8Array) => chance.fill(bytes),
       randomUUID: () => toUuid(chance.fill(Buffer.alloc(16))),
     },
+    AbortSignal: createAbortSignal(thread),
     WeakRef: StrongRef,
     FinalizationRegistry: NoFinalization,
   };
@@ -84,6 +85,19 @@ export function createGlobals(thread: SimulatedThread): ThreadGlobals {
     process: simulatedProcess,
     all: { ...replaced, globalThis: own, global: own },
   };
+}
+
+/** `AbortSignal`, whose time-outs Node runs on timers that cannot be replaced. */
+function createAbortSignal({ timers }: SimulatedThread): typeof AbortSignal {
+  const timeout = (delayMs: number): AbortSignal => {
+    const controller = new AbortController();
+    const timedOut = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+    timers.setTimeout(() => controller.abort(timedOut), delayMs).unref();
+    return controller.signal;
+  };
+  return new Proxy(AbortSignal, {
+    get: (target, name) => (name === 'timeout' ? timeout : Reflect.get(target, name)),
+  });
 }
 
 function createProcess(thread: SimulatedThread): object {

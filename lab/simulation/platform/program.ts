@@ -6,7 +6,7 @@ import type { SimulatedThread, ThreadProgram } from './thread.ts';
 /** The names of the globals that a thread has of its own. */
 const GLOBAL_NAMES = [
   ...['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'],
-  ...['Date', 'performance', 'process', 'Math', 'crypto', 'WeakRef', 'FinalizationRegistry'],
+  ...['Date', 'performance', 'process', 'Math', 'crypto', 'AbortSignal', 'WeakRef', 'FinalizationRegistry'],
   ...['globalThis', 'global'],
 ];
 

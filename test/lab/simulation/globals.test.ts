@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { Network } from '../../../lab/simulation/engine/network.ts';
+import { Schedule } from '../../../lab/simulation/engine/schedule.ts';
+import { createGlobals } from '../../../lab/simulation/platform/globals.ts';
+import { Machine } from '../../../lab/simulation/platform/machine.ts';
+import { SimulatedThread } from '../../../lab/simulation/platform/thread.ts';
+
+test('the time-out of a signal takes simulated time, however long the machine takes', () => {
+  const schedule = new Schedule(() => undefined);
+  const network = new Network(1, schedule, { profileOf: expect.unreachable, admits: () => 'open' });
+  const machine = new Machine('10.0.0.1', 0, { seed: 1, schedule, network });
+  const program = { run: () => Promise.resolve({}) };
+  const thread = new SimulatedThread('thread', { machine, program }, { onCrash: () => undefined });
+  const signals = createGlobals(thread).all.AbortSignal as typeof AbortSignal;
+
+  const signal = signals.timeout(5_000);
+
+  expect(signal).toBeInstanceOf(signals);
+  expect(schedule.runNext(4_999)).toBe(false);
+  expect(signal.aborted).toBe(false);
+  expect(schedule.runNext(5_000)).toBe(true);
+  expect(signal.reason).toMatchObject({ name: 'TimeoutError' });
+});
