@@ -11,7 +11,7 @@ import { startGateway } from '../support/gateway-process.ts';
 import { startProgram, toCount } from '../support/program.ts';
 
 const { seconds, warmup } = startProgram(
-  'npm run lab -- measure/fleet-limits [--warmup SECONDS] [--seconds SECONDS]\n  What two gateways that share a Redis server admit of the limits of clients.',
+  'npm run lab -- measure/fleet-limits [--warmup SECONDS] [--seconds SECONDS]\n  What two gateways that share a Redis server admit of the limits of clients and tenants.',
   { seconds: { type: 'string', default: '120' }, warmup: { type: 'string', default: '70' } },
 );
 
@@ -29,10 +29,15 @@ await using cleanUp = new AsyncDisposableStack();
 const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-limits-')));
 const redis = cleanUp.use(await startRedisServer());
 
+type Kind = keyof typeof LIMITS;
+/** Each has one limit: of its own, or of its tenant. A tenant has two clients, one at each gateway. */
+type Client = Kind | `tenant-${Kind}`;
+const KINDS = Object.keys(LIMITS) as Kind[];
+const CLIENTS: readonly Client[] = [...KINDS, ...KINDS.map((kind) => `tenant-${kind}` as const)];
+const zeros = () => Object.fromEntries(CLIENTS.map((client) => [client, 0])) as Record<Client, number>;
 /** Requests at the replica by the name of their client. */
-const running = { requests: 0, tokens: 0, inflight: 0 };
-const finished = { requests: 0, tokens: 0, inflight: 0 };
-type Client = keyof typeof running;
+const running = zeros();
+const finished = zeros();
 const replica = createServer((incoming, response) => {
   const client = incoming.headers['x-feature'] as Client | undefined;
   incoming.resume();
@@ -46,17 +51,26 @@ const replica = createServer((incoming, response) => {
     finished[client] += 1;
     response.setHeader('Content-Type', 'application/json').end(ANSWER);
   };
-  if (client === 'inflight') setTimeout(answer, ANSWER_MS);
+  if (client.endsWith('inflight')) setTimeout(answer, ANSWER_MS);
   else answer();
 }).listen(0, '127.0.0.1');
 cleanUp.defer(() => void replica.closeAllConnections());
 cleanUp.defer(() => void replica.close());
 
-const keyOf = (client: Client) => `key-of-${client}`;
-const clientOf = (name: Client, limit: object) => ({
-  ...{ name, key_sha256: createHash('sha256').update(keyOf(name)).digest('hex') },
-  ...limit,
-});
+const keyOf = (client: Client, gateway: number) => `key-of-${client}${client.includes('-') ? gateway : ''}`;
+const LIMIT_OF = {
+  requests: { requests_per_minute: LIMITS.requests },
+  tokens: { tokens_per_minute: LIMITS.tokens },
+  inflight: { max_inflight: LIMITS.inflight },
+} as const;
+const clientOf = (client: Client, gateway: number, more: object) => {
+  const key = keyOf(client, gateway);
+  return {
+    name: key.slice('key-of-'.length),
+    key_sha256: createHash('sha256').update(key).digest('hex'),
+    ...more,
+  };
+};
 const start = async (name: string) => {
   await mkdir(join(folder.path, name));
   const { url } = await redis.openLink();
@@ -68,23 +82,26 @@ const start = async (name: string) => {
       { name: 'a', url: `http://127.0.0.1:${(replica.address() as AddressInfo).port}`, models: ['m'] },
     ],
     clients: [
-      clientOf('requests', { requests_per_minute: LIMITS.requests }),
-      clientOf('tokens', { tokens_per_minute: LIMITS.tokens }),
-      clientOf('inflight', { max_inflight: LIMITS.inflight }),
+      ...KINDS.map((kind) => clientOf(kind, 0, LIMIT_OF[kind])),
+      ...KINDS.flatMap((kind) =>
+        [0, 1].map((gateway) => clientOf(`tenant-${kind}`, gateway, { tenant: `tenant-${kind}` })),
+      ),
     ],
+    tenant_limits: Object.fromEntries(KINDS.map((kind) => [`tenant-${kind}`, LIMIT_OF[kind]])),
   });
 };
 const gateways = await Promise.all([start('gateway-1'), start('gateway-2')]);
 for (const gateway of gateways) cleanUp.use(gateway);
 
-const dispatcher = new Agent({ connections: 400 });
+const dispatcher = new Agent({ connections: 800 });
 cleanUp.defer(() => dispatcher.destroy());
 const over = new AbortController();
 
 /** Sends requests of one client one after another, with a pause after each. */
-async function send(url: string, client: Client, pauseMs: number): Promise<void> {
+async function send(gateway: number, client: Client, pauseMs: number): Promise<void> {
+  const url = gateways[gateway]?.url;
   while (!over.signal.aborted) {
-    const headers = { Authorization: `Bearer ${keyOf(client)}`, 'X-Feature': client };
+    const headers = { Authorization: `Bearer ${keyOf(client, gateway)}`, 'X-Feature': client };
     const { body } = await request(`${url}/v1/chat/completions`, {
       method: 'POST',
       body: BODY,
@@ -96,16 +113,19 @@ async function send(url: string, client: Client, pauseMs: number): Promise<void>
   }
 }
 
-const loads = gateways.flatMap(({ url }) => [
-  ...Array.from({ length: 10 }, () => send(url, 'requests', 200)),
-  ...Array.from({ length: 10 }, () => send(url, 'tokens', 200)),
-  ...Array.from({ length: 120 }, () => send(url, 'inflight', 500)),
-]);
+const loads = [0, 1].flatMap((gateway) =>
+  CLIENTS.flatMap((client) => {
+    const [length, pauseMs] = client.endsWith('inflight') ? [120, 500] : [10, 200];
+    return Array.from({ length }, () => send(gateway, client, pauseMs));
+  }),
+);
 // What is left of the first budgets is used before the measurement.
 await sleep(toCount(warmup) * 1000);
 const before = { ...finished };
-const samples: number[] = [];
-const sampling = setInterval(() => samples.push(running.inflight), 20);
+const samples: Record<'inflight' | 'tenant-inflight', number[]> = { inflight: [], 'tenant-inflight': [] };
+const sampling = setInterval(() => {
+  for (const client of ['inflight', 'tenant-inflight'] as const) samples[client].push(running[client]);
+}, 20);
 const startedAtMs = performance.now();
 await sleep(toCount(seconds) * 1000);
 const minutes = (performance.now() - startedAtMs) / 60_000;
@@ -114,8 +134,15 @@ over.abort();
 await Promise.all(loads);
 
 const perMinute = (client: Client) => (finished[client] - before[client]) / minutes;
-const mean = samples.reduce((sum, each) => sum + each, 0) / samples.length;
-console.log(`two gateways, ${toCount(seconds)} s after ${toCount(warmup)} s of load
-  requests per minute   limit ${LIMITS.requests}    passed ${Math.round(perMinute('requests'))}
-  tokens per minute     limit ${LIMITS.tokens}  passed ${Math.round(perMinute('tokens') * TOKENS)}
-  in flight             limit ${LIMITS.inflight}    most ${Math.max(...samples)}, mean ${Math.round(mean)}`);
+const mean = (all: readonly number[]) => Math.round(all.reduce((sum, each) => sum + each, 0) / all.length);
+console.log(`two gateways, ${toCount(seconds)} s after ${toCount(warmup)} s of load`);
+for (const [whose, prefix] of [
+  ['client', ''],
+  ['tenant', 'tenant-'],
+] as const) {
+  const inFlight = samples[`${prefix}inflight`];
+  console.log(`of a ${whose}:
+  requests per minute   limit ${LIMITS.requests}    passed ${Math.round(perMinute(`${prefix}requests`))}
+  tokens per minute     limit ${LIMITS.tokens}  passed ${Math.round(perMinute(`${prefix}tokens`) * TOKENS)}
+  in flight             limit ${LIMITS.inflight}    most ${Math.max(...inFlight)}, mean ${mean(inFlight)}`);
+}

@@ -108,7 +108,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       from: '(sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),',
       to: '(sum) => sum,',
     },
-    needs: drainsInFleet,
+    needs: drainsInStableFleet,
   },
   {
     name: 'a replica that was held back for a slow client is not read again',
@@ -148,6 +148,11 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
 
 function killsWorker({ actions }: Plan): boolean {
   return actions.some(({ kind }) => kind === 'kill_worker');
+}
+
+/** Before a fleet has been readable for 5 s, nothing is known to be safe. */
+function drainsInStableFleet({ gateways, actions }: Plan): boolean {
+  return gateways > 1 && actions.some(({ kind, atMs }) => kind === 'drain' && atMs > 5_000);
 }
 
 function drainsInFleet({ gateways, actions }: Plan): boolean {

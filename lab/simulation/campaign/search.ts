@@ -27,7 +27,7 @@ export interface SearchResult extends Omit<BlockResult, 'finding'> {
   readonly seconds: number;
 }
 
-/** Each world leaves as much garbage as others take in minutes: a large nursery takes a seventh of the CPU time away. */
+/** Each world builds its gateways anew, which is garbage soon after: a large nursery saves collections. */
 const execArgv = [...process.execArgv, '--max-semi-space-size=64'];
 
 /** Seeds that a process runs before it asks for more. */

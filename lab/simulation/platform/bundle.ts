@@ -42,7 +42,7 @@ export async function bundleGateway(patch: SourcePatch | null): Promise<Map<stri
 
 /**
  * Sources that are the same for all threads: the schema of the configuration, and the table of Redis's commands. They have
- * no effects, no time and no state, and take a tenth of the time of a world to build.
+ * no effects, no time and no state, and are slow to build.
  */
 const SHARED_SOURCES: readonly RegExp[] = [
   /^src\/config\/(schema|[a-z]+-schema|codecs|values|shown-value)\.ts$/,

@@ -1,5 +1,5 @@
 import type { Chance } from '../engine/chance.ts';
-import { planAnswer } from './answers.ts';
+import { type AnswerPlan, planAnswer } from './answers.ts';
 import type { Action, CollectorMode, Plan, RequestPlan } from './plan.ts';
 
 /** How many there are. */
@@ -124,6 +124,33 @@ export function planUnawareGateway(chance: Chance, { gateways, replicas }: Shape
       ...{ kind: 'look' as const, atMs: later(), gateway },
     })),
     ...Array.from({ length: 1 + chance.below(3) }, (_, at) => planClient(chance, `u${at}`, other, later())),
+  ];
+}
+
+/** A replica of a stable fleet is drained at one gateway while another has long requests on it, and operators look at it. */
+export function planBusyGateway(chance: Chance, { gateways, replicas }: Shape): readonly Action[] {
+  const gateway = chance.below(gateways);
+  const other = (gateway + 1 + chance.below(gateways - 1)) % gateways;
+  const atMs = STABLE_MS + chance.between(500, 3_000);
+  return [
+    ...Array.from({ length: 2 + chance.below(3) }, (_, at): Action => {
+      const request = planRequest(chance, `b${at}`);
+      const answers = request.answers.map(
+        (answer): AnswerPlan => ({
+          ...{ ...answer, status: 200, kind: 'stream', framing: 'chunked', breakAt: null, isSilent: false },
+          ...{ events: 6 + chance.below(6), gapMs: chance.between(100, 400) },
+        }),
+      );
+      const long: RequestPlan = { ...request, path: '/v1/completions', stream: true, answers };
+      return {
+        ...{ kind: 'client', gateway: other, pauseMs: 0 },
+        ...{ atMs: atMs - chance.between(0, 900), requests: [long] },
+      };
+    }),
+    { kind: 'drain', atMs, gateway, replica: chance.below(replicas) },
+    ...Array.from({ length: 3 }, () => ({
+      ...{ kind: 'look' as const, atMs: atMs + chance.between(100, 2_500), gateway },
+    })),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { type Chance, createChance } from '../engine/chance.ts';
 import type { Action, Plan, WeatherPlan } from './plan.ts';
-import { planCall, planClient, planFault, planUnawareGateway } from './plan-actions.ts';
+import { planBusyGateway, planCall, planClient, planFault, planUnawareGateway } from './plan-actions.ts';
 
 /** The world of a seed. */
 export function planWorld(seed: number): Plan {
@@ -18,6 +18,8 @@ export function planWorld(seed: number): Plan {
   for (let count = chance.below(7); count > 0; count--) actions.push(planFault(chance, shape, when()));
   for (let count = chance.below(9); count > 0; count--) actions.push(planCall(chance, shape, when()));
   if (gateways > 1 && chance.chance(40)) actions.push(...planUnawareGateway(chance, shape));
+  const busy = createChance(seed, 'busy gateway');
+  if (gateways > 1 && busy.chance(30)) actions.push(...planBusyGateway(busy, shape));
   const queueSize = chance.chance(15) ? 2 + chance.below(6) : 16_384;
   return {
     seed,
@@ -26,6 +28,7 @@ export function planWorld(seed: number): Plan {
     queueSize,
     batchSize: Math.min(queueSize, chance.chance(40) ? 1 + chance.below(4) : 512),
     routing: chance.pick(['round_robin', 'least_inflight']),
+    slowReader: planSlowReader(createChance(seed, 'slow reader'), shape.replicas),
     exportTo: chance.chance(85) ? 'otlp' : 'file',
     hasLedger: chance.chance(50),
     weather: planWeather(chance),
@@ -39,6 +42,10 @@ function createTimes(chance: Chance, durationMs: number): () => number {
   const spreadMs = chance.pick([2, 10, 50, 300]);
   return () =>
     chance.chance(70) ? chance.pick(moments) + chance.between(0, spreadMs) : chance.between(0, durationMs);
+}
+
+function planSlowReader(chance: Chance, replicas: number): Plan['slowReader'] {
+  return chance.chance(15) ? { replica: chance.below(replicas), pauseMs: chance.between(5, 300) } : null;
 }
 
 function planWeather(chance: Chance): WeatherPlan {

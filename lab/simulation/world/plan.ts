@@ -88,6 +88,8 @@ export interface Plan {
   readonly queueSize: number;
   readonly batchSize: number;
   readonly routing: 'round_robin' | 'least_inflight';
+  /** A replica that stops reading each request for a while; null: all read at once. */
+  readonly slowReader: { readonly replica: number; readonly pauseMs: number } | null;
   /** Where the records go. */
   readonly exportTo: 'otlp' | 'file';
   /** Whether there are ledger spans (`export.ledger`). */

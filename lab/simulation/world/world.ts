@@ -75,7 +75,10 @@ export class World {
     };
     this.collector = new Collector(this.parts);
     this.redis = new Redis(this.parts);
-    this.replicas = Array.from({ length: plan.replicas }, (_, index) => new Replica(index, this.parts));
+    this.replicas = Array.from({ length: plan.replicas }, (_, index) => {
+      const { slowReader } = plan;
+      return new Replica(index, slowReader?.replica === index ? slowReader.pauseMs : 0, this.parts);
+    });
     this.gateways = Array.from({ length: plan.gateways }, (_, index) => {
       // The clocks of machines differ by a few milliseconds, and the first one's not.
       const clockErrorMs = index === 0 ? 0 : this.chance.between(-40, 40);

@@ -10,11 +10,14 @@ import { Actor } from './actor.ts';
 export class Replica {
   readonly index: number;
   readonly #parts: WorldParts;
+  /** How long it stops reading after the first bytes of a request; 0: not at all. */
+  readonly #pauseMs: number;
   #actor: Actor;
   #isUp = false;
 
-  constructor(index: number, parts: WorldParts) {
+  constructor(index: number, pauseMs: number, parts: WorldParts) {
     this.index = index;
+    this.#pauseMs = pauseMs;
     this.#parts = parts;
     this.#actor = new Actor(nameOfReplica(index));
   }
@@ -49,11 +52,22 @@ export class Replica {
       else this.#answer(end, message);
     });
     end.handler = {
-      onData: (bytes) => reader.push(bytes),
+      onData: (bytes) => {
+        const isBegin = !reader.hasPart;
+        reader.push(bytes);
+        if (isBegin && this.#pauseMs > 0) this.#pause(end);
+      },
       onEnd: () => end.close(),
       onError: () => end.close(),
     };
     end.startReading();
+  }
+
+  #pause(end: End): void {
+    end.stopReading();
+    this.#parts.schedule.after(this.#pauseMs, this.#actor, `${this.#actor.name} reads again`, () =>
+      end.startReading(),
+    );
   }
 
   #answerGet(end: End, path: string): void {
