@@ -32,6 +32,8 @@ const execArgv = [...process.execArgv, '--max-semi-space-size=64'];
 
 /** Seeds that a process runs before it asks for more. */
 const BLOCK_SEEDS = 10;
+/** Blocks that a process runs: its heap would grow to gigabytes before V8 collects all that old worlds have left. */
+const PROCESS_BLOCKS = 30;
 
 /** Runs seeds in several processes until one has a finding, all are done, or the time is over. */
 export async function search(
@@ -63,18 +65,38 @@ export async function search(
       finding = result.finding;
     onProgress(total.seeds);
   };
-  await Promise.all(Array.from({ length: jobs }, () => runProcess(directory, takeBlock, onResult)));
+  await Promise.all(Array.from({ length: jobs }, () => runBlocks(directory, takeBlock, onResult)));
   return { ...total, finding, seconds: (performance.now() - startedMs) / 1000 };
 }
 
-/** Gives one process a block after another. */
+/** Runs a block after another, in one process after another. */
+async function runBlocks(
+  directory: string,
+  takeBlock: () => Block | null,
+  onResult: (result: BlockResult) => void,
+): Promise<void> {
+  for (let first = takeBlock(); first !== null; first = takeBlock()) {
+    let left = PROCESS_BLOCKS;
+    let next: Block | null = first;
+    const takeNext = () => {
+      const block = next ?? (left > 0 ? takeBlock() : null);
+      next = null;
+      left--;
+      return block;
+    };
+    await runProcess(directory, takeNext, onResult);
+  }
+}
+
+/** Gives a process a block after another. */
 async function runProcess(
   directory: string,
   takeBlock: () => Block | null,
   onResult: (result: BlockResult) => void,
 ): Promise<void> {
   const child: ChildProcess = fork(join(import.meta.dirname, 'run-block.ts'), [directory], { execArgv });
-  process.once('exit', () => child.kill());
+  const kill = () => child.kill();
+  process.once('exit', kill);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   child.on('message', (message: 'ready' | BlockResult) => {
     if (message !== 'ready') onResult(message);
@@ -85,4 +107,5 @@ async function runProcess(
   child.once('error', reject);
   child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`a process ended with ${code}`))));
   await promise;
+  process.off('exit', kill);
 }
