@@ -71,6 +71,7 @@ export function createGlobals(thread: SimulatedThread): ThreadGlobals {
       randomUUID: () => toUuid(chance.fill(Buffer.alloc(16))),
     },
     AbortSignal: createAbortSignal(thread),
+    Atomics: machine.futexes.createAtomics(thread),
     WeakRef: StrongRef,
     FinalizationRegistry: NoFinalization,
   };

@@ -1,6 +1,7 @@
 import { Disk } from '../engine/disk.ts';
 import type { Network } from '../engine/network.ts';
 import type { Schedule } from '../engine/schedule.ts';
+import { Futexes } from './futexes.ts';
 
 /** The time of day at the start of the world. */
 const START_EPOCH_MS = Date.UTC(2026, 0, 1);
@@ -16,6 +17,7 @@ export interface MachineSurroundings {
 export class Machine {
   readonly host: string;
   readonly disk: Disk;
+  readonly futexes = new Futexes();
   readonly seed: number;
   readonly schedule: Schedule;
   readonly network: Network;

@@ -6,7 +6,17 @@ import type { SimulatedThread, ThreadProgram } from './thread.ts';
 /** The names of the globals that a thread has of its own. */
 const GLOBAL_NAMES = [
   ...['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'],
-  ...['Date', 'performance', 'process', 'Math', 'crypto', 'AbortSignal', 'WeakRef', 'FinalizationRegistry'],
+  ...[
+    'Date',
+    'performance',
+    'process',
+    'Math',
+    'crypto',
+    'AbortSignal',
+    'Atomics',
+    'WeakRef',
+    'FinalizationRegistry',
+  ],
   ...['globalThis', 'global'],
 ];
 
