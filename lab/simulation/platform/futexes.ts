@@ -20,6 +20,15 @@ const LONGEST_WAKE_MS = 0.3;
  */
 export class Futexes {
   readonly #waiters = new Map<SharedArrayBuffer, Map<number, Waiter[]>>();
+  /** The first object for the memory of each later one. */
+  readonly #originals = new Map<SharedArrayBuffer, SharedArrayBuffer>();
+
+  /** Copies a value for another thread. Shared memory is the same memory, behind another object. */
+  copy<T>(value: T): T {
+    const copy = structuredClone(value);
+    this.#link(value, copy);
+    return copy;
+  }
 
   /** The `Atomics` of a thread. */
   createAtomics(thread: WaitingThread): typeof Atomics {
@@ -41,10 +50,23 @@ export class Futexes {
 
   #waitersOf({ buffer, byteOffset }: Int32Array<SharedArrayBuffer>, index: number): Waiter[] {
     const at = byteOffset + index * Int32Array.BYTES_PER_ELEMENT;
-    const inBuffer = this.#waiters.get(buffer) ?? new Map<number, Waiter[]>();
-    this.#waiters.set(buffer, inBuffer);
+    const memory = this.#originals.get(buffer) ?? buffer;
+    const inBuffer = this.#waiters.get(memory) ?? new Map<number, Waiter[]>();
+    this.#waiters.set(memory, inBuffer);
     const waiters = inBuffer.get(at) ?? [];
     inBuffer.set(at, waiters);
     return waiters;
+  }
+
+  /** Finds the shared memory in a value and its copy: in members of objects, and under typed arrays. */
+  #link(value: unknown, copy: unknown): void {
+    if (value instanceof SharedArrayBuffer && copy instanceof SharedArrayBuffer) {
+      this.#originals.set(copy, this.#originals.get(value) ?? value);
+    } else if (ArrayBuffer.isView(value) && ArrayBuffer.isView(copy)) {
+      this.#link(value.buffer, copy.buffer);
+    } else if (typeof value === 'object' && value !== null) {
+      const copied = copy as Readonly<Record<string, unknown>>;
+      for (const [name, member] of Object.entries(value)) this.#link(member, copied[name]);
+    }
   }
 }

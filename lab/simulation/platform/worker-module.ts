@@ -101,7 +101,7 @@ export function createWorkerModule(thread: SimulatedThread): typeof workers {
           if (!child.hasEnded) toParent.send(message, transfer);
         },
       });
-      starts.set(child, { workerData: structuredClone(workerData), parentPort });
+      starts.set(child, { workerData: thread.machine.futexes.copy(workerData), parentPort });
       child.later('starts', child.chance.between(1, LONGEST_START_MS), () => {
         thread.program.run(child, url.pathname.replace(/^.*\/|\.[jt]s$/g, '')).catch((error: unknown) => {
           child.onUncaught(error);

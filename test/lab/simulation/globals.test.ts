@@ -21,6 +21,9 @@ test('the time-out of a signal takes simulated time, however long the machine ta
 test('a thread that waits for a word of shared memory is woken in a step of its own, and not after its end', async () => {
   const { schedule, machine } = createMachine();
   const words = new Int32Array(new SharedArrayBuffer(8));
+  // Another thread has another object for the same memory.
+  const { memory } = machine.futexes.copy({ memory: { buffer: words.buffer } });
+  const sameWords = new Int32Array(memory.buffer);
   const [waking, ending, waiting] = [createThread(machine), createThread(machine), createThread(machine)];
   const woken: string[] = [];
   const wait = (name: string, thread: SimulatedThread) => {
@@ -33,8 +36,8 @@ test('a thread that waits for a word of shared memory is woken in a step of its 
   ending.end();
   expect(atomicsOf(waiting).waitAsync(words, 1, 7)).toEqual({ async: false, value: 'not-equal' });
 
-  expect(atomicsOf(waking).notify(words, 0)).toBe(0);
-  expect(atomicsOf(waking).notify(words, 1)).toBe(2);
+  expect(atomicsOf(waking).notify(sameWords, 0)).toBe(0);
+  expect(atomicsOf(waking).notify(sameWords, 1)).toBe(2);
   await Promise.resolve();
   expect(woken).toEqual([]);
   expect(schedule.runNext(1)).toBe(true);
