@@ -45,7 +45,7 @@ function createClients({
       ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
     },
     {
-      toClient(facts) {
+      async toClient(facts) {
         made.push(facts);
         return canMake() ? facts : null;
       },
