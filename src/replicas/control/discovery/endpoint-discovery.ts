@@ -3,6 +3,7 @@ import type { ServiceConfig } from '../../../config/config.ts';
 import { inParallel } from '../in-parallel.ts';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import type { SourceFailure } from './source-state.ts';
 
 /** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */
 const PARALLEL_LOOKUPS = 2;
@@ -21,7 +22,7 @@ export class EndpointDiscovery {
   readonly #resolver: Resolver;
   readonly #log: EndpointLog;
   readonly #known = new Map<string, readonly Endpoint[]>();
-  readonly #failing = new Set<string>();
+  readonly #failing = new Map<string, SourceFailure>();
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(resolver: Resolver, log: EndpointLog) {
@@ -32,6 +33,11 @@ export class EndpointDiscovery {
   /** Null if the name was never resolved. */
   endpointsOf(service: ServiceConfig): readonly Endpoint[] | null {
     return this.#known.get(hostOf(service)) ?? null;
+  }
+
+  /** Why the name was not resolved the last time; null if it was, or was never looked up. */
+  failureOf(service: ServiceConfig): SourceFailure | null {
+    return this.#failing.get(hostOf(service)) ?? null;
   }
 
   /** Resolves the names again, and waits for that at most `timeoutMs`. Later answers are used when they arrive. */
@@ -68,8 +74,9 @@ export class EndpointDiscovery {
   }
 
   #noteFailure({ name }: ServiceConfig, host: string, errorCode: string): void {
-    if (this.#failing.has(host)) return;
-    this.#failing.add(host);
+    const before = this.#failing.get(host);
+    this.#failing.set(host, { code: errorCode, since: before?.since ?? new Date().toISOString() });
+    if (before !== undefined) return;
     const kept = this.#known.get(host)?.length ?? 0;
     this.#log.warn({ service: name, dns_name: host, error_code: errorCode, kept }, 'name not resolved');
   }

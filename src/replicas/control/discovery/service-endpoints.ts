@@ -1,7 +1,8 @@
 import type { ServiceConfig } from '../../../config/config.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
-import { KubernetesDiscovery, type SourceState } from './kubernetes/kubernetes-discovery.ts';
+import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import type { SourceState } from './source-state.ts';
 
 export interface ServiceEndpointsCollaborators {
   readonly resolver: Resolver;
@@ -47,9 +48,19 @@ export class ServiceEndpoints {
     this.#kubernetes.keepOnly(services);
   }
 
-  /** How fresh the lists of those are that are watched. */
+  /** How fresh the list of each is. */
   statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
-    return this.#kubernetes.statesOf(services);
+    return services.map((service) => {
+      const { name, kubernetes } = service;
+      const failure =
+        kubernetes === undefined ? this.#dns.failureOf(service) : this.#kubernetes.failureOf(kubernetes);
+      return {
+        name,
+        kind: kubernetes === undefined ? 'dns' : 'kubernetes',
+        ...{ failure: failure?.code ?? null, since: failure?.since ?? null },
+        endpoints: this.endpointsOf(service)?.length ?? null,
+      };
+    });
   }
 
   stop(): void {

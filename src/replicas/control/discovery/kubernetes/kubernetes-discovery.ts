@@ -2,6 +2,7 @@ import { waitAtMost } from '#otel/clock.ts';
 import type { ServiceConfig } from '../../../../config/config.ts';
 import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import type { Endpoint } from '../resolver.ts';
+import type { SourceFailure } from '../source-state.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
 import { toReadyEndpoints } from './ready-endpoints.ts';
 import { createSliceApi, type SliceFailureCode } from './slice-api.ts';
@@ -19,21 +20,13 @@ export interface KubernetesCollaborators {
   readonly onChange: () => void;
 }
 
-/** How fresh the list of a Service is. */
-export interface SourceState {
-  /** The entry of the configuration. */
-  readonly name: string;
-  /** Null: it is followed. Otherwise the list may be old, or was never had. */
-  readonly failure: SliceFailureCode | null;
-}
-
 /** One Service that is watched. */
 interface Watched {
   readonly watch: SliceWatch;
   /** Resolves after the first list, or the first failure. */
   readonly asked: Promise<void>;
   endpoints: readonly Endpoint[] | null;
-  failure: SliceFailureCode | null;
+  failure: (SourceFailure & { readonly code: SliceFailureCode }) | null;
 }
 
 /** The servers behind the Services of Kubernetes. Each Service is watched; what was known of it stays while it is not. */
@@ -75,12 +68,9 @@ export class KubernetesDiscovery {
     }
   }
 
-  /** The states of those of these services that are watched. */
-  statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
-    return services.flatMap(({ name, kubernetes }) => {
-      const watched = kubernetes === undefined ? undefined : this.#watched.get(keyOf(kubernetes));
-      return watched === undefined ? [] : [{ name, failure: watched.failure }];
-    });
+  /** Why the Service is not watched now; null if it is, or was never asked for. */
+  failureOf(source: KubernetesSource): SourceFailure | null {
+    return this.#watched.get(keyOf(source))?.failure ?? null;
   }
 
   stop(): void {
@@ -114,8 +104,8 @@ export class KubernetesDiscovery {
         },
         onFailure({ code, status }) {
           asked.resolve();
-          if (watched.failure === code) return;
-          watched.failure = code;
+          if (watched.failure?.code === code) return;
+          watched.failure = { code, since: watched.failure?.since ?? new Date().toISOString() };
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
             { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
