@@ -3,7 +3,7 @@ import type { ServiceConfig } from '../../../config/config.ts';
 import { inParallel } from '../in-parallel.ts';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
-import type { SourceFailure } from './source-state.ts';
+import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from './source-state.ts';
 
 /** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */
 const PARALLEL_LOOKUPS = 2;
@@ -22,7 +22,7 @@ export class EndpointDiscovery {
   readonly #resolver: Resolver;
   readonly #log: EndpointLog;
   readonly #known = new Map<string, readonly Endpoint[]>();
-  readonly #failing = new Map<string, SourceFailure>();
+  readonly #statuses = new Map<string, SourceStatus>();
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(resolver: Resolver, log: EndpointLog) {
@@ -35,9 +35,9 @@ export class EndpointDiscovery {
     return this.#known.get(hostOf(service)) ?? null;
   }
 
-  /** Why the name was not resolved the last time; null if it was, or was never looked up. */
-  failureOf(service: ServiceConfig): SourceFailure | null {
-    return this.#failing.get(hostOf(service)) ?? null;
+  /** Whether the name was resolved the last time. */
+  statusOf(service: ServiceConfig): SourceStatus {
+    return this.#statusOf(hostOf(service));
   }
 
   /** Resolves the names again, and waits for that at most `timeoutMs`. Later answers are used when they arrive. */
@@ -70,15 +70,22 @@ export class EndpointDiscovery {
 
   #noteSuccess({ name }: ServiceConfig, host: string, found: readonly Endpoint[]): void {
     this.#known.set(host, found);
-    if (this.#failing.delete(host)) this.#log.info({ service: name, dns_name: host }, 'name resolved again');
+    const before = this.#statusOf(host);
+    this.#statuses.set(host, toOk(before));
+    if (before.state !== 'failing') return;
+    this.#log.info({ service: name, dns_name: host }, 'name resolved again');
   }
 
   #noteFailure({ name }: ServiceConfig, host: string, errorCode: string): void {
-    const before = this.#failing.get(host);
-    this.#failing.set(host, { code: errorCode, since: before?.since ?? new Date().toISOString() });
-    if (before !== undefined) return;
+    const before = this.#statusOf(host);
+    this.#statuses.set(host, toFailing(before, errorCode));
+    if (before.state === 'failing') return;
     const kept = this.#known.get(host)?.length ?? 0;
     this.#log.warn({ service: name, dns_name: host, error_code: errorCode, kept }, 'name not resolved');
+  }
+
+  #statusOf(host: string): SourceStatus {
+    return this.#statuses.get(host) ?? UNKNOWN_STATUS;
   }
 }
 
@@ -86,6 +93,8 @@ function hostOf({ url }: ServiceConfig): string {
   return new URL(url).hostname;
 }
 
+/** The codes of the system and of name servers are words such as `ENOTFOUND`. */
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /^\w{1,64}$/.test(code) ? code : 'unknown_error';
 }

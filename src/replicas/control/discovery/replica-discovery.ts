@@ -113,7 +113,7 @@ export class ReplicaDiscovery {
     await this.#inTurn(() => this.#publishNews());
   }
 
-  /** How fresh the list of each service is. */
+  /** Whether Kubernetes or DNS answers for each service. */
   get sources(): readonly SourceState[] {
     return this.#endpoints.statesOf(this.#settings.services);
   }

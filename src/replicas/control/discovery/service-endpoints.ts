@@ -48,18 +48,13 @@ export class ServiceEndpoints {
     this.#kubernetes.keepOnly(services);
   }
 
-  /** How fresh the list of each is. */
+  /** Whether the source of each answers. */
   statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
     return services.map((service) => {
       const { name, kubernetes } = service;
-      const failure =
-        kubernetes === undefined ? this.#dns.failureOf(service) : this.#kubernetes.failureOf(kubernetes);
-      return {
-        name,
-        kind: kubernetes === undefined ? 'dns' : 'kubernetes',
-        ...{ failure: failure?.code ?? null, since: failure?.since ?? null },
-        endpoints: this.endpointsOf(service)?.length ?? null,
-      };
+      return kubernetes === undefined
+        ? { name, kind: 'dns', ...this.#dns.statusOf(service) }
+        : { name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) };
     });
   }
 

@@ -2,10 +2,10 @@ import { waitAtMost } from '#otel/clock.ts';
 import type { ServiceConfig } from '../../../../config/config.ts';
 import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import type { Endpoint } from '../resolver.ts';
-import type { SourceFailure } from '../source-state.ts';
+import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from '../source-state.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
 import { toReadyEndpoints } from './ready-endpoints.ts';
-import { createSliceApi, type SliceFailureCode } from './slice-api.ts';
+import { createSliceApi } from './slice-api.ts';
 import { SliceWatch } from './slice-watch.ts';
 
 /** The log of Services that cannot be watched. A pino logger fits. */
@@ -26,7 +26,7 @@ interface Watched {
   /** Resolves after the first list, or the first failure. */
   readonly asked: Promise<void>;
   endpoints: readonly Endpoint[] | null;
-  failure: (SourceFailure & { readonly code: SliceFailureCode }) | null;
+  status: SourceStatus;
 }
 
 /** The servers behind the Services of Kubernetes. Each Service is watched; what was known of it stays while it is not. */
@@ -68,9 +68,9 @@ export class KubernetesDiscovery {
     }
   }
 
-  /** Why the Service is not watched now; null if it is, or was never asked for. */
-  failureOf(source: KubernetesSource): SourceFailure | null {
-    return this.#watched.get(keyOf(source))?.failure ?? null;
+  /** Whether the Service is watched. */
+  statusOf(source: KubernetesSource): SourceStatus {
+    return this.#watched.get(keyOf(source))?.status ?? UNKNOWN_STATUS;
   }
 
   stop(): void {
@@ -92,7 +92,7 @@ export class KubernetesDiscovery {
     const watched: Watched = {
       asked: asked.promise,
       endpoints: null,
-      failure: null,
+      status: UNKNOWN_STATUS,
       watch: new SliceWatch({
         api: createSliceApi(source),
         onSlices(slices: readonly EndpointSlice[]) {
@@ -104,8 +104,8 @@ export class KubernetesDiscovery {
         },
         onFailure({ code, status }) {
           asked.resolve();
-          if (watched.failure?.code === code) return;
-          watched.failure = { code, since: watched.failure?.since ?? new Date().toISOString() };
+          if (watched.status.errorCode === code) return;
+          watched.status = toFailing(watched.status, code);
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
             { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
@@ -113,8 +113,8 @@ export class KubernetesDiscovery {
           );
         },
         onSuccess() {
-          if (watched.failure !== null) log.info(fields, 'service watched again');
-          watched.failure = null;
+          if (watched.status.state === 'failing') log.info(fields, 'service watched again');
+          watched.status = toOk(watched.status);
         },
       }),
     };
