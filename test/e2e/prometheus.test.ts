@@ -126,6 +126,7 @@ describe('a real Prometheus with the shipped configuration', () => {
     await using gateway = await startGateway({
       replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
       readToken: READ_TOKEN,
+      config: { health: { frozen_after: '1h' } },
     });
     await using counter = await startScrapeCounter(gateway);
     await using prometheus = await startPrometheus(counter.target, READ_TOKEN);
