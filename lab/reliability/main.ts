@@ -20,7 +20,7 @@ import {
 
 const USAGE = `npm run reliability -- [options]
   Measures what each fault costs requests and records, and writes the table of docs/reliability.md. Exits with 1 if a
-  request failed that should not, or a record is missing that no counter tells of. Takes a few minutes.
+  request failed that should not, a record is missing that no counter tells of, or a fault had no effect. Takes a few minutes.
   --quick  fewer requests; prints the table and writes nothing`;
 
 const { quick = false } = startProgram(USAGE, { quick: { type: 'boolean' } });
@@ -159,7 +159,8 @@ function countLost(runs: readonly Stats[]): number {
   return runs.reduce((sum, stats) => sum + read(stats, 'dropped') + read(stats, 'rejected'), 0);
 }
 
-function isAsPromised({ fault, failed, lost, countedAsLost }: Row): boolean {
+function isAsPromised({ fault, failed, failedCalls, lost, countedAsLost }: Row): boolean {
+  if (fault.failsCalls === true && failedCalls === 0) return false;
   const mayFail = fault.mayFailRequests === true ? CONCURRENCY : 0;
   return failed <= mayFail && (lost === countedAsLost || fault.mayLoseUncounted === true);
 }

@@ -175,18 +175,18 @@ describe('a large body', () => {
   });
 
   test.for([
-    ['invalid_json', '{"model":"m","messages":[[0]'],
-    ['invalid_json', `{"model":"m","stream_options":{"a":"`],
-    ['missing_model', '{"model":["m"],"messages":[["'],
-    ['missing_model', '{"model":"'],
-  ] as const)('is refused with %s like a small one: %s…', async ([code, head]) => {
+    [400, 'invalid_json', '{"model":"m","messages":[[0]'],
+    [400, 'invalid_json', `{"model":"m","stream_options":{"a":"`],
+    [400, 'missing_model', '{"model":["m"],"messages":[["'],
+    [404, 'model_not_found', '{"model":"'],
+  ] as const)('is refused with %i %s like a small one: %s…', async ([status, code, head]) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     const tail = { '{"model":["m"],"messages":[["': '"]]}', '{"model":"': '"}' }[head as string] ?? '"}}';
     const response = await gateway.post(CHAT, head + 'x'.repeat(300_000) + tail);
-    expect(response.status).toBe(400);
+    expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ error: { code } });
-    expect(await gateway.nextRecord()).toMatchObject({ status: 400, error_type: code });
+    expect(await gateway.nextRecord()).toMatchObject({ status, error_type: code });
     expect(replica.requests).toEqual([]);
   });
 });

@@ -14,8 +14,12 @@ const peers = { cool_down: '300ms', ramp: '300ms' };
 const answerWith = (replica: FakeReplica, status: number) =>
   replica.answer(({ head, end }) => void head(status, ['Content-Length', '2']).then(() => end('{}')));
 
-const ask = async (gateway: StartedGateway) =>
-  void (await (await gateway.chat({}, { headers: { Connection: 'close' } })).arrayBuffer());
+/** Sends a request, and waits for its record. */
+async function ask(gateway: StartedGateway): Promise<void> {
+  const before = gateway.records.length;
+  await (await gateway.chat({}, { headers: { Connection: 'close' } })).arrayBuffer();
+  await gateway.waitForRecords(before + 1);
+}
 
 /** Sends requests until the health of `a` is this. */
 async function until(gateway: StartedGateway, health: string | null): Promise<void> {
