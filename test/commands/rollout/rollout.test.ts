@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { ADMIN_TOKEN, type StartedGateway } from '../../support/start-gateway.ts';
-import type { invoke, Started } from '../invoke.ts';
-import { answerError, asEngine, drainedNames, QUICK, setUp } from './scene.ts';
+import { invoke, type Started } from '../invoke.ts';
+import { answerError, asEngine, drainedNames, QUICK, setUp, TOKEN } from './scene.ts';
 
 test('restarts one replica after the other, each while it is drained, and leaves no state behind', async () => {
   const { gateway, roll, folder, statePath } = await setUp(['a', 'b']);
@@ -173,6 +173,13 @@ test('each line of --json is one object', async () => {
   expect(events).toContainEqual(expect.objectContaining({ event: 'output', replica: 'a', line: 'hello' }));
   expect(events).toContainEqual(expect.objectContaining({ event: 'replica', replica: 'a', phase: 'done' }));
   expect(events.at(-1)).toMatchObject({ event: 'rollout', text: '1 of 1 replicas done' });
+});
+
+test('the command that goes on is one that a shell can run', async () => {
+  const { gateway, folder } = await setUp(['a', 'b']);
+  const args = ['--state', join(folder, "it's here"), '--admin', gateway.adminUrl];
+  const { stdout } = await invoke(['rollout', 'a', ...QUICK, '--exec', 'false', ...args], TOKEN);
+  expect(stdout).toContain(`--resume --state '${folder}/it'\\''s here'\n`);
 });
 
 test('the figures of a replica that serves again are in the lines of --json', async () => {
