@@ -27,6 +27,7 @@ const ATTEMPT_SPAN = 'span.gateway.attempt';
 const LEDGER_SPAN = 'span.gateway.ledger';
 const ADMIN_ACTION_SPAN = 'span.gateway.admin_action';
 const ROLLOUT_STEP_SPAN = 'span.gateway.rollout_step';
+const DISCOVERY = 'registry.gateway.discovery';
 const FAILED_ATTEMPT_EVENT = 'event.gateway.attempt_failed';
 
 /** The text of otel/encode/attribute-names.ts. */
@@ -103,6 +104,12 @@ ${attributesOf(registry, ADMIN_ACTION_SPAN)
 /** The attributes of the span of a rollout's step. */
 export const ROLLOUT_STEP = {
 ${attributesOf(registry, ROLLOUT_STEP_SPAN)
+  .map(({ name }) => renderConstant(name))
+  .join('')}} as const;
+
+/** The attributes of a source of replicas. */
+export const DISCOVERY = {
+${attributesOf(registry, DISCOVERY)
   .map(({ name }) => renderConstant(name))
   .join('')}} as const;
 `;

@@ -71,6 +71,7 @@ async function start(endpoint?: string): Promise<Metrics> {
           ...{ drained: false, failing: false, judges: [], decisions: [], up: true, gpuTime: null },
         })),
       models: () => [],
+      sources: () => [],
       gateway: () => ({
         ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
         workerEnds: { ended: 0, hung: 0 },

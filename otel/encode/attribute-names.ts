@@ -469,3 +469,9 @@ export const ROLLOUT_STEP = {
   errorShare: 'gateway.error_share',
   peerErrorShare: 'gateway.peer_error_share',
 } as const;
+
+/** The attributes of a source of replicas. */
+export const DISCOVERY = {
+  discoverySource: 'gateway.discovery.source',
+  discoveryKind: 'gateway.discovery.kind',
+} as const;

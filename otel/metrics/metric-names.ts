@@ -208,6 +208,13 @@ export const METRICS = {
     description:
       'Replicas that serve the model and are not drained, unreachable or loading. At 0, every request for the model fails; at 1, there is no spare replica.',
   },
+  discoveryUp: {
+    name: 'gateway.discovery.up',
+    instrument: 'updowncounter',
+    unit: '{source}',
+    description:
+      '1 if Kubernetes or DNS answers for this entry of replicas, 0 if it fails: the replicas stay as they were, so new ones are missing. Absent before the first answer.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',

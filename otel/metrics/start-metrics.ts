@@ -20,6 +20,7 @@ import {
 import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
+import { type SourceState, toSourceMetrics } from './source-metrics.ts';
 
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
@@ -40,6 +41,7 @@ export interface MetricsCollaborators {
   readonly isKnownModel: (model: string) => boolean;
   readonly replicas: () => readonly ReplicaState[];
   readonly models: () => readonly ModelState[];
+  readonly sources: () => readonly SourceState[];
   readonly gateway: () => GatewayState;
   /** The workers that have threads of their own. */
   readonly workers: () => ProcessState['workers'];
@@ -83,6 +85,7 @@ export async function startMetrics(
     yield* records.collect(interval);
     yield* toPieces(toReplicaMetrics(collaborators.replicas(), interval));
     yield* toPieces(toModelMetrics(collaborators.models(), interval));
+    yield* toSourceMetrics(collaborators.sources(), interval);
     yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
     const { version, workers } = collaborators;

@@ -1,6 +1,7 @@
 import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
+import type { SourceState } from '../replicas/control/discovery/source-state.ts';
 import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains.ts';
 import type { EngineProbe } from '../replicas/control/engine-probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
@@ -11,6 +12,8 @@ import type { ObservationRing } from './observations/observation-ring.ts';
 /** What the routes work with. */
 export interface AdminCollaborators {
   readonly registry: ReplicaRegistry;
+  /** Whether Kubernetes or DNS answers for each service of the configuration. */
+  readonly sources: () => readonly SourceState[];
   readonly drains: Drains;
   readonly idleWatcher: IdleWatcher;
   /** Null if this gateway shares its drains with no other. */

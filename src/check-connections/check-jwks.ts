@@ -1,9 +1,9 @@
-import { isRemote, JwksError, readJwks } from '../jwt/read-jwks.ts';
+import { isRemote, JwksError, readJwks, toShownSource } from '../jwt/read-jwks.ts';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';
 
 /** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path. */
 export function checkJwks(source: string): Promise<ConnectionCheck> {
-  const target = source.replace(/\?.*$/s, '');
+  const target = toShownSource(source);
   return runCheck('jwks', 'jwt.jwks', async () => {
     try {
       const { keys } = await readJwks(source);

@@ -3,8 +3,8 @@ import type { Invocation } from './command-line/command.ts';
 import { COMMANDS } from './command-line/command-table.ts';
 import { parseOptions } from './command-line/options.ts';
 import { createPaint, type Paint } from './terminal/paint.ts';
-import { toCell, toNameAndState } from './terminal/replica-cells.ts';
-import { toTable } from './terminal/table.ts';
+import { toAge, toCell, toNameAndState } from './terminal/replica-cells.ts';
+import { toOneLine, toTable } from './terminal/table.ts';
 
 /** `gateway replicas`: shows the replicas of a running gateway, as a table or JSON. */
 export async function replicas({ args, env, stdout }: Invocation): Promise<number> {
@@ -12,7 +12,11 @@ export async function replicas({ args, env, stdout }: Invocation): Promise<numbe
   const client = await openAdmin(values, env);
   const answer = await client.call('GET', '/admin/replicas');
   if (values.json) printJson(stdout, answer);
-  else stdout.write(toReplicaTable(answer, Date.now(), createPaint(stdout, env)));
+  else {
+    const nowEpochMs = Date.now();
+    const table = toReplicaTable(answer, nowEpochMs, createPaint(stdout, env));
+    stdout.write(table + toSourceLines(answer, nowEpochMs));
+  }
   return 0;
 }
 
@@ -42,6 +46,20 @@ function toReplicaTable(answer: unknown, nowEpochMs: number, paint: Paint): stri
     toCell(memberOf(replica, 'reason')),
   ]);
   return toTable(HEAD, rows, { paint });
+}
+
+/** One line for each source of replicas that fails. */
+function toSourceLines(answer: unknown, nowEpochMs: number): string {
+  return itemsOf(answer, 'sources')
+    .filter((source) => memberOf(source, 'state') === 'failing')
+    .map((source) => {
+      const [name, kind, since, code] = (['name', 'kind', 'since', 'error_code'] as const).map((key) =>
+        String(memberOf(source, key)),
+      );
+      const age = toAge(nowEpochMs - Date.parse(since ?? ''));
+      return `${toOneLine(`${name}: ${kind} fails ${age} (${code}), so its replicas may be out of date`)}\n`;
+    })
+    .join('');
 }
 
 function toYesOrNo(value: unknown): string {

@@ -55,6 +55,7 @@ export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurrou
     { access, failedTokens, isHostAllowed },
     {
       ...{ registry, drains, fleet, recentRecords, log },
+      sources: () => discovery.sources,
       idleWatcher: new IdleWatcher(),
       gatewayName: config.gateway.name,
       rampMs: () => inEffect.config.rollout.rampMs,

@@ -83,7 +83,7 @@ export async function composeDataPlane(
     started,
     onRecord = () => undefined,
   } = surroundings;
-  const { registry, isKnownModel, healthDecisions } = replicas;
+  const { registry, discovery, isKnownModel, healthDecisions } = replicas;
   const onHealth = (decision: HealthDecision) => healthDecisions.note(decision);
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
@@ -112,6 +112,7 @@ export async function composeDataPlane(
       isKnownModel,
       replicas: () => registry.replicas.map((replica) => toReplicaState(replica, healthDecisions)),
       models: () => toModelAvailabilities(registry.replicas).map(toModelState),
+      sources: () => discovery.sources,
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
         connections: readLimit(memory.connections),

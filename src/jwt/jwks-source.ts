@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { StartError } from '../start-error.ts';
 import type { JwtKeys } from './jwks.ts';
-import { isRemote, JwksError, readJwks } from './read-jwks.ts';
+import { isRemote, JwksError, readJwks, toShownSource } from './read-jwks.ts';
 
 /** How often the keys are read again without a reason. A file is local. */
 const INTERVAL_MS = { url: 300_000, file: 10_000 } as const;
@@ -108,7 +108,7 @@ export class JwksSource {
   #warnIfPlain(source: string): void {
     if (!/^http:/i.test(source)) return;
     this.#collaborators.log.warn(
-      { source: toShown(source) },
+      { source: toShownSource(source) },
       'jwt.jwks is not https: who can change its answers can sign tokens',
     );
   }
@@ -118,7 +118,7 @@ export class JwksSource {
       return { source, keys: (await readJwks(source)).keys };
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
-      throw new StartError(`jwt.jwks: cannot use ${toShown(source)} (${error.message})`, error);
+      throw new StartError(`jwt.jwks: cannot use ${toShownSource(source)} (${error.message})`, error);
     }
   }
 
@@ -133,7 +133,7 @@ export class JwksSource {
     const before = this.#current;
     if (before === null) return;
     const { log, use } = this.#collaborators;
-    const source = toShown(before.source);
+    const source = toShownSource(before.source);
     try {
       const { keys, ignoredCount } = await readJwks(before.source);
       this.#lastProblem = null;
@@ -163,9 +163,4 @@ export class JwksSource {
     this.#retryMs = hasNoKeys ? Math.min(2 * this.#retryMs, RETRY_MS.longest) : RETRY_MS.first;
     this.#timer = setTimeout(() => void this.#read().finally(() => this.#schedule()), delayMs).unref();
   }
-}
-
-/** Without a query, which may hold a secret. */
-function toShown(source: string): string {
-  return isRemote(source) ? source.replace(/\?.*$/s, '') : source;
 }

@@ -21,6 +21,11 @@ export function isRemote(source: string): boolean {
   return /^https?:\/\//i.test(source);
 }
 
+/** A source as operators may see it: without a query, which may hold a secret. */
+export function toShownSource(source: string): string {
+  return isRemote(source) ? source.replace(/\?.*$/s, '') : source;
+}
+
 /**
  * Reads a key set from a URL, or from a file. Takes at most 5 s and 256 KiB, and follows no redirect. Rejects with a
  * JwksError.
@@ -36,7 +41,11 @@ export async function readJwks(source: string): Promise<ParsedJwks> {
 async function fetchBytes(url: string): Promise<Buffer> {
   const signal = AbortSignal.timeout(READ_TIMEOUT_MS);
   try {
-    const response = await fetch(url, { signal, redirect: 'error', headers: { accept: 'application/json' } });
+    const response = await fetch(url, {
+      signal,
+      redirect: 'manual',
+      headers: { accept: 'application/json' },
+    });
     if (response.status !== 200) {
       await response.body?.cancel();
       throw new JwksError(`status ${response.status}`);

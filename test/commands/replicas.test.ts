@@ -107,6 +107,29 @@ describe('gateway replicas', () => {
     expect(JSON.parse(stdout)).toEqual(REPLICAS);
   });
 
+  it('says below the table which source of replicas fails, since when and why', async () => {
+    const since = new Date(Date.now() - 4.5 * 60_000).toISOString();
+    const failing = { name: 'vllm', kind: 'kubernetes', state: 'failing', since, error_code: 'unreachable' };
+    const body = {
+      ...REPLICAS,
+      sources: [
+        { ...failing, name: 'fine', state: 'ok', error_code: null },
+        { ...failing, name: 'new', state: 'unknown', since: null, error_code: null },
+        failing,
+        { ...failing, name: '\u001b[2Jx\ny', kind: 'dns', error_code: 'ENOTFOUND' },
+      ],
+    };
+    const { url } = await startAdmin(() => ({ body }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout.split('\n').slice(REPLICAS.replicas.length + 1)).toEqual([
+      'vllm: kubernetes fails 4m (unreachable), so its replicas may be out of date',
+      ' [2Jx y: dns fails 4m (ENOTFOUND), so its replicas may be out of date',
+      '',
+    ]);
+    const { stdout: json } = await invoke(['replicas', '--json', '--admin', url], TOKEN);
+    expect(JSON.parse(json)).toEqual(body);
+  });
+
   it('does not let a name control the terminal', async () => {
     const { url } = await startAdmin(() => ({ body: { replicas: [{ ...REPLICA, name: '\u001b[2Jx' }] } }));
     const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);

@@ -59,3 +59,24 @@ test('a source without https is a warning, at the start and when a reload names 
   await source.adopt(await source.prepare(other.jwksUrl));
   expect(warnings.slice(1)).toEqual([{ source: other.jwksUrl }, { source: other.jwksUrl }]);
 });
+
+test('the query of a source, which may hold a secret, is in no log line and no error', async () => {
+  await using issuer = await startIssuer(await makeKey('k1'));
+  const secret = `${issuer.jwksUrl}?code=canaryqzxwvkjp`;
+  const logged: object[] = [];
+  const note = (fields: object, message: string) => void logged.push({ ...fields, message });
+  const log = { info: note, warn: note, error: note };
+  let nowMs = 0;
+  const source = new JwksSource({ use: async () => undefined, log, nowMs: () => nowMs });
+  await source.open(secret);
+  nowMs = 30_000;
+  issuer.answerWith((response) => response.writeHead(403).end());
+  await source.refresh();
+  await expect(source.prepare(`${issuer.issuer}/else?code=canaryqzxwvkjp`)).rejects.toThrow(
+    new RegExp(`^jwt\\.jwks: cannot use ${issuer.issuer}/else \\(status 403\\)$`),
+  );
+  issuer.publish(await makeKey('k2'));
+  await source.adopt(await source.prepare(`${secret}2`));
+  expect(logged.map((line) => 'source' in line && line.source)).toEqual(Array(4).fill(issuer.jwksUrl));
+  expect(JSON.stringify(logged)).not.toContain('canary');
+});

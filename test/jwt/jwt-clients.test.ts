@@ -28,9 +28,15 @@ const keysOf = (...keys: readonly IssuerKey[]) => ({
 interface ClientsOptions {
   readonly refreshKeys?: () => Promise<void>;
   readonly algorithms?: JwtRules['algorithms'];
+  /** Whether a client can be made at the moment. */
+  readonly canMake?: () => boolean;
 }
 
-function createClients({ refreshKeys = async () => undefined, algorithms = ['ES256'] }: ClientsOptions = {}) {
+function createClients({
+  refreshKeys = async () => undefined,
+  algorithms = ['ES256'],
+  canMake = () => true,
+}: ClientsOptions = {}) {
   const refused: string[] = [];
   const made: JwtFacts[] = [];
   const clients = new JwtClients<JwtFacts>(
@@ -39,9 +45,9 @@ function createClients({ refreshKeys = async () => undefined, algorithms = ['ES2
       ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
     },
     {
-      toClient(facts) {
+      async toClient(facts) {
         made.push(facts);
-        return facts;
+        return canMake() ? facts : null;
       },
       refreshKeys,
       onRefused: (reason) => refused.push(reason),
@@ -105,6 +111,42 @@ test('tokens with unknown keys wait for one reading together, and ask for no oth
   expect(await identify(tokens[0] ?? '')).toBe('invalid');
   expect(asked).toHaveBeenCalledTimes(1);
   expect(refused).toEqual(Array(4).fill('unknown_key'));
+});
+
+test('a refusal is not remembered: the token is valid as soon as its key is known', async () => {
+  const { clients, identify, refused } = createClients();
+  const next = await makeKey('k2');
+  const token = await issuer.issue(next);
+  expect([await identify(token), await identify(token)]).toEqual(['invalid', 'invalid']);
+  clients.useKeys({ source: issuer.jwksUrl, keys: null });
+  expect(await identify(token)).toBe('unavailable');
+  clients.useKeys(keysOf(key, next));
+  expect(await identify(token)).toMatchObject({ tenant: 'acme' });
+  expect(refused).toEqual(['unknown_key', 'unknown_key', 'no_keys']);
+});
+
+test('a client that cannot be made at the moment is not remembered, and is made for the next request', async () => {
+  let canMake = false;
+  const { identify, made, refused } = createClients({ canMake: () => canMake });
+  const token = await issuer.issue(key);
+  expect([await identify(token), await identify(token)]).toEqual(['unavailable', 'unavailable']);
+  canMake = true;
+  expect(await identify(token)).toMatchObject({ tenant: 'acme' });
+  expect(identify(token)).toMatchObject({ tenant: 'acme' });
+  expect(made).toHaveLength(3);
+  expect(refused).toEqual([]);
+});
+
+test('what cannot be a token is refused without waiting, also while there are no keys', () => {
+  const { clients, identify, refused } = createClients();
+  for (const keys of [[key.jwk as PublicJwk], null]) {
+    clients.useKeys({ source: issuer.jwksUrl, keys });
+    expect(['sk-a-wrong-key', 'a.b', 'a.b.c.d.e', `a.b.${'c'.repeat(20_000)}`].map(identify)).toEqual(
+      Array(4).fill('invalid'),
+    );
+  }
+  const reasons = ['malformed', 'malformed', 'malformed', 'too_long'];
+  expect(refused).toEqual([...reasons, ...reasons]);
 });
 
 test('the memory of tokens is bounded: the oldest is verified again', async () => {

@@ -25,11 +25,6 @@ describe('a server of keys is refused, with a reason that quotes nothing, if it 
   const canary = 'canaryqzxwvkjp';
   test.each<[string, Parameters<FakeIssuer['answerWith']>[0], string]>([
     ['with another status', (response) => response.writeHead(404).end(canary), 'status 404'],
-    [
-      'with a redirect',
-      (response) => response.writeHead(302, { Location: '/else' }).end(),
-      'the connection failed',
-    ],
     ['with no JSON', (response) => response.end(`{"keys":[${canary}`), 'not a JSON Web Key Set'],
     ['with a list', (response) => response.end('[]'), 'not a JSON Web Key Set'],
     ['without keys', (response) => response.end('{"keys":[]}'), 'no key that verifies tokens'],
@@ -59,6 +54,21 @@ describe('a server of keys is refused, with a reason that quotes nothing, if it 
   ])('%s', async (_, listener, reason) => {
     issuer.answerWith(listener);
     await expect(readJwks(issuer.jwksUrl)).rejects.toThrow(new RegExp(`^${reason}$`));
+  });
+
+  test.each([301, 302, 303, 307, 308])('with the redirect %d, which is not followed', async (status) => {
+    // Behind it are keys: whoever can have the gateway sent there could sign tokens.
+    const text = JSON.stringify({ keys: [key.jwk] });
+    await using other = await startIssuer(key);
+    for (const location of ['/else', other.jwksUrl]) {
+      issuer.answerWith((response) => {
+        if (response.req.url === '/else') response.end(text);
+        else response.writeHead(status, { Location: location }).end(text);
+      });
+      const asked = issuer.requestCount;
+      await expect(readJwks(issuer.jwksUrl)).rejects.toThrow(new RegExp(`^status ${status}$`));
+      expect([issuer.requestCount - asked, other.requestCount]).toEqual([1, 0]);
+    }
   });
 
   test('on no port', async () => {

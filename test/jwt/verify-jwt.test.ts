@@ -138,6 +138,12 @@ describe('a token is refused', () => {
     expect(await verify(await issue({}, { alg: 'PS256' }, await makeKey('k1', 'PS256')))).toBe('algorithm');
   });
 
+  test('by a key of the set that cannot be used', async () => {
+    // Its point is not on the curve.
+    const off = { ...key, jwk: { ...key.jwk, x: (other.jwk as { x: string }).x } };
+    expect(await verify(await issue(), {}, [off])).toBe('unusable_key');
+  });
+
   test('with a key of its own, or an address of one', async () => {
     const jwk = await exportJWK(other.pair.publicKey);
     const token = await issue({}, { kid: undefined, jwk }, other);

@@ -29,7 +29,7 @@ describe('of a hundred bytes, a reader is found that', () => {
 
   test.each<[string, FuzzTarget['read'], RegExp]>([
     ['keeps a megabyte', () => Buffer.alloc(1 << 20), /^keeps \d{6,7} bytes of an input of 100$/],
-    ['keeps many values', () => Array.from({ length: 1 << 17 }, Math.random), /^keeps \d{7} bytes/],
+    ['keeps many values', () => Array.from({ length: 1 << 17 }, Math.random), /^keeps \d{6,7} bytes/],
     ['takes 16 MiB, and gives them back', () => Array(1 << 21).fill(0).length, /^allocates \d{8} bytes/],
   ])('%s', async (_, read, reason) => {
     expect(await tryMemory({ ...FAULTY, read }, input)).toMatch(reason);

@@ -10,6 +10,7 @@ import { METRICS } from '#otel/metrics/metric-names.ts';
 import { toGatewayMetrics, toProcessMetrics } from '#otel/metrics/process-metrics.ts';
 import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
+import { toSourceMetrics } from '#otel/metrics/source-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { createRequestSpans, type SpanDepth } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
@@ -184,6 +185,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
     ...records.collect(INTERVAL),
     ...toReplicaMetrics(GATEWAY_SOURCES.replicas(), INTERVAL),
     ...toModelMetrics(GATEWAY_SOURCES.models(), INTERVAL),
+    ...toSourceMetrics(GATEWAY_SOURCES.sources(), INTERVAL),
     ...toGatewayMetrics(GATEWAY_SOURCES.gateway(), INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
+import { replicaSchema, sourceSchema, statsSchema, waitingSchema } from '../schemas.ts';
 import { shownRecordSchema } from '../shown-record.ts';
 
 const count = () => z.int().min(0);
@@ -138,6 +138,7 @@ export const overviewSchema = z
     trace_url_template: z.string().nullable().describe('A URL with `{trace_id}` in it.'),
     last_minute: trafficSchema,
     replicas: z.array(replicaWithTraffic).readonly(),
+    sources: z.array(sourceSchema).readonly(),
     models: namesSchema('models'),
     tenants: namesSchema('tenants'),
     waiting: waitingSchema,

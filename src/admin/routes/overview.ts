@@ -5,7 +5,7 @@ import type { EventLoopShare } from '../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../dashboard/overview.ts';
 import { toFiguresJson } from '../dashboard/overview-json.ts';
 import { defineRoute, json } from '../route.ts';
-import { toReplicaJson, toStatsJson } from '../schemas.ts';
+import { toReplicaJson, toSourceJson, toStatsJson } from '../schemas.ts';
 import { afterParam, roundTo3, toRecordJson } from '../shown-record.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
@@ -21,7 +21,10 @@ export const showOverview = defineRoute({
     'This call is made for the dashboard and may change with it. Other programs should use the other calls.',
   query: { after: afterParam },
   response: { description: 'The current state.', content: json(overviewSchema) },
-  async handle({ query, caller }, { settleRecords, registry, fleet, stats, dashboard, recentRecords }) {
+  async handle(
+    { query, caller },
+    { settleRecords, registry, sources, fleet, stats, dashboard, recentRecords },
+  ) {
     await settleRecords();
     const figures = dashboard.figures();
     const { latest, failures } = recentRecords.latestAndFailures({
@@ -38,6 +41,7 @@ export const showOverview = defineRoute({
           registry.all.map((replica) => toReplicaJson(replica, fleet)),
           Date.now(),
         ),
+        sources: sources().map(toSourceJson),
         waiting,
         saturation: {
           workers: figures.eventLoops.map(toWorkerJson),

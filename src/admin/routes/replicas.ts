@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineRoute, json } from '../route.ts';
-import { replicaSchema, toReplicaJson, waitingSchema } from '../schemas.ts';
+import { replicaSchema, sourceSchema, toReplicaJson, toSourceJson, waitingSchema } from '../schemas.ts';
 import { replicaNotFound } from '../unknown-name.ts';
 
 /** GET /admin/replicas. */
@@ -14,13 +14,19 @@ export const listReplicas = defineRoute({
     content: json(
       z.object({
         replicas: z.array(replicaSchema),
+        sources: z
+          .array(sourceSchema)
+          .describe(
+            'The entries with `kubernetes` or `dns`, and whether these answer, in the order of the configuration.',
+          ),
         waiting: waitingSchema,
       }),
     ),
   },
-  handle: (_call, { registry, fleet }) => ({
+  handle: (_call, { registry, sources, fleet }) => ({
     body: {
       replicas: registry.all.map((replica) => toReplicaJson(replica, fleet)),
+      sources: sources().map(toSourceJson),
       waiting: registry.waiting,
     },
   }),

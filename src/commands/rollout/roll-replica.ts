@@ -10,7 +10,7 @@ import { DrainRefused, type RolloutGateways } from './gateways/gateways.ts';
 import { findForeignDrain, type ReplicaView } from './gateways/replica-view.ts';
 import { toReason } from './gateways/rollout-mark.ts';
 import type { ReplicaState } from './progress-file/state-file.ts';
-import type { Reporter } from './report/reporter.ts';
+import type { Figures, Reporter } from './report/reporter.ts';
 import { runCommand, untilCommandEnded } from './restart/run-command.ts';
 import { untilAway, untilReady } from './restart/until-ready.ts';
 import { newSpanId, type RolloutTrace } from './rollout-trace.ts';
@@ -78,7 +78,7 @@ export async function rollReplica(
     await trace.step(step('rollout_undrain'), () => gateways.undrain(name, change));
     await store(name, { stage: 'undrained' });
   }
-  reporter.show(name, 'ramp', 'serves');
+  reporter.show(name, 'ramp', `serves again, with a ramp of ${printDuration(settings.rampMs)}`);
   const rampSpan = { ...step('ramp'), spanId: newSpanId(), startedEpochMs: Date.now() };
   const task = {
     ...{ name, gateways, look, signal, falseAlarm: context.falseAlarm },
@@ -87,7 +87,8 @@ export async function rollReplica(
       timeoutMs: settings.compareMs,
       isJudged: settings.verdict !== 'off',
     },
-    onLook: (phase: 'ramp' | 'compare', text: string) => reporter.show(name, phase, toLookText(phase, text)),
+    onLook: (phase: 'ramp' | 'compare', text: string, figures: Figures) =>
+      reporter.show(name, phase, toLookText(phase, text), figures),
     onRampEnd: () => void trace.end(rampSpan, { outcome: 'ok' }),
   };
   const end = await trace.step(step('compare'), () => compareReplica(task), toStepEnd);

@@ -125,7 +125,12 @@ function toSummary(replicas: readonly ReplicaState[], outcome: StopKind | 'ok', 
   const done = replicas.filter(({ stage }) => stage === 'done').length;
   const count = `${done} of ${replicas.length} replicas done`;
   if (done === 0 && replicas.every(({ stage }) => stage === 'waiting')) return 'nothing was done';
-  return outcome === 'ok' ? count : `${count}. To go on: gateway rollout --resume (${path})`;
+  return outcome === 'ok' ? count : `${count}. To go on: gateway rollout --resume --state ${toWord(path)}`;
+}
+
+/** One word for a shell. */
+function toWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 function untilAborted(signal: AbortSignal): Promise<null> {

@@ -20,27 +20,29 @@ interface DrainFileLog extends DamageLog {
  */
 export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile {
   const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
-  /** What is not on disk, though it should be. */
-  let unstored: ReadonlyMap<string, DrainState> | null = null;
+  /** What was given last. It is on disk, or is being written, unless `isStored` is false. */
+  let latest: ReadonlyMap<string, DrainState> = new Map();
+  let isStored = true;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
   async function write(states: ReadonlyMap<string, DrainState>): Promise<void> {
+    latest = states;
     try {
       await file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
     } catch (error) {
-      unstored = states;
+      isStored = false;
       if (!isClosed) timer ??= setTimeout(() => void storeAgain(), STORE_AGAIN_MS).unref();
       throw error;
     }
-    if (unstored !== null) log.info({}, 'drain states stored: the disk takes them again');
-    unstored = null;
+    if (!isStored) log.info({}, 'drain states stored: the disk takes them again');
+    isStored = true;
   }
 
   /** The caller of the first attempt was told that it failed. */
   async function storeAgain(): Promise<void> {
     timer = undefined;
-    if (unstored !== null) await write(unstored).catch(() => undefined);
+    if (!isStored) await write(latest).catch(() => undefined);
   }
 
   return {

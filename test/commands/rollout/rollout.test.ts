@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { ADMIN_TOKEN, type StartedGateway } from '../../support/start-gateway.ts';
-import type { invoke, Started } from '../invoke.ts';
-import { answerError, asEngine, drainedNames, QUICK, setUp } from './scene.ts';
+import { invoke, type Started } from '../invoke.ts';
+import { answerError, asEngine, drainedNames, QUICK, setUp, TOKEN } from './scene.ts';
 
 test('restarts one replica after the other, each while it is drained, and leaves no state behind', async () => {
   const { gateway, roll, folder, statePath } = await setUp(['a', 'b']);
@@ -73,7 +73,7 @@ describe('a rollout that stopped', () => {
   });
 
   test('by Ctrl-C during a restart ends with 130, and --resume goes on with that replica', async () => {
-    const { gateway, begin, roll, folder } = await setUp(['a', 'b']);
+    const { gateway, begin, roll, folder, statePath } = await setUp(['a', 'b']);
     const isOpen = join(folder, 'open');
     const rollout = begin([
       'a',
@@ -86,6 +86,7 @@ describe('a rollout that stopped', () => {
     rollout.interrupt();
     const { exitCode, stdout } = await rollout.ended;
     expect(stdout).toContain('a: is drained; its command was interrupted');
+    expect(stdout).toContain(`To go on: gateway rollout --resume --state ${statePath}\n`);
     expect(exitCode).toBe(130);
     expect(await drainedNames(gateway)).toEqual(['a']);
     await writeFile(isOpen, '');
@@ -142,7 +143,7 @@ test('without --exec a person at the terminal is asked, and sees what goes on', 
   const { exitCode, stdout } = await rollout.ended;
   expect(exitCode).toBe(0);
   expect(stdout).toContain('✓');
-  expect(stdout).toContain('a  serves; it was not compared');
+  expect(stdout).toMatch(/a +0:0\d {2}serves; it was not compared/);
 });
 
 test('an engine that does not complete a small request is not undrained', async () => {
@@ -172,6 +173,27 @@ test('each line of --json is one object', async () => {
   expect(events).toContainEqual(expect.objectContaining({ event: 'output', replica: 'a', line: 'hello' }));
   expect(events).toContainEqual(expect.objectContaining({ event: 'replica', replica: 'a', phase: 'done' }));
   expect(events.at(-1)).toMatchObject({ event: 'rollout', text: '1 of 1 replicas done' });
+});
+
+test('the command that goes on is one that a shell can run', async () => {
+  const { gateway, folder } = await setUp(['a', 'b']);
+  const args = ['--state', join(folder, "it's here"), '--admin', gateway.adminUrl];
+  const { stdout } = await invoke(['rollout', 'a', ...QUICK, '--exec', 'false', ...args], TOKEN);
+  expect(stdout).toContain(`--resume --state '${folder}/it'\\''s here'\n`);
+});
+
+test('the figures of a replica that serves again are in the lines of --json', async () => {
+  const { begin } = await setUp(['a', 'b']);
+  const rollout = begin(['a', '--ramp', '10m', '--exec', 'true', '--json']);
+  await rollout.untilWritten('"figures"');
+  rollout.interrupt();
+  const { stdout } = await rollout.ended;
+  const events = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const figures = { share: expect.any(Number), inflight: 0, requests: 0, peer_requests: 0 };
+  expect(events).toContainEqual(expect.objectContaining({ replica: 'a', phase: 'ramp', figures }));
 });
 
 test('a rollout is one trace, with a span for each step', async () => {
@@ -260,7 +282,7 @@ describe('the verdict', { timeout: 60_000 }, () => {
       '--exec',
       'true',
     );
-    expect(stdout).toContain('a: cannot be judged yet: 0 % errors, 0 requests. It goes on serving');
+    expect(stdout).toContain('a: cannot be judged: no requests yet. It goes on serving');
     expect(exitCode).toBe(4);
     expect(await drainedNames(gateway)).toEqual([]);
   });

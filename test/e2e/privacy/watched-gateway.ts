@@ -55,6 +55,8 @@ export interface WatchedGateway {
   /** Resolves when the log has a line with this text. */
   untilLogged(part: string): Promise<void>;
   callAdmin(path: string, init?: RequestInit): Promise<string>;
+  /** Makes every GET of the admin API. */
+  readAdmin(): Promise<void>;
   /** Asks for everything that can be asked for, and reads all files. */
   collect(): Promise<void>;
   /** Replaces the configuration file. */
@@ -63,18 +65,22 @@ export interface WatchedGateway {
   readonly ended: Promise<void>;
 }
 
-/** Starts a gateway with these lines of configuration. All that it leaves and shows goes into `traces`. */
+/**
+ * Starts a gateway with these lines of configuration, and with files beside it. All that it leaves and shows goes into
+ * `traces`. `preload`: JavaScript that runs in each thread before the gateway.
+ */
 export async function watchGateway(
   lines: string,
   workers: number,
   traces: Traces,
   files: Readonly<Record<string, string>> = {},
+  preload = FAULTY,
 ): Promise<WatchedGateway> {
   const configPath = await writeConfig(lines, workers);
   const directory = dirname(configPath);
   for (const [name, content] of Object.entries(files)) await writeFile(join(directory, name), content);
   const env = { SVC_CONFIG: configPath, SVC_ADMIN_TOKEN: TOKEN, WORKERS: String(workers) };
-  const { child, stdout, stderr, closed } = spawnMain([], { env, preload: FAULTY, cwd: directory });
+  const { child, stdout, stderr, closed } = spawnMain([], { env, preload, cwd: directory });
   const log = new EventLog<string>();
   createInterface({ input: stdout }).on('line', (line) => {
     traces.log.push(line);
@@ -94,14 +100,18 @@ export async function watchGateway(
     traces[path === '/metrics' ? 'metrics' : 'admin'].push(answer);
     return answer;
   };
+  const readAdmin = async () => {
+    for (const { method, path } of createRoutes()) {
+      if (method === 'GET') await callAdmin(path.replace('{name}', 'a'));
+    }
+    await callAdmin('/admin/records?limit=500');
+  };
   const readDirectory = async () => void traces.files.push(await readFiles(directory, ['gateway.yaml']));
   return {
     ...{ url: `http://${listen}`, child, stateDir: `${directory}/state`, untilLogged, callAdmin },
+    readAdmin,
     async collect() {
-      for (const { method, path } of createRoutes()) {
-        if (method === 'GET') await callAdmin(path.replace('{name}', 'a'));
-      }
-      await callAdmin('/admin/records?limit=500');
+      await readAdmin();
       await callAdmin('/metrics', { headers: { accept: 'application/openmetrics-text; version=1.0.0' } });
       await callAdmin(`/admin/replicas/${CANARY}?q=${CANARY}`, { headers: { 'x-a': CANARY } });
       await callAdmin(`/admin/replicas/${CANARY}/drain`, { method: 'POST', body: CANARY });

@@ -259,6 +259,7 @@ describe('GET /admin/replicas', () => {
           removing: false,
         },
       ],
+      sources: [],
       waiting: 0,
     });
   });

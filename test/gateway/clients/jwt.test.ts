@@ -271,6 +271,16 @@ describe('the keys of the issuer', () => {
     await at.untilLogged('the former keys stay in use');
   });
 
+  test('may have one that cannot be used: its tokens get 401, and those of the others are valid', async () => {
+    const broken = await makeKey('k2');
+    const jwk = { ...broken.jwk, x: (key.jwk as { x: string }).x };
+    await using mixed = await startIssuer({ ...broken, jwk }, key);
+    await using at = await startGateway({ replicas: [replica], config: { jwt: jwtOf(mixed) } });
+    expect((await at.chat({}, bearer(await mixed.issue(broken, { scope: '*' })))).status).toBe(401);
+    expect((await at.chat({}, bearer(await mixed.issue(key, { scope: '*' })))).status).toBe(200);
+    await replica.nextRequest();
+  });
+
   test('may be in a file, which a reload reads again and refuses whole if it is broken', async () => {
     const path = join(gateway.stateDir, 'jwks.json');
     await writeFile(path, JSON.stringify({ keys: [key.jwk] }));

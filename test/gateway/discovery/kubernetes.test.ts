@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -12,6 +13,7 @@ import {
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
+import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import {
   type FakeApiServer,
   type FakePod,
@@ -248,6 +250,57 @@ test('while the API server fails, the last replicas serve; then its list counts 
   api.put({ name: 's', ports, pods: [pod(1)] });
   await untilNames(gateway, ['vllm-1']);
   await gateway.untilLogged('service watched again');
+});
+
+test('the admin API and the metrics say that the API server is away, since when and why, until it is back', async () => {
+  const { pod, ports } = await startPods(1);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  const sourcesIn = async (path: string) =>
+    ((await (await gateway.admin(path)).json()) as { sources: readonly { since: string }[] }).sources;
+  const up = async () =>
+    sumBy(
+      parseSamples(await (await gateway.admin('/metrics')).text()),
+      'gateway_discovery_up',
+      'gateway_discovery_source',
+    );
+  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String) };
+  const ok = [{ ...source, state: 'ok', error_code: null }];
+  const [before] = await sourcesIn('/admin/replicas');
+  expect([before]).toEqual(ok);
+  expect(await up()).toEqual({ vllm: 1 });
+
+  const destroy = (response: ServerResponse) => void response.destroy();
+  for (const kind of ['list', 'watch'] as const) api.answer(kind, destroy);
+  api.cutWatches();
+  await gateway.untilLogged('service not watched');
+  const [failing] = await sourcesIn('/admin/replicas');
+  expect([failing]).toEqual([
+    { ...source, state: 'failing', error_code: expect.stringMatching(/^(cut|unreachable)$/) },
+  ]);
+  expect(Date.parse(failing?.since ?? '')).toBeGreaterThanOrEqual(Date.parse(before?.since ?? ''));
+  expect(await sourcesIn('/admin/overview')).toMatchObject([{ name: 'vllm', state: 'failing' }]);
+  expect(await up()).toEqual({ vllm: 0 });
+
+  for (const kind of ['list', 'watch'] as const) api.answer(kind, null);
+  await gateway.untilLogged('service watched again');
+  const [after] = await sourcesIn('/admin/replicas');
+  expect([after]).toEqual(ok);
+  expect(Date.parse(after?.since ?? '')).toBeGreaterThanOrEqual(Date.parse(failing?.since ?? ''));
+  expect(await up()).toEqual({ vllm: 1 });
+});
+
+test('a source that has not answered yet is unknown, and has no metric', async () => {
+  await using hung = await startFakeApiServer();
+  hung.answer('list', () => undefined);
+  await using gateway = await startWith(hung);
+  const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
+  expect(sources).toEqual([
+    { name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
+  ]);
+  expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
 });
 
 test('a list that is too large, or comes never, does not keep the gateway from its start', async () => {

@@ -118,23 +118,35 @@ test('a drained address stays drained when it goes and comes back', async () => 
   expect(await turnsOf(gateway, 2)).toEqual(['vllm-127.0.0.1', 'vllm-127.0.0.1']);
 });
 
-test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]]>([
-  ['cannot be resolved any more', 'ESERVFAIL'],
-  ['has no address any more', []],
-])('a name that %s keeps the replicas it had, with one line in the log', async (_what, nothing) => {
-  await using pods = await startPods();
-  const resolver = createFakeResolver();
-  resolver.point(NAME, addresses('127.0.0.1'));
-  const services = [toService(pods[0])];
-  await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
-  resolver.point(NAME, nothing);
-  await resolver.untilHeard();
-  await resolver.untilHeard();
-  expect(await turnsOf(gateway, 1)).toEqual(['vllm-127.0.0.1']);
-  expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
-  resolver.point(NAME, addresses('127.0.0.1'));
-  await gateway.untilLogged('name resolved again');
-});
+const sourcesOf = async (gateway: StartedGateway) =>
+  ((await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown }).sources;
+
+test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1], string]>([
+  ['cannot be resolved any more', 'ESERVFAIL', 'ESERVFAIL'],
+  ['fails without a code that is a word', `\u001b[2J${'x'.repeat(1_000)}`, 'unknown_error'],
+  ['has no address any more', [], 'ENODATA'],
+])(
+  'a name that %s keeps the replicas it had, with one line in the log and a failing source',
+  async (_what, nothing, code) => {
+    await using pods = await startPods();
+    const resolver = createFakeResolver();
+    resolver.point(NAME, addresses('127.0.0.1'));
+    const services = [toService(pods[0])];
+    await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
+    resolver.point(NAME, nothing);
+    await resolver.untilHeard();
+    await resolver.untilHeard();
+    expect(await turnsOf(gateway, 1)).toEqual(['vllm-127.0.0.1']);
+    expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
+    const source = { name: 'vllm', kind: 'dns', since: expect.any(String) };
+    expect(await sourcesOf(gateway)).toEqual([{ ...source, state: 'failing', error_code: code }]);
+    const metrics = await (await gateway.admin('/metrics')).text();
+    expect(metrics).toMatch(/^gateway_discovery_up\{.*gateway_discovery_kind="dns".*\} 0$/m);
+    resolver.point(NAME, addresses('127.0.0.1'));
+    await gateway.untilLogged('name resolved again');
+    expect(await sourcesOf(gateway)).toEqual([{ ...source, state: 'ok', error_code: null }]);
+  },
+);
 
 test('of two replicas with one name the first of the file is there, and the other is told of once', async () => {
   await using pods = await startPods();

@@ -132,7 +132,10 @@ test('each lease gets its equal part of every moment, whatever the threads do to
   );
 });
 
-/** Holds several leases at a time, and begins and ends them without a pause until it is told to stop. */
+/**
+ * Holds several leases at a time, and begins and ends them without a pause until it is told to stop. Says when it has
+ * ended some.
+ */
 const THREAD = `
   const { parentPort, workerData } = require('node:worker_threads');
   const { buffer, stop, worker, workerCount, slotCount, isRecorded, modules } = workerData;
@@ -145,10 +148,10 @@ const THREAD = `
       const beganAt = held.shift();
       gotMs += table.end(worker, 1, { gpuCount: 8, beganAt, isRecorded });
     };
-    parentPort.postMessage('runs');
     for (let round = 0; Atomics.load(stop, 0) === 0; round++) {
       held.push(table.begin(worker, 1, 8));
       if (held.length > round % 7) end();
+      if (round === 100) parentPort.postMessage('runs');
     }
     while (held.length > 0) end();
     parentPort.postMessage(gotMs);

@@ -8,31 +8,36 @@ export const CANARY = 'canaryqzxwvkjpmtfgh';
 
 const PART_CHARS = 8;
 
-/** What somebody would find who looks for the text, whole or cut, in the ways in which programs write texts. */
-const FORMS: ReadonlyMap<string, string> = new Map(
-  [
-    ['the first characters', CANARY.slice(0, PART_CHARS)],
-    ['the last characters', CANARY.slice(-PART_CHARS)],
-  ].flatMap(([part = '', text = '']) =>
+/**
+ * Creates the search for a secret of ASCII, whole or cut, in the ways in which programs write texts. Its first and its
+ * last 8 characters must be enough to know it by. What is found comes with what is around it.
+ */
+export function createSearch(secret: string): (text: string) => readonly string[] {
+  const parts = [
+    ['the first characters', secret.slice(0, PART_CHARS)],
+    ['the last characters', secret.slice(-PART_CHARS)],
+  ] as const;
+  const forms = parts.flatMap(([part, text]) =>
     toForms(text).map(([how, form]) => [form, `${part}, ${how}`] as const),
-  ),
-);
+  );
+  const all = new Map([...forms, ...toDigests(secret)]);
+  return (text) =>
+    [...all].flatMap(([form, name]) => {
+      const at = text.indexOf(form);
+      return at === -1 ? [] : [`${name}: ${text.slice(Math.max(0, at - 80), at + form.length + 80)}`];
+    });
+}
+
+/** The forms of the canary that a text has; none if it has no part of the canary. */
+export const findCanary = createSearch(CANARY);
 
 /** Digests that need no salt: with them, a guessed text could be confirmed. */
-const DIGESTS: ReadonlyMap<string, string> = new Map(
-  ['md5', 'sha1', 'sha256', 'sha512'].flatMap((algorithm) => {
-    const digest = createHash(algorithm).update(CANARY).digest();
+function toDigests(secret: string): readonly (readonly [form: string, algorithm: string])[] {
+  return ['md5', 'sha1', 'sha256', 'sha512'].flatMap((algorithm) => {
+    const digest = createHash(algorithm).update(secret).digest();
     // Shortened digests confirm a guess as well.
     const forms = [digest.toString('hex').slice(0, 16), digest.toString('base64').slice(0, 11)];
     return forms.map((form) => [form, algorithm] as const);
-  }),
-);
-
-/** The forms of the canary that this text has, each with what is around it; none if it has no part of the canary. */
-export function findCanary(text: string): readonly string[] {
-  return [...FORMS, ...DIGESTS].flatMap(([form, name]) => {
-    const at = text.indexOf(form);
-    return at === -1 ? [] : [`${name}: ${text.slice(Math.max(0, at - 80), at + form.length + 80)}`];
   });
 }
 

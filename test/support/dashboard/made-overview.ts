@@ -112,6 +112,7 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
     trace_url_template: null,
     last_minute: makeTraffic(),
     replicas,
+    sources: [],
     models: [{ name: 'm', last_minute: makeTraffic() }],
     tenants: [{ name: 'acme', last_minute: makeTraffic() }],
     waiting: 0,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fillBlock, isFull, type OpenBlock } from '../../../verdict/block-filling.ts';
 import { type Comparison, compareBlock, EMPTY_COMPARISON } from '../../../verdict/comparison.ts';
-import { toShortText, toWrongText } from '../../../verdict/describe.ts';
+import { toFigures, toShortText, toWrongText } from '../../../verdict/describe.ts';
 import { DIMENSIONS, type Dimension, judge } from '../../../verdict/judge.ts';
 import { continueSilence, isSilent, type Silence } from '../../../verdict/silence.ts';
 import { UnreachableError } from '../../admin/client.ts';
@@ -9,6 +9,7 @@ import { toOneLine } from '../../terminal/table.ts';
 import type { Followed } from '../gateways/follow-requests.ts';
 import type { RolloutGateways } from '../gateways/gateways.ts';
 import { type ReplicaView, shareModel } from '../gateways/replica-view.ts';
+import type { Figures } from '../report/reporter.ts';
 import { RolloutStop } from '../stop.ts';
 
 /** How a comparison ended. */
@@ -34,8 +35,8 @@ export interface ComparisonTask {
   /** Without it, only the ramp is awaited. */
   readonly isJudged: boolean;
   readonly signal: AbortSignal;
-  /** Called after each look, with the figures in words. */
-  readonly onLook: (phase: 'ramp' | 'compare', text: string) => void;
+  /** Called after each look, with the figures in words and in numbers. */
+  readonly onLook: (phase: 'ramp' | 'compare', text: string, figures: Figures) => void;
   readonly onRampEnd: () => void;
 }
 
@@ -106,8 +107,11 @@ export async function compareReplica(task: ComparisonTask): Promise<ComparisonEn
     progress = next;
     const end = decideEnd(progress, seen, nowMs, task);
     if (end !== null) return { ...end, comparison: progress.comparison };
-    if (progress.rampEndedMs === null) onLook('ramp', `${Math.round(seen.own.share * 100)} % of its turns`);
-    else onLook('compare', toShortText(progress.comparison));
+    const { share, inflight } = seen.own;
+    const figures = { share, inflight, ...toFigures(progress.comparison) };
+    if (progress.rampEndedMs === null) {
+      onLook('ramp', `${Math.round(share * 100)} % of its turns, ${inflight} in flight`, figures);
+    } else onLook('compare', `${toShortText(progress.comparison)}, ${inflight} in flight`, figures);
   }
 }
 
@@ -187,5 +191,5 @@ function decideEnd(
   if (peers.length === 0) return { kind: 'undecided', sentence: 'has no peer to be compared with' };
   if (kind === 'good') return { kind, sentence: `is as good as its peers: ${toShortText(comparison)}` };
   if (nowMs - rampEndedMs < timeoutMs) return null;
-  return { kind: 'undecided', sentence: `cannot be judged yet: ${toShortText(comparison)}` };
+  return { kind: 'undecided', sentence: `cannot be judged: ${toShortText(comparison)}` };
 }

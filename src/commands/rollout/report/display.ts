@@ -1,31 +1,22 @@
 import type { Invocation } from '../../command-line/command.ts';
 import { sizeOf } from '../../terminal/full-screen.ts';
-import { createPaint, type Style } from '../../terminal/paint.ts';
+import { createPaint, WITHOUT_PAINT } from '../../terminal/paint.ts';
+import { toFrame, wrapText } from './frame.ts';
 import type { LineReader, Phase, Reporter } from './reporter.ts';
 
-const MARKS: Readonly<Record<Phase, readonly [mark: string, style: Style | null]>> = {
-  waiting: ['·', 'dim'],
-  draining: ['↓', 'yellow'],
-  restarting: ['↻', 'yellow'],
-  starting: ['…', 'yellow'],
-  ramp: ['↑', 'yellow'],
-  compare: ['≈', 'yellow'],
-  done: ['✓', 'green'],
-  warned: ['!', 'yellow'],
-  stopped: ['✗', 'red'],
-};
-
 const CLEAR_BELOW = '\u001b[J';
-const upBy = (lines: number) => (lines === 0 ? '' : `\u001b[${lines}F`);
+const upBy = (lines: number) => (lines === 0 ? '\r' : `\u001b[${lines}F`);
 
 /** How often the time that a phase has taken is shown anew. */
 const REDRAW_MS = 1_000;
 
-/** A line of the display. */
-interface Row {
+/** How far a replica is. Times are of the monotonic clock. */
+interface Progress {
   readonly phase: Phase;
   readonly text: string;
   readonly sinceMs: number;
+  /** Null: this run has not begun it. */
+  readonly beganMs: number | null;
 }
 
 /** A line for each replica that is kept up to date at the end of the terminal; other lines scroll past above it. */
@@ -35,66 +26,74 @@ export function createDisplay(
   readLine: LineReader,
 ): Reporter {
   const paint = createPaint(stdout, env);
-  const rows = new Map<string, Row>(
-    names.map((name) => [name, { phase: 'waiting', text: '', sinceMs: performance.now() }]),
+  const replicas = new Map<string, Progress>(
+    names.map((name) => [name, { phase: 'waiting', text: 'waits', sinceMs: 0, beganMs: null }]),
   );
-  const width = Math.max(...names.map(({ length }) => length));
-  let shownLines = 0;
+  let question: string | null = null;
+  /** The widths of the lines above the cursor that are drawn anew. */
+  let shown: readonly number[] = [];
+  let isEnded = false;
 
   const draw = (above = '') => {
     const { columns, rows: height } = sizeOf(stdout);
-    const lines = selectRows([...rows], height - 1).map(([name, row]) => {
-      const [mark, style] = MARKS[row.phase];
-      const isOver = row.phase === 'done' || row.phase === 'warned' || row.phase === 'stopped';
-      const age = isOver || row.phase === 'waiting' ? '' : `  ${toClock(performance.now() - row.sinceMs)}`;
-      const text = `${name.padEnd(width)}  ${row.text}${age}`.slice(0, columns - 3);
-      return `${paint(mark, style)} ${row.phase === 'waiting' ? paint(text, 'dim') : text}`;
-    });
-    stdout.write(`${upBy(shownLines)}${CLEAR_BELOW}${above}${lines.map((line) => `${line}\n`).join('')}`);
-    shownLines = lines.length;
+    const asked = question === null ? [] : wrapText(`${question} `, columns - 1);
+    const rows = [...replicas].map(([name, progress]) => ({
+      name,
+      ...progress,
+      seconds: secondsOf(progress),
+    }));
+    // At the end nothing is drawn anew, so that the frame may be higher than the terminal.
+    const size = { columns, height: isEnded ? Number.POSITIVE_INFINITY : height - 1 - asked.length };
+    const lines = [...toFrame(rows, size, paint), ...asked];
+    // A terminal that has become narrower since then has wrapped what it showed.
+    const up = shown.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0);
+    const end = question === null ? '\n' : '';
+    stdout.write(`${upBy(up)}${CLEAR_BELOW}${above}${lines.join('\n')}${end}`);
+    // The cursor is at the end of a question, and below the last line otherwise.
+    const plain = [...toFrame(rows, size, WITHOUT_PAINT), ...asked];
+    shown = plain.slice(0, plain.length - (question === null ? 0 : 1)).map(({ length }) => length);
   };
   const timer = setInterval(draw, REDRAW_MS);
 
   return {
     show(name, phase, text) {
-      const before = rows.get(name);
-      const sinceMs = before?.phase === phase ? before.sinceMs : performance.now();
-      rows.set(name, { phase, text, sinceMs });
+      const before = replicas.get(name);
+      const nowMs = performance.now();
+      const sinceMs = before?.phase === phase ? before.sinceMs : nowMs;
+      const beganMs = before?.beganMs ?? (isOver(phase) ? null : nowMs);
+      replicas.set(name, { phase, text, sinceMs, beganMs });
       draw();
     },
-    output(name, line) {
-      draw(`${paint(`${name} | ${line}`.slice(0, sizeOf(stdout).columns - 1), 'dim')}\n`);
+    output: (name, line) => draw(`${paint(`${name} | ${line}`, 'dim')}\n`),
+    say(line) {
+      if (isEnded) stdout.write(`${line}\n`);
+      else draw(`${line}\n`);
     },
-    say: (line) => draw(`${line}\n`),
-    async ask(question) {
+    async ask(asked) {
+      question = asked;
       draw();
-      stdout.write(`${question} `);
-      clearInterval(timer);
       const line = await readLine();
-      // The terminal has echoed the line: what follows is drawn below it.
-      shownLines = 0;
-      timer.refresh();
+      question = null;
+      // The terminal has echoed the Enter: the cursor is below the question.
+      shown = [...shown, 0];
+      if (!isEnded) draw();
       return line;
     },
     end() {
       clearInterval(timer);
+      question = null;
+      isEnded = true;
       draw();
     },
   };
 }
 
-/** The rows that fit: those under way first, then those that wait, then those that are over. */
-function selectRows(rows: readonly (readonly [string, Row])[], height: number) {
-  if (rows.length <= height) return rows;
-  const rank = ({ phase }: Row) => {
-    if (phase === 'done' || phase === 'warned') return 2;
-    return phase === 'waiting' ? 1 : 0;
-  };
-  const kept = new Set(rows.toSorted(([, a], [, b]) => rank(a) - rank(b)).slice(0, Math.max(1, height)));
-  return rows.filter((row) => kept.has(row));
+function isOver(phase: Phase): boolean {
+  return phase === 'done' || phase === 'warned' || phase === 'stopped';
 }
 
-function toClock(ms: number): string {
-  const seconds = Math.floor(ms / 1_000);
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+function secondsOf({ phase, sinceMs, beganMs }: Progress): number | null {
+  const fromMs = isOver(phase) ? beganMs : sinceMs;
+  const untilMs = isOver(phase) ? sinceMs : performance.now();
+  return fromMs === null || phase === 'waiting' ? null : Math.floor((untilMs - fromMs) / 1_000);
 }

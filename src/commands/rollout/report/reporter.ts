@@ -10,10 +10,13 @@ export type Phase =
   | 'warned'
   | 'stopped';
 
+/** What is known of a replica in numbers, by their names in the admin API. */
+export type Figures = Readonly<Record<string, number>>;
+
 /** Tells people or programs how a rollout goes. */
 export interface Reporter {
   /** A replica is in a phase. `text`: one line; it may change many times in a phase. */
-  show(name: string, phase: Phase, text: string, figures?: Readonly<Record<string, number>>): void;
+  show(name: string, phase: Phase, text: string, figures?: Figures): void;
   /** A line that the command of a replica has printed. */
   output(name: string, line: string): void;
   /** A line about the rollout. */

@@ -3,6 +3,7 @@ import type { ServiceConfig } from '../../../config/config.ts';
 import { inParallel } from '../in-parallel.ts';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from './source-state.ts';
 
 /** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */
 const PARALLEL_LOOKUPS = 2;
@@ -21,7 +22,7 @@ export class EndpointDiscovery {
   readonly #resolver: Resolver;
   readonly #log: EndpointLog;
   readonly #known = new Map<string, readonly Endpoint[]>();
-  readonly #failing = new Set<string>();
+  readonly #statuses = new Map<string, SourceStatus>();
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(resolver: Resolver, log: EndpointLog) {
@@ -32,6 +33,11 @@ export class EndpointDiscovery {
   /** Null if the name was never resolved. */
   endpointsOf(service: ServiceConfig): readonly Endpoint[] | null {
     return this.#known.get(hostOf(service)) ?? null;
+  }
+
+  /** Whether the name was resolved the last time. */
+  statusOf(service: ServiceConfig): SourceStatus {
+    return this.#statusOf(hostOf(service));
   }
 
   /** Resolves the names again, and waits for that at most `timeoutMs`. Later answers are used when they arrive. */
@@ -64,14 +70,22 @@ export class EndpointDiscovery {
 
   #noteSuccess({ name }: ServiceConfig, host: string, found: readonly Endpoint[]): void {
     this.#known.set(host, found);
-    if (this.#failing.delete(host)) this.#log.info({ service: name, dns_name: host }, 'name resolved again');
+    const before = this.#statusOf(host);
+    this.#statuses.set(host, toOk(before));
+    if (before.state !== 'failing') return;
+    this.#log.info({ service: name, dns_name: host }, 'name resolved again');
   }
 
   #noteFailure({ name }: ServiceConfig, host: string, errorCode: string): void {
-    if (this.#failing.has(host)) return;
-    this.#failing.add(host);
+    const before = this.#statusOf(host);
+    this.#statuses.set(host, toFailing(before, errorCode));
+    if (before.state === 'failing') return;
     const kept = this.#known.get(host)?.length ?? 0;
     this.#log.warn({ service: name, dns_name: host, error_code: errorCode, kept }, 'name not resolved');
+  }
+
+  #statusOf(host: string): SourceStatus {
+    return this.#statuses.get(host) ?? UNKNOWN_STATUS;
   }
 }
 
@@ -79,6 +93,8 @@ function hostOf({ url }: ServiceConfig): string {
   return new URL(url).hostname;
 }
 
+/** The codes of the system and of name servers are words such as `ENOTFOUND`. */
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /^\w{1,64}$/.test(code) ? code : 'unknown_error';
 }

@@ -5,12 +5,12 @@ import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../registry.ts';
 import type { EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
-import type { SourceState } from './kubernetes/kubernetes-discovery.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
 import { ReachabilityLog } from './reachability-log.ts';
 import type { Resolver } from './resolver.ts';
 import { ServiceEndpoints } from './service-endpoints.ts';
+import type { SourceState } from './source-state.ts';
 
 /** The configured replicas and services, and how often names and models are looked up. */
 export type DiscoverySettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
@@ -113,7 +113,7 @@ export class ReplicaDiscovery {
     await this.#inTurn(() => this.#publishNews());
   }
 
-  /** Whether each service of Kubernetes is watched. */
+  /** Whether Kubernetes or DNS answers for each service. */
   get sources(): readonly SourceState[] {
     return this.#endpoints.statesOf(this.#settings.services);
   }

@@ -1,7 +1,8 @@
 import type { ServiceConfig } from '../../../config/config.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
-import { KubernetesDiscovery, type SourceState } from './kubernetes/kubernetes-discovery.ts';
+import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import type { SourceState } from './source-state.ts';
 
 export interface ServiceEndpointsCollaborators {
   readonly resolver: Resolver;
@@ -47,9 +48,14 @@ export class ServiceEndpoints {
     this.#kubernetes.keepOnly(services);
   }
 
-  /** How fresh the lists of those are that are watched. */
+  /** Whether the source of each answers. */
   statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
-    return this.#kubernetes.statesOf(services);
+    return services.map((service) => {
+      const { name, kubernetes } = service;
+      return kubernetes === undefined
+        ? { name, kind: 'dns', ...this.#dns.statusOf(service) }
+        : { name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) };
+    });
   }
 
   stop(): void {

@@ -30,6 +30,7 @@ export function toProblems(overview) {
     ...toStateProblems(present, 'unreachable', 'bad'),
     ...toStateProblems(present, 'failing', 'bad'),
     ...toErrorProblems(overview, present),
+    ...toSourceProblems(overview),
     ...toCollectorProblems(overview),
     ...toSaturationProblems(overview),
     ...toStateProblems(present, 'loading', 'warn'),
@@ -182,6 +183,23 @@ function toCollectorProblems({ collector, stats, queue_size }) {
   if (collector.state !== 'failing' && toUseLevel(stats.queued, queue_size) !== '')
     add('warn', 'The queue of records is nearly full');
   return problems;
+}
+
+/**
+ * Kubernetes or DNS that fails: the replicas may be out of date.
+ * @param {Overview} overview
+ * @returns {readonly Problem[]}
+ */
+function toSourceProblems({ sources }) {
+  const found = sources.filter(({ state }) => state === 'failing');
+  const [first] = found;
+  if (first === undefined) return [];
+  const label = first.kind === 'dns' ? 'DNS' : 'Kubernetes';
+  const text =
+    found.length === 1
+      ? `${label} fails for ${first.name}: ${first.error_code}`
+      : `Kubernetes or DNS fails for ${found.length} names`;
+  return [{ level: 'warn', text, section: 'replicas-section', change: {} }];
 }
 
 /**

@@ -2,9 +2,10 @@ import { waitAtMost } from '#otel/clock.ts';
 import type { ServiceConfig } from '../../../../config/config.ts';
 import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
 import type { Endpoint } from '../resolver.ts';
+import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from '../source-state.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
 import { toReadyEndpoints } from './ready-endpoints.ts';
-import { createSliceApi, type SliceFailureCode } from './slice-api.ts';
+import { createSliceApi } from './slice-api.ts';
 import { SliceWatch } from './slice-watch.ts';
 
 /** The log of Services that cannot be watched. A pino logger fits. */
@@ -19,21 +20,13 @@ export interface KubernetesCollaborators {
   readonly onChange: () => void;
 }
 
-/** How fresh the list of a Service is. */
-export interface SourceState {
-  /** The entry of the configuration. */
-  readonly name: string;
-  /** Null: it is followed. Otherwise the list may be old, or was never had. */
-  readonly failure: SliceFailureCode | null;
-}
-
 /** One Service that is watched. */
 interface Watched {
   readonly watch: SliceWatch;
   /** Resolves after the first list, or the first failure. */
   readonly asked: Promise<void>;
   endpoints: readonly Endpoint[] | null;
-  failure: SliceFailureCode | null;
+  status: SourceStatus;
 }
 
 /** The servers behind the Services of Kubernetes. Each Service is watched; what was known of it stays while it is not. */
@@ -75,12 +68,9 @@ export class KubernetesDiscovery {
     }
   }
 
-  /** The states of those of these services that are watched. */
-  statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
-    return services.flatMap(({ name, kubernetes }) => {
-      const watched = kubernetes === undefined ? undefined : this.#watched.get(keyOf(kubernetes));
-      return watched === undefined ? [] : [{ name, failure: watched.failure }];
-    });
+  /** Whether the Service is watched. */
+  statusOf(source: KubernetesSource): SourceStatus {
+    return this.#watched.get(keyOf(source))?.status ?? UNKNOWN_STATUS;
   }
 
   stop(): void {
@@ -102,7 +92,7 @@ export class KubernetesDiscovery {
     const watched: Watched = {
       asked: asked.promise,
       endpoints: null,
-      failure: null,
+      status: UNKNOWN_STATUS,
       watch: new SliceWatch({
         api: createSliceApi(source),
         onSlices(slices: readonly EndpointSlice[]) {
@@ -114,8 +104,8 @@ export class KubernetesDiscovery {
         },
         onFailure({ code, status }) {
           asked.resolve();
-          if (watched.failure === code) return;
-          watched.failure = code;
+          if (watched.status.errorCode === code) return;
+          watched.status = toFailing(watched.status, code);
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
             { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
@@ -123,8 +113,8 @@ export class KubernetesDiscovery {
           );
         },
         onSuccess() {
-          if (watched.failure !== null) log.info(fields, 'service watched again');
-          watched.failure = null;
+          if (watched.status.state === 'failing') log.info(fields, 'service watched again');
+          watched.status = toOk(watched.status);
         },
       }),
     };

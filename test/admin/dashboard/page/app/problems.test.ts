@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { toProblems } from '../../../../../src/admin/dashboard/page/app/problems.js';
-import { makeOverview, makeReplica, makeTraffic } from '../../../../support/dashboard/made-overview.ts';
+import {
+  MADE_AT,
+  makeOverview,
+  makeReplica,
+  makeTraffic,
+} from '../../../../support/dashboard/made-overview.ts';
 
 const textsOf = (changes: Parameters<typeof makeOverview>[0]) =>
   toProblems(makeOverview(changes)).map(({ level, text }) => `${level}: ${text}`);
@@ -51,6 +56,16 @@ test('one replica that fails a few requests, or answers many with 4xx, is named 
   expect(withTraffic({ requests: 31, client_errors: 31 })).toEqual([
     'warn: b answers 4xx to 100 % of its requests',
   ]);
+});
+
+test('Kubernetes or DNS that fails is named with the replicas that may be out of date', () => {
+  const fine = { name: 'f', kind: 'dns', state: 'ok', since: MADE_AT, error_code: null } as const;
+  const dns = { ...fine, name: 'd', state: 'failing', error_code: 'ENOTFOUND' } as const;
+  const kubernetes = { ...dns, name: 'k', kind: 'kubernetes', error_code: 'unreachable' } as const;
+  expect(textsOf({ sources: [fine] })).toEqual([]);
+  expect(textsOf({ sources: [fine, dns] })).toEqual(['warn: DNS fails for d: ENOTFOUND']);
+  expect(textsOf({ sources: [kubernetes] })).toEqual(['warn: Kubernetes fails for k: unreachable']);
+  expect(textsOf({ sources: [kubernetes, dns] })).toEqual(['warn: Kubernetes or DNS fails for 2 names']);
 });
 
 test('a collector that is lost, and limits that are near, are problems', () => {

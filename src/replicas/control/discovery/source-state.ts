@@ -1,0 +1,35 @@
+/** What tells of the replicas behind a name. */
+export const SOURCE_KINDS = ['kubernetes', 'dns'] as const;
+
+/** Whether a source answers: `unknown` before its first answer or failure. */
+export const SOURCE_STATES = ['ok', 'failing', 'unknown'] as const;
+
+/** Whether a source answers, since when, and why not. */
+export interface SourceStatus {
+  readonly state: (typeof SOURCE_STATES)[number];
+  /** When `state` began, in RFC 3339; null while it is unknown. */
+  readonly since: string | null;
+  /** The code of the last failure: a short word. Null unless it fails. */
+  readonly errorCode: string | null;
+}
+
+/** The source of one entry of the configuration. While it fails, the replicas stay as they were. */
+export interface SourceState extends SourceStatus {
+  /** The name of the entry. */
+  readonly name: string;
+  readonly kind: (typeof SOURCE_KINDS)[number];
+}
+
+/** Before the first answer. */
+export const UNKNOWN_STATUS: SourceStatus = { state: 'unknown', since: null, errorCode: null };
+
+/** The status after an answer. */
+export function toOk(before: SourceStatus): SourceStatus {
+  return before.state === 'ok' ? before : { state: 'ok', since: new Date().toISOString(), errorCode: null };
+}
+
+/** The status after a failure. The code may change while it goes on. */
+export function toFailing(before: SourceStatus, errorCode: string): SourceStatus {
+  const since = before.state === 'failing' ? before.since : new Date().toISOString();
+  return { state: 'failing', since, errorCode };
+}
