@@ -206,7 +206,7 @@ describe('the gateway', () => {
 });
 
 test('a gateway of two workers shows how busy each is, how much of its limits it uses, and failed attempts', async () => {
-  await using a = await startFakeReplica({ name: 'a', script: () => undefined });
+  await using a = await startFakeReplica({ name: 'a', script: hang });
   const refusing = { name: 'b', url: refusedUrlBeside(a) };
   const limits = { connections: 123, buffered: '64MiB' };
   await using gateway = await startGateway({
