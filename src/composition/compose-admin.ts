@@ -11,7 +11,7 @@ import { createAdminHandler } from '../admin/handle-admin.ts';
 import type { Certificates } from '../certificates/certificate-files.ts';
 import { readLimit } from '../http/shared-limit.ts';
 import { probeEngine } from '../replicas/control/engine-probe.ts';
-import type { ServingMemory } from '../serving/serving.ts';
+import type { ServingMemory } from '../serving/serving-memory.ts';
 import { toAdminListenerSettings, toWorkerCount } from '../serving/settings.ts';
 import type { DataPlane } from './compose-data-plane.ts';
 import type { ReplicaControl } from './compose-replicas.ts';

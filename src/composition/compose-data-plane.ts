@@ -18,9 +18,11 @@ import { type ModelAvailability, toModelAvailabilities } from '../replicas/contr
 import type { RegisteredReplica } from '../replicas/control/registry.ts';
 import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { JwtAuthority } from '../serving/client-access.ts';
-import { createServing, type Serving, type ServingMemory, type ServingSettings } from '../serving/serving.ts';
+import { createServing, type Serving, type ServingSettings } from '../serving/serving.ts';
+import type { ServingMemory } from '../serving/serving-memory.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
-import { type WorkerEnd, WorkerGroup } from '../serving/workers/worker-group.ts';
+import { WorkerGroup } from '../serving/workers/worker-group.ts';
+import type { WorkerEnd } from '../serving/workers/worker-slot.ts';
 import { orStartError } from '../start-error.ts';
 import type { ReplicaControl } from './compose-replicas.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';

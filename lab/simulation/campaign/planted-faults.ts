@@ -73,8 +73,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'requests of a worker that has died stay in flight',
     patch: {
-      file: 'src/serving/workers/worker-group.ts',
-      from: 'this.#shared.clearWorker(worker);',
+      file: 'src/serving/serving-memory.ts',
+      from: 'new SharedState(memory.replicas).clearWorker(worker);',
       to: '',
     },
     needs: killsWorker,

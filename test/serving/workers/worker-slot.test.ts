@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { restartDelayMs } from '../../../src/serving/workers/worker-group.ts';
+import { restartDelayMs } from '../../../src/serving/workers/worker-slot.ts';
 
 test('a worker is replaced at once after a long life, or the first time it ends soon', () => {
   expect([0, 1].map(restartDelayMs)).toEqual([0, 0]);
