@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '../../../otel/encode/request-record.ts';
-import { JsonTap } from '../../../src/proxy/response/response-tap.ts';
+import { JsonTap } from '../../../src/proxy/response/json-tap.ts';
 import { createEventRelay, toReading } from '../../support/reading/response-reading.ts';
 
 const ARRIVED_MS = 1000;
