@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { hang } from '../support/fake-replica.ts';
-import { AWAY, chat, runMain, serve, spooledEndings, startReplica, writeConfig } from '../support/processes/main-process.ts';
+import {
+  AWAY,
+  chat,
+  runMain,
+  serve,
+  spooledEndings,
+  startReplica,
+  writeConfig,
+} from '../support/processes/main-process.ts';
 
 describe('an uncaught error ends the gateway with 1', () => {
   it.each([
