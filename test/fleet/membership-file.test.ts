@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createMembershipFile } from '../../src/fleet/membership-file.ts';
-import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
+import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('the membership survives a restart', async () => {

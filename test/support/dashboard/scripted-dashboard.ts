@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AdminCollaborators } from '../../../src/admin/admin-collaborators.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
+import { sendResponse } from '../../../src/admin/listener/send-response.ts';
 import { createDashboardRoutes } from '../../../src/admin/routes/dashboard.ts';
-import { sendResponse } from '../../../src/admin/send-response.ts';
 import { closeServer, listen } from '../servers/local-server.ts';
 import { withFastPolls } from './page.ts';
 
