@@ -53,7 +53,7 @@ export async function startMeasuredGateway(config: object, folder: string): Prom
       { stdout: 'lines' },
     ),
   );
-  const { listen, admin_listen: adminListen } = JSON.parse(
+  const { listen, adminListen } = JSON.parse(
     await gateway.untilLine((line) => line.includes('"msg":"serving"')),
   );
   const { pid } = gateway;

@@ -54,7 +54,7 @@ export async function createIssuer(folder: string): Promise<Issuer> {
       const own = by.certPath === null ? ['-selfsign'] : ['-cert', by.certPath];
       const validity = ['-startdate', toDate(from), '-enddate', toDate(to)];
       const files = ['-config', config, '-keyfile', by.keyPath, '-in', request, '-out', certPath];
-      await run('openssl', ['ca', '-batch', '-notext', '-rand_serial', ...files, ...own, ...validity]);
+      await run('openssl', ['ca', '-batch', '-notext', ...files, ...own, ...validity]);
       return certPath;
     },
     async read(...paths) {
@@ -68,7 +68,7 @@ export async function createIssuer(folder: string): Promise<Issuer> {
 function toConfig(database: string, folder: string, extensions: readonly string[]): string {
   return [
     ...['[ca]', 'default_ca=own', '[own]', `database=${database}`, `new_certs_dir=${folder}`],
-    ...['default_md=sha256', 'policy=any', 'x509_extensions=given'],
+    ...['default_md=sha256', 'rand_serial=yes', 'policy=any', 'x509_extensions=given'],
     ...['[any]', 'commonName=supplied', '[given]', ...extensions],
   ].join('\n');
 }
