@@ -145,6 +145,7 @@ export const CONNECTIONS: readonly TlsAttack[] = [
       tcp.end();
     }),
     outcome: 'closed',
+    adminOutcome: '400',
   },
   ...resumptions('TLSv1.3'),
   ...resumptions('TLSv1.2'),

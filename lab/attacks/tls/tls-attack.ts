@@ -10,6 +10,8 @@ export interface TlsAttack {
   readonly act: (target: TlsTarget) => Promise<string>;
   /** What `act` must resolve with. */
   readonly outcome: string;
+  /** What it must resolve with on the admin listener, which has another reader of HTTP. Default: `outcome`. */
+  readonly adminOutcome?: string;
   /** How many of its calls take effect. Default: 0. */
   readonly effects?: number;
 }

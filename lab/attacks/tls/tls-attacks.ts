@@ -17,6 +17,9 @@ const GROUPS: readonly { readonly group: string; readonly attacks: readonly TlsA
 export const TLS_ATTACKS = (['clients', 'admin'] as const).flatMap((listeners) =>
   GROUPS.map(({ group, attacks }) => ({
     group: `${listeners === 'clients' ? 'TLS' : 'admin API, TLS'}: ${group}`,
-    attacks: attacks.map((attack) => ({ ...attack, listeners })),
+    attacks: attacks.map((attack) => {
+      const { outcome, adminOutcome = outcome } = attack;
+      return { ...attack, listeners, outcome: listeners === 'clients' ? outcome : adminOutcome };
+    }),
   })),
 );
