@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createMembershipFile } from '../../src/fleet/membership-file.ts';
-import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
+import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
 
 test('the membership survives a restart', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-membership-'));

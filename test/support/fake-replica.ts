@@ -402,7 +402,7 @@ export function answerStream(
 /** Answers with the head and these pieces, then does one more thing to the connection. */
 export function partial(
   type: string,
-  pieces: readonly string[],
+  pieces: readonly (string | Uint8Array)[],
   last: 'cut' | 'reset' | 'nothing',
   fields: readonly string[] = [],
 ): Script {

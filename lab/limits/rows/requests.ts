@@ -70,7 +70,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the digits of the size of a chunk',
-    source: inFile('src/http/message/body-reader.ts', 'MAX_SIZE_DIGITS'),
+    source: inFile('src/http/message/chunk-size-line.ts', 'MAX_SIZE_DIGITS'),
     past: '400, and the connection is closed',
     proof: {
       send: (size, world) => sendBytes(world, chunked(SIZE.padStart(size, '0'))),

@@ -10,9 +10,9 @@ import {
   chatChunk,
   DONE,
   type FakeReplica,
-  type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import {
   type FakeApiServer,
@@ -61,21 +61,6 @@ async function untilNames(gateway: StartedGateway, names: readonly string[]): Pr
   while (JSON.stringify(await namesOf(gateway)) !== JSON.stringify(names));
 }
 
-function createGate(): { readonly script: Script; readonly open: () => void } {
-  const gate = Promise.withResolvers<void>();
-  return {
-    open: gate.resolve,
-    script: async (exchange) => {
-      await exchange.request.body;
-      await exchange.head(200, ['Content-Type', 'text/event-stream']);
-      await exchange.write(chatChunk('a'));
-      await gate.promise;
-      await exchange.write(chatChunk('b', 'stop'));
-      exchange.end(DONE);
-    },
-  };
-}
-
 test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {
   const { pods, pod, ports } = await startPods(2);
   await using api = await startFakeApiServer();
@@ -98,7 +83,7 @@ test('a pod that terminates gets no new request, and its stream ends in order', 
   await using api = await startFakeApiServer();
   api.put({ name: 's', ports, pods: [pod(0)] });
   await using gateway = await startWith(api);
-  const gate = createGate();
+  const gate = createStreamGate([chatChunk('a')], chatChunk('b', 'stop') + DONE);
   pods[0]?.answerOnce(gate.script);
   const running = gateway.chat({ stream: true });
   await pods[0]?.untilRequests(1);

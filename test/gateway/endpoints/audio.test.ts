@@ -10,6 +10,7 @@ import {
   DONE,
   event,
   type FakeReplica,
+  hang,
   partial,
   refusedUrlBeside,
   type Script,
@@ -366,7 +367,7 @@ describe('a replica that refuses the connection', () => {
 });
 
 test('a client that leaves in the middle of its form cancels the request at the replica', async () => {
-  replica.answerOnce(() => undefined);
+  replica.answerOnce(hang);
   const bytes = postBytes(PATH, formOf([MODEL, fileOf(200 * KIB)]), FORM_FIELDS);
   const client = await RawConnection.open(gateway.url);
   client.write(bytes.subarray(0, 100 * KIB));

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { AdminCollaborators } from '../../../src/admin/admin-collaborators.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
+import { sendResponse } from '../../../src/admin/listener/send-response.ts';
 import { createDashboardRoutes } from '../../../src/admin/routes/dashboard.ts';
-import { sendResponse } from '../../../src/admin/send-response.ts';
 import { withFastPolls } from './page.ts';
 
 /** The token that the scripted admin API wants. */

@@ -1,9 +1,10 @@
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
 import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import { readText } from '../../../json/read-value.ts';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
-import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
+import { ConversationReader, MAX_NAME_BYTES } from './conversation.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
 import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
