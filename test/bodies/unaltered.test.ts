@@ -169,7 +169,7 @@ describe('a large body', () => {
 
   test.for([
     [400, 'invalid_json', '{"model":"m","messages":[[0]'],
-    [400, 'invalid_json', `{"model":"m","stream_options":{"a":"`],
+    [400, 'large_stream_options', `{"model":"m","stream_options":{"a":"`],
     [400, 'missing_model', '{"model":["m"],"messages":[["'],
     [404, 'model_not_found', '{"model":"'],
   ] as const)('is refused with %i %s like a small one: %s…', async ([status, code, head]) => {
