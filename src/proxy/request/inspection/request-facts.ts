@@ -39,8 +39,7 @@ export interface RequestFacts {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`;
- *   `model_not_found` for a name that is too long to be one of a model
+ * @throws {Failure} `invalid_json` if the body is not one JSON object; `large_stream_options`; `model_not_found` for a name that is too long to be one of a model
  * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
