@@ -1,10 +1,7 @@
-import { CHAT } from '../attack.ts';
-import type { ClientCertificates, TlsAttack } from './tls-attack.ts';
-import { openWire } from './wire.ts';
+import { type ClientCertificates, lastCall, type TlsAttack } from '../tls-attack.ts';
+import { openWire } from '../wire.ts';
 
-const LAST_CHAT = CHAT.replace('Host: g', 'Host: g\r\nConnection: close');
-
-/** A chat of a client with this certificate. With TLS 1.3 a client learns only after the handshake that it is refused. */
+/** A call of a client with this certificate. With TLS 1.3 a client learns only after the handshake that it is refused. */
 const presented = (
   name: string,
   certificate: keyof ClientCertificates | null,
@@ -13,18 +10,19 @@ const presented = (
 ): TlsAttack => ({
   name: `${name}, ${version}`,
   source: 'RFC 8446 4.4.2.4; RFC 5280 6',
-  act: async ({ strictUrl, ca, clients }) => {
+  act: async (target) => {
+    const { strictUrl, ca, clients } = target;
     const own = certificate === null ? {} : clients[certificate];
     const opening = openWire(strictUrl, { ca, ...own, minVersion: version, maxVersion: version });
     const wire = await opening.catch(() => null);
     if (wire === null) return 'closed';
     using open = wire;
-    open.tls.write(LAST_CHAT);
+    open.tls.write(lastCall(target));
     const outcome = await open.untilClosed();
     return outcome === '200' ? '200' : 'closed';
   },
   outcome,
-  forwarded: outcome === '200' ? 1 : 0,
+  effects: outcome === '200' ? 1 : 0,
 });
 
 /** What a client may present to a listener with `client_ca`. */
@@ -33,8 +31,11 @@ export const CLIENT_CERTIFICATES: readonly TlsAttack[] = (['TLSv1.3', 'TLSv1.2']
     presented('a sound certificate', 'sound', '200', version),
     presented('no certificate', null, 'closed', version),
     presented('one that has expired', 'expired', 'closed', version),
+    presented('one that is not valid yet', 'notYetValid', 'closed', version),
     presented('one that signs itself', 'selfSigned', 'closed', version),
+    presented('one of an unknown authority', 'unknown', 'closed', version),
     presented('one of another authority with the same name', 'foreign', 'closed', version),
+    presented('one of an authority that may sign no others', 'byLeaf', 'closed', version),
     presented('one for servers only', 'forServers', 'closed', version),
     presented('a sound one behind 30 authorities', 'longChain', '200', version),
     presented('one of 200 KB', 'huge', 'closed', version),

@@ -9,7 +9,7 @@ import { join } from 'node:path';
  * - `resolved`: the registry that a package came from. Without it, npm asks the one that it is configured for.
  */
 
-const PATH = join(import.meta.dirname, '../package-lock.json');
+const PATH = join(import.meta.dirname, '../../package-lock.json');
 
 /** What an entry of the lock file says, as far as this script reads it. */
 interface LockEntry {

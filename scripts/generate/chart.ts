@@ -5,7 +5,7 @@ import { join } from 'node:path';
  * Copies into the chart what helm cannot read outside of it: the alerts and the dashboard, whose sources are in deploy/.
  */
 
-const DEPLOY = join(import.meta.dirname, '../deploy');
+const DEPLOY = join(import.meta.dirname, '../../deploy');
 const FILES = join(DEPLOY, 'helm/spangate/files');
 
 await mkdir(FILES, { recursive: true });

@@ -93,7 +93,7 @@ interface YamlGroup {
 }
 
 /** Reads the registry of a directory. Throws on a type, a reference or an omission that Weaver would refuse. */
-export function readRegistry(directory = join(import.meta.dirname, '../otel/registry')): Registry {
+export function readRegistry(directory = join(import.meta.dirname, '../../otel/registry')): Registry {
   const read = (file: string): unknown => parse(readFileSync(join(directory, file), 'utf8'));
   const { name } = read('manifest.yaml') as { readonly name: string };
   const files = readdirSync(directory).filter((file) => file.endsWith('.yaml') && file !== 'manifest.yaml');
