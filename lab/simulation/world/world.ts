@@ -150,7 +150,7 @@ function isPunctual({ actions, weather }: Plan): boolean {
 }
 
 /** Resolves when all microtasks have run. */
-function turn(): Promise<void> {
+export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
