@@ -1,5 +1,6 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
+import { waitAtMost } from '#otel/clock.ts';
 import type { PackedRecords } from '#otel/queue/worker-record-sender.ts';
 import { startThread } from '../../embedded.ts';
 import type { HealthDecision } from '../../replicas/health-decision.ts';
@@ -61,6 +62,12 @@ export class WorkerThread {
       this.#pending.set(id, { resolve, reject });
       this.#worker.postMessage(numbered);
     });
+  }
+
+  /** Returns the result of a call, or null if the worker fails, ends, or takes longer than `ms`. */
+  callWithin(ms: number, call: WorkerCall): Promise<number | null> {
+    const answer: Promise<number | null> = this.call(call).catch(() => null);
+    return waitAtMost(ms, answer);
   }
 
   /** How busy its event loop was since it started. Read from here, also while the thread is blocked. */
