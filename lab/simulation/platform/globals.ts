@@ -114,9 +114,9 @@ function createProcess(current: CurrentThread): object {
   const events = (
     ['on', 'once', 'off', 'emit', 'removeListener', 'removeAllListeners', 'listenerCount'] as const
   ).map((name) => {
-    const value = (...args: readonly unknown[]) => {
+    const value = (...args: unknown[]) => {
       const { processEvents } = current();
-      return (processEvents[name] as (...args: readonly unknown[]) => unknown).apply(processEvents, args);
+      return (processEvents[name] as (...args: unknown[]) => unknown).apply(processEvents, args);
     };
     return [name, { value }] as const;
   });

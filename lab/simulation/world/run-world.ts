@@ -1,4 +1,4 @@
-import type { Program } from '../platform/program.ts';
+import type { Program } from '../program/program.ts';
 import { Stage } from './act.ts';
 import { SPOOLS } from './actors/configure.ts';
 import type { GatewayNode } from './actors/gateway-node.ts';

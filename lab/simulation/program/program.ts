@@ -1,6 +1,6 @@
 import { Script as VmScript } from 'node:vm';
+import type { SimulatedThread, ThreadProgram } from '../platform/thread.ts';
 import { GLOBAL_NAMES, ProgramCopy, type Script } from './program-copy.ts';
-import type { SimulatedThread, ThreadProgram } from './thread.ts';
 
 /** The code of the gateway: one script for each kind of thread, by the name of its file without extension. */
 export class Program implements ThreadProgram {

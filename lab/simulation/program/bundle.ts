@@ -2,15 +2,12 @@ import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
-import { SHARED_PACKAGES } from './modules.ts';
+import { SHARED_PACKAGES } from '../platform/modules.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
 /** Files that are the code of a thread from their first line on. */
-const THREAD_ENTRIES = [
-  'src/serving/workers/worker-entry.ts',
-  'src/proxy/request/inspection/body-worker.ts',
-];
+const THREAD_ENTRIES = ['src/serving/workers/worker-entry.ts', 'src/proxy/request/inspection/body-worker.ts'];
 
 /** The files that threads start with. */
 const ENTRIES = ['src/gateway.ts', ...THREAD_ENTRIES];
@@ -26,7 +23,7 @@ const RESETS: readonly (readonly [file: RegExp, forget: string])[] = [
     'componentCounter.clear();',
   ],
   // Made by chance.
-  [/^src\/replicas\/control\/drain-file\.ts$/, 'DAMAGED_DRAIN.version = timestampOf(null);'],
+  [/^src\/replicas\/control\/.*drain-file\.ts$/, 'DAMAGED_DRAIN.version = timestampOf(null);'],
 ];
 
 /** A change of the sources: a fault that the simulation must find. */
@@ -41,17 +38,21 @@ export interface SourcePatch {
 /** Bundles the sources of the gateway, with a patch if there is one: the scripts of a `Program`. */
 export async function bundleGateway(patch: SourcePatch | null): Promise<Map<string, string>> {
   const scripts = new Map<string, string>();
+  const sources = new Set<string>();
   for (const entry of ENTRIES) {
     const bundle = await rolldown({
       input: join(ROOT, entry),
       cwd: ROOT,
       platform: 'node',
       external: isExternal,
-      plugins: [createSourcePlugin(patch)],
+      plugins: [createSourcePlugin(patch, (file) => sources.add(file))],
     });
     const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
     await bundle.close();
     scripts.set(basename(entry, '.ts'), toFunctionBody(output[0].code));
+  }
+  for (const [file] of RESETS) {
+    if (![...sources].some((source) => file.test(source))) throw new Error(`no source is like ${file}`);
   }
   return scripts;
 }
@@ -76,7 +77,7 @@ function isExternal(id: string): boolean {
 }
 
 /** Loads only what is used of undici, writes down where each source is, and applies the patch. */
-function createSourcePlugin(patch: SourcePatch | null): Plugin {
+function createSourcePlugin(patch: SourcePatch | null, onSource: (file: string) => void): Plugin {
   const undici = join(ROOT, 'node_modules/undici/lib');
   return {
     name: 'sources',
@@ -92,6 +93,7 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
            export { default as buildConnector } from '${undici}/core/connect.js';`
         : null,
     transform(code, id) {
+      onSource(relative(ROOT, id));
       const [, forget] = RESETS.find(([pattern]) => pattern.test(relative(ROOT, id))) ?? [];
       const reset = forget === undefined ? '' : `\nonReset(() => { ${forget} });`;
       if (!id.startsWith(`${ROOT}/src/`) && !id.startsWith(`${ROOT}/otel/`)) return code + reset;

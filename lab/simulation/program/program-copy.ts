@@ -1,6 +1,6 @@
-import { createGlobals } from './globals.ts';
-import { createRequireOf } from './modules.ts';
-import type { SimulatedThread } from './thread.ts';
+import { createGlobals } from '../platform/globals.ts';
+import { createRequireOf } from '../platform/modules.ts';
+import type { SimulatedThread } from '../platform/thread.ts';
 
 /** The names of the globals that a thread has of its own. */
 export const GLOBAL_NAMES = [
