@@ -224,3 +224,19 @@ export function postBytes(path: string, body: string | Uint8Array, fields: reado
   const lines = [`POST ${path} HTTP/1.1`, 'Host: gateway', `Content-Length: ${payload.length}`, ...fields];
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), payload]);
 }
+
+/** One chunk of a body (RFC 9112 7.1). */
+export function toChunk(piece: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]);
+}
+
+/** A body in chunks, one after the other, with what ends it. `toSize` says how long a chunk is, from where it begins. */
+export function toChunks(body: Buffer, toSize: (at: number, index: number) => number): readonly Buffer[] {
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < body.length; ) {
+    const piece = body.subarray(at, at + toSize(at, chunks.length));
+    chunks.push(toChunk(piece));
+    at += piece.length;
+  }
+  return [...chunks, Buffer.from('0\r\n\r\n')];
+}

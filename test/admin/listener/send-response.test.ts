@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { sendResponse } from '../../../src/admin/listener/send-response.ts';
 import type { ResponseBody } from '../../../src/admin/route.ts';
+import { closeServer, listen } from '../../support/servers/local-server.ts';
 
 const HEADERS = { 'Content-Type': 'text/plain' };
 
@@ -13,12 +12,9 @@ async function startServer(body: ResponseBody) {
   const server = createServer((_request, response) => {
     sendResponse(response, { status: 200, headers: HEADERS, body }).then(sent.resolve, sent.reject);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sent: sent.promise };
+  const port = await listen(server);
+  onTestFinished(() => closeServer(server));
+  return { url: `http://127.0.0.1:${port}`, sent: sent.promise };
 }
 
 test('pieces are sent as they come', async () => {

@@ -1,12 +1,12 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { chatChunk, DONE, hang, startFakeReplica } from '../../support/fake-replica.ts';
 import { createStreamGate } from '../../support/gates.ts';
 import { stateAfterKill } from '../../support/processes/state-after-kill.ts';
 import { exchangeRaw } from '../../support/raw-http.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };
@@ -363,11 +363,7 @@ describe('drain and undrain', () => {
 });
 
 describe('a restart', () => {
-  async function temporaryStateDir(): Promise<string> {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    return join(directory, 'state');
-  }
+  const temporaryStateDir = async () => join(await temporaryFolder(), 'state');
 
   test('keeps drains and their time, and forgets no undrain', async () => {
     const stateDir = await temporaryStateDir();

@@ -1,6 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
@@ -20,6 +19,7 @@ import {
   startFakeApiServer,
 } from '../../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { turnsOf } from '../../support/turns.ts';
 
 vi.setConfig({ testTimeout: 30_000 });
@@ -309,8 +309,7 @@ test('a list that is too large, or comes never, does not keep the gateway from i
 });
 
 test('each call has the token that the file has then, over TLS that the authority in the file has signed', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryFolder();
   await using authority = await createAuthority();
   let accepted = 'Bearer one';
   await using api = await startFakeApiServer({
@@ -342,8 +341,7 @@ test('an API server that another authority has signed gets no token', async () =
   const other = await authority.issueAuthority('other');
   await using api = await startFakeApiServer({ tls: await other.issue('api') });
   const wrong = await authority.issue('wrong');
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryFolder();
   await writeFile(join(directory, 'token'), 'secret-token');
   const source = { token_file: join(directory, 'token'), ca_file: wrong.certPath };
   await using gateway = await startWith(api, source);

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hang, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
 import { createGate } from '../../support/gates.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 interface DrainAnswer {
   readonly replica: ReplicaAnswer;
@@ -125,8 +125,7 @@ describe('?reason', () => {
   const withReason = (action: string, reason: string) => `a/${action}?${new URLSearchParams({ reason })}`;
 
   test('is shown with the replica and in the log, and kept over a restart', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
+    const directory = await temporaryFolder();
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [replica], stateDir: directory });
 

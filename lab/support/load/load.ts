@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sendInOpenLoop } from './loops.ts';
 
 /** An answer as a client sees it. */
 export interface Answer {
@@ -37,19 +37,6 @@ function findProblem(status: number, type: string, body: string): string | null 
     ? body.endsWith('data: [DONE]\n\n') && !body.includes('data: {"error"')
     : body.endsWith('}') && Array.isArray(JSON.parse(body).choices);
   return isWhole ? null : 'the answer has no end';
-}
-
-/** A closed loop: `clientCount` clients together send `requestCount` requests, each client one at a time. */
-export async function sendInClosedLoop(
-  clientCount: number,
-  requestCount: number,
-  send: (index: number) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const runClient = async () => {
-    while (next < requestCount) await send(next++);
-  };
-  await Promise.all(Array.from({ length: clientCount }, runClient));
 }
 
 /** The result of a load. */
@@ -117,7 +104,12 @@ export class Load {
     this.#url = url;
     this.#maxOpen = maxOpen;
     this.#agents = agents;
-    this.#running = this.#run(perSecond);
+    this.#running = sendInOpenLoop({
+      ...{ perSecond, maxBurst: MAX_BURST },
+      hasRoom: () => this.#open.size < this.#maxOpen,
+      begin: () => this.#begin(),
+      isStopped: () => this.#isStopped,
+    });
   }
 
   /** Resolves when this many more requests have ended, well or not. */
@@ -136,19 +128,9 @@ export class Load {
     return { requests: this.#sent, perSecond, failures: this.#failures, requestIds: this.#requestIds };
   }
 
-  async #run(perSecond: number): Promise<void> {
-    let due = 0;
-    let lastMs = performance.now();
-    while (!this.#isStopped) {
-      const nowMs = performance.now();
-      due = Math.min(due + ((nowMs - lastMs) / 1000) * perSecond, MAX_BURST);
-      lastMs = nowMs;
-      for (; due >= 1 && this.#open.size < this.#maxOpen; due -= 1) {
-        const sending = this.#send(this.#sent++).finally(() => this.#open.delete(sending));
-        this.#open.add(sending);
-      }
-      await sleep(5);
-    }
+  #begin(): void {
+    const sending = this.#send(this.#sent++).finally(() => this.#open.delete(sending));
+    this.#open.add(sending);
   }
 
   async #send(index: number): Promise<void> {
