@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { oneOf, text } from '../values/codecs.ts';
+import { parseUrl } from '../values/values.ts';
 import { clientLimits } from './clients.ts';
 
 /** Signatures with a key pair (RFC 7518 3.1, RFC 8037 3.1): who can verify them cannot make them. */
@@ -58,7 +59,7 @@ export const jwt = z.strictObject({
 
 function isSource(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text !== '';
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   return (
     url !== null &&
     /^https?:\/\//i.test(text) &&

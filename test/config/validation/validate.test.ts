@@ -40,6 +40,13 @@ it('explains some of the unknown keys of a value, and counts the others', () => 
   expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, requests');
 });
 
+it('explains some of the problems that the parser of YAML finds, and counts the others', () => {
+  const problems = problemsOf(`a: {${'""'.repeat(3_000)}}`);
+  expect(problems).toHaveLength(21);
+  expect(problems[0]).toMatch(/^1: /);
+  expect(problems.at(-1)).toMatch(/^1: \d{4} more problems$/);
+});
+
 it('reads as many keys as a file has lines, also with white space after each', () => {
   expect(problemsOf(`${REPLICA}${'# b:  \n'.repeat(200)}`)).toEqual([]);
   const keys = Array.from({ length: 200 }, (_, index) => `x-${index}:  \n`).join('');

@@ -165,7 +165,7 @@ function checkEndpoints(slices: readonly EndpointSlice[]): void {
     const isUsed = endpoints.some(({ host, server }) => host === address && server?.pod?.uid === pod.uid);
     must(pod.uid === null || !isUsed, `${address} is used, and one of its entries is not ready`);
   }
-  const texts = (given: typeof endpoints) => given.map(({ host, port }) => `${host} ${port}`).sort();
+  const texts = (given: typeof endpoints) => given.map((endpoint) => JSON.stringify(endpoint)).sort();
   mustEqual(
     'the servers of slices in another order',
     texts(toReadyEndpoints(slices.toReversed(), CHOICE).endpoints),

@@ -50,11 +50,13 @@ function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): n
   return fitting.length === 1 ? (fitting[0]?.port ?? null) : null;
 }
 
-/** The entry with the wanted address; of several the first by address, so that the order of slices does not matter. */
+/** The entry with the wanted address; of several the first in an order of their own, whatever that of the slices is. */
 function chooseEntry(entries: readonly Candidate[], wanted: PortChoice['addressType']): Candidate | null {
   const fitting = entries.filter(({ family }) => wanted === 'auto' || family === wanted);
   const sorted = fitting.toSorted(
-    (a, b) => a.family.localeCompare(b.family) || a.endpoint.address.localeCompare(b.endpoint.address),
+    byText(({ family, port, endpoint: { address, pod, node } }) =>
+      [family, address, port, pod?.name, node].join(' '),
+    ),
   );
   return sorted.find(({ port }) => port !== null) ?? sorted[0] ?? null;
 }
@@ -66,9 +68,17 @@ function toEndpoint({ endpoint: { address, pod, node }, port }: Candidate): Endp
 /** Two names for one server would give it two turns. */
 function withoutRepeated(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const byAddress = new Map<string, Endpoint>();
-  const nameOf = ({ server }: Endpoint) => server?.pod?.name ?? '';
-  for (const endpoint of endpoints.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))) {
-    byAddress.set(`${endpoint.host} ${endpoint.port}`, endpoint);
-  }
+  const sorted = endpoints.toSorted(
+    byText(({ server }) => [server?.pod?.name, server?.pod?.uid, server?.node].join(' ')),
+  );
+  for (const endpoint of sorted) byAddress.set(`${endpoint.host} ${endpoint.port}`, endpoint);
   return [...byAddress.values()];
+}
+
+/** Not by localeCompare, for which different texts can be equal. */
+function byText<T>(textOf: (value: T) => string): (a: T, b: T) => number {
+  return (a, b) => {
+    const [one, other] = [textOf(a), textOf(b)];
+    return one < other ? -1 : Number(one > other);
+  };
 }

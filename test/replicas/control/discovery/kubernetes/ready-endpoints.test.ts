@@ -57,6 +57,24 @@ test('a pod in several slices gets requests only if all of them say so, in whate
   );
 });
 
+test('a pod with two ports, or two names, is the same server in whatever order its slices come', () => {
+  const given = [
+    { ports: [{ port: 8000 }], endpoints: [pod('a', '10.0.0.1')] },
+    { ports: [{ port: 9000 }], endpoints: [pod('a', '10.0.0.1')] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('b', '10.0.0.2'), nodeName: 'gpu-1' }] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('b', '10.0.0.2'), nodeName: 'gpu-2' }] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('c', '10.0.0.3'), targetRef: null }] },
+    { ports: [{ port: 9000 }], endpoints: [pod('c', '10.0.0.3')] },
+  ];
+  const first = toReadyEndpoints(slices(...given), ANY);
+  expect(first.endpoints.map(({ host }) => host).sort()).toEqual(['10.0.0.1', '10.0.0.2', '10.0.0.3']);
+  fc.assert(
+    fc.property(fc.shuffledSubarray(given, { minLength: given.length }), (order) => {
+      expect(toReadyEndpoints(slices(...order), ANY)).toEqual(first);
+    }),
+  );
+});
+
 test('a pod with two kinds of address is one replica, at the wanted one', () => {
   const four = { endpoints: [pod('a', '10.0.0.1')] };
   const six = { addressType: 'IPv6', endpoints: [pod('a', 'fd00::a')] };
