@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { openRedisChannel } from '../fleet/responses/redis-channel.ts';
+import { openRedisChannel } from '../fleet/redis/redis-channel.ts';
 import { ResponseExchange } from '../fleet/responses/response-exchange.ts';
 import { StoredResponses } from '../replicas/shared/stored-responses.ts';
-import type { ServingMemory } from '../serving/serving.ts';
+import type { ServingMemory } from '../serving/serving-memory.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
 
 /** Composes what tells the other gateways of a fleet which replica has which response. Null: there is no fleet. */

@@ -1,19 +1,14 @@
 import { waitAtMost } from '#otel/clock.ts';
-import { allocateEventLoopDelays, type EventLoopDelayMemory } from '#otel/metrics/event-loop-delay.ts';
 import type { RecordConsumer } from '#otel/queue/record-consumer.ts';
 import { startRecorder } from '#otel/span/start-recorder.ts';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
 import { ClientLimiter } from '../client-limits/admission.ts';
-import {
-  allocateClientLimits,
-  type ClientLimitMemory,
-  ClientLimitTable,
-} from '../client-limits/client-limit-table.ts';
+import { ClientLimitTable } from '../client-limits/client-limit-table.ts';
 import type { Config } from '../config/config.ts';
 import { HttpServer } from '../http/client/http-server.ts';
 import type { TlsMaterial } from '../http/client/tls-acceptor.ts';
 import { DeadlineClock, toTickMs } from '../http/deadline-clock.ts';
-import { allocateLimit, type LimitMemory, SharedLimit } from '../http/shared-limit.ts';
+import { SharedLimit } from '../http/shared-limit.ts';
 import { SharedReads } from '../http/upstream/shared-reads.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { logDefect } from '../proxy/defect.ts';
@@ -24,41 +19,11 @@ import { createBodyInspector } from '../proxy/request/inspection/body-inspector.
 import { ReplicaPool } from '../replicas/data/pool.ts';
 import type { HealthDecision } from '../replicas/health-decision.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
-import { allocateSharedState, SharedState, type SharedStateMemory } from '../replicas/shared/shared-state.ts';
-import { allocateStoredResponses, StoredResponses } from '../replicas/shared/stored-responses.ts';
+import { SharedState } from '../replicas/shared/shared-state.ts';
+import { StoredResponses } from '../replicas/shared/stored-responses.ts';
 import { ClientAccess, type JwtAuthority } from './client-access.ts';
-import { capConnections, readMaxFiles } from './file-descriptors.ts';
+import type { ServingMemory } from './serving-memory.ts';
 import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
-
-/** What all data planes of a gateway share in memory. */
-export interface ServingMemory {
-  readonly replicas: SharedStateMemory;
-  /** Bytes of request bodies. */
-  readonly buffered: LimitMemory;
-  /** Client connections. */
-  readonly connections: LimitMemory;
-  /** What clients with limits have used of them. */
-  readonly clientLimits: ClientLimitMemory;
-  /** Which replica has which response. */
-  readonly storedResponses: SharedArrayBuffer;
-  /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */
-  readonly eventLoopDelays: EventLoopDelayMemory;
-}
-
-/** Reserves the memory that `workerCount` workers share. */
-export function allocateServingMemory(
-  workerCount: number,
-  { bufferedBytes, connections }: Config['limits'],
-): ServingMemory {
-  return {
-    replicas: allocateSharedState(workerCount),
-    buffered: allocateLimit(workerCount, bufferedBytes),
-    connections: allocateLimit(workerCount, capConnections(connections, readMaxFiles())),
-    clientLimits: allocateClientLimits(workerCount),
-    storedResponses: allocateStoredResponses(),
-    eventLoopDelays: allocateEventLoopDelays(workerCount === 1 ? 0 : workerCount),
-  };
-}
 
 /** The settings of a data plane. Plain data, which can be sent to another thread. */
 export interface ServingSettings {

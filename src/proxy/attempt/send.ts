@@ -194,17 +194,22 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   #startRelay(head: RelayedHead, arrivedMs: number): Relay {
-    const { exchange, reading, replica, observer } = this.#request;
+    const { exchange, reading, modelName, replica, observer } = this.#request;
     // The replica compresses although it was asked not to. What our option adds to its streams cannot be removed, so
     // the option is not inserted any more.
     if (this.#asksUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
     const connection = this.#connection;
     const isRemembered = reading?.undo?.movedMember === 'systemFingerprint' && connection !== null;
-    const started = new Relay(exchange, head, reading, {
-      source: connection,
-      arrivedMs,
-      fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
-    });
+    const started = new Relay(
+      exchange,
+      head,
+      { reading, modelName },
+      {
+        source: connection,
+        arrivedMs,
+        fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
+      },
+    );
     this.#relay = started;
     observer.onResponse(this.#request, started);
     return started;

@@ -1,7 +1,7 @@
 import { REASON_TEXTS } from '../reachability.ts';
 import { parseModelList } from './discovery/model-discovery.ts';
 import { type ProbeResult, probe } from './probe.ts';
-import type { RegisteredReplica } from './registry.ts';
+import type { RegisteredReplica } from './registry/registered-replica.ts';
 
 /** What a replica answered when it was asked directly, drained or not. */
 export interface EngineProbe {

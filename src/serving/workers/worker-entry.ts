@@ -9,7 +9,7 @@ import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 
 /*
  * The entry point of a worker thread: a data plane that the main thread calls. An uncaught error ends only this thread,
- * after the records of its requests are sent; worker-group.ts starts another. `process` is that of the thread.
+ * after the records of its requests are sent; worker-slot.ts starts another. `process` is that of the thread.
  */
 
 const port = parentPort;

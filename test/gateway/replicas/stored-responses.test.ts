@@ -8,6 +8,7 @@ import {
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
+import { createGate, createStreamGate } from '../../support/gates.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
 
 const RESPONSES = '/v1/responses';
@@ -61,19 +62,16 @@ describe('a request that follows a response', () => {
     const { gateway, replicas } = await start();
     const [, streaming] = replicas;
     await respond(gateway);
-    const release = Promise.withResolvers<void>();
-    streaming.answerOnce(async ({ request, head, write, end }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(event({ type: 'response.created', response: { id: 'resp_live', model: 'm' } }));
-      await release.promise;
-      end(event({ type: 'response.completed', response: { id: 'resp_live', status: 'completed' } }));
-    });
+    const gate = createStreamGate(
+      [event({ type: 'response.created', response: { id: 'resp_live', model: 'm' } })],
+      event({ type: 'response.completed', response: { id: 'resp_live', status: 'completed' } }),
+    );
+    streaming.answerOnce(gate.script);
     const response = await gateway.post(RESPONSES, { model: 'm', input: 'x', stream: true });
     const reader = response.body?.getReader();
     await reader?.read();
     expect(await follow(gateway, 'resp_live')).toBe('b');
-    release.resolve();
+    gate.open();
     while ((await reader?.read())?.done === false);
   });
 
@@ -114,11 +112,8 @@ describe('a request that follows a response', () => {
     });
     const id = await respond(gateway);
     for (const end of ['answered', 'drained'] as const) {
-      const blocked = Promise.withResolvers<void>();
-      a.answerOnce(async (exchange) => {
-        await blocked.promise;
-        await keeping('a')(exchange);
-      });
+      const gate = createGate(keeping('a'));
+      a.answerOnce(gate.script);
       const before = a.requests.length;
       const blocking = respond(gateway, { previous_response_id: id });
       await a.untilRequests(before + 1);
@@ -126,9 +121,9 @@ describe('a request that follows a response', () => {
       const waiting = async () => (await (await gateway.admin('/metrics')).text()).match(/waiting\S* 1$/m);
       while ((await waiting()) === null);
       if (end === 'drained') await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
-      else blocked.resolve();
+      else gate.open();
       expect(await following).toBe(end === 'drained' ? 'b' : 'a');
-      blocked.resolve();
+      gate.open();
       await blocking;
     }
   });
@@ -238,6 +233,47 @@ describe('a request about a response, of a client that may use some models only,
     expect(await statuses('short')).toEqual([200, 404, 200]);
     expect(await statuses('all')).toEqual([200, 200, 200]);
     expect(await ask('m', 'resp_unknown')).toBe(404);
+  });
+});
+
+describe('a response that is asked for again', () => {
+  const config = { endpoints: ['responses'], aliases: { short: 'm', 'm-alias': 'm' } };
+  const read = async (gateway: StartedGateway, id: string, rest = '') => {
+    const response = await fetch(`${gateway.url}${RESPONSES}/${id}${rest}`);
+    const text = await response.text();
+    const length = response.headers.get('content-length');
+    if (length !== null) expect(Number(length)).toBe(Buffer.byteLength(text));
+    return text;
+  };
+
+  test('calls the model what the client called it when it was made, whichever worker is asked', async () => {
+    const { gateway } = await start({ config: { ...config, gateway: { workers: 2 } } });
+    const made: [string, string][] = [];
+    for (const model of ['short', 'm', 'm-alias', 'short'])
+      made.push([model, await respond(gateway, { model })]);
+    for (const [model, id] of [...made, ...made, ...made]) {
+      expect(JSON.parse(await read(gateway, id))).toMatchObject({ model });
+    }
+  });
+
+  test('calls it so in events too', async () => {
+    const { gateway, replicas } = await start({ config });
+    const id = await respond(gateway, { model: 'short' });
+    const data = (model: string) => [
+      event({ type: 'response.created', response: { id, model } }),
+      event({ type: 'response.completed', response: { id, status: 'completed', model } }),
+    ];
+    replicas[0].answerOnce(answerStream(data('m')));
+    expect(await read(gateway, id, '?stream=true')).toBe(data('short').join(''));
+  });
+
+  test('has the engine\u2019s own name when the alias is gone, and if nothing is known of it', async () => {
+    const { gateway } = await start({ config });
+    const id = await respond(gateway, { model: 'short' });
+    expect(JSON.parse(await read(gateway, 'resp_unknown'))).toMatchObject({ model: 'm' });
+    gateway.writeConfig({ config: { ...config, aliases: { other: 'm' } } });
+    await gateway.reload();
+    expect(JSON.parse(await read(gateway, id))).toMatchObject({ model: 'm' });
   });
 });
 

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { EventLog } from '../event-log.ts';
+import { closeServer, listen } from './local-server.ts';
 
 /** A pod in an EndpointSlice. */
 export interface FakePod {
@@ -115,9 +114,7 @@ export async function startFakeApiServer({
   };
 
   const server = tls === undefined ? createServer(respond) : createTlsServer(tls, respond);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     calls: calls.items,
@@ -170,11 +167,7 @@ export async function startFakeApiServer({
     splitEvents() {
       isSplit = true;
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
 }
 

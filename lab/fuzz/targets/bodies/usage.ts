@@ -3,7 +3,9 @@ import { RECORDED_ENDPOINTS } from '../../../../src/proxy/endpoints/table.ts';
 import { EventRelay } from '../../../../src/proxy/response/events/event-relay.ts';
 import { EventScratch } from '../../../../src/proxy/response/events/event-scratch.ts';
 import { createEventData, readEventData } from '../../../../src/proxy/response/events/sse.ts';
-import { JsonTap, type ResponseReading, StreamTap } from '../../../../src/proxy/response/response-tap.ts';
+import { JsonTap } from '../../../../src/proxy/response/json-tap.ts';
+import type { ResponseReading } from '../../../../src/proxy/response/response-reading.ts';
+import { StreamTap } from '../../../../src/proxy/response/stream-tap.ts';
 import { type UsageFigures, UsageTally } from '../../../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../../../src/replicas/data/replica.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
@@ -70,7 +72,7 @@ function readAnswer(endpoint: RecordedEndpoint, pieces: readonly Buffer[]): Json
 function createStreamReader(endpoint: RecordedEndpoint) {
   const reading: ResponseReading = {
     ...{ endpoint, scratch: SCRATCH, maxEventBytes: 1 << 20, undo: null, onResponseId: null },
-    ...{ modelName: null, choicesPerPrompt: 1, isTotalPerChoice: false },
+    ...{ choicesPerPrompt: 1, isTotalPerChoice: false },
   };
   const tap = new StreamTap(0, endpoint, new UsageTally(reading));
   return { reading, tap, relay: new EventRelay(reading, new Fingerprint(), tap) };
