@@ -66,6 +66,8 @@ const MAX_INSTANCE_CHARS = 256;
 const SOME_BYTES = 64 * 1024;
 const RANGE = /^(?:(.+):)?(\d{1,15})(?:-(\d{1,15}))?$/;
 const COVERED = 'gateway.';
+/** A span with one of these is a record. */
+const RECORD_MARKS = [RECORD_FIELDS.request_id.name, RECORD_FIELDS.seq.name];
 
 type Values = ReadonlyMap<string, JsonObject>;
 
@@ -98,8 +100,8 @@ export class SpanReader {
     }
     const instance = textOf(values, RECORD_FIELDS.instance.name);
     const isLedger = values.has(LEDGER.number);
-    const isOther = !isLedger && !values.has(RECORD_FIELDS.request_id.name);
-    const none = isOther ? null : ({ kind: 'unidentified' } as const);
+    const isOurs = isLedger || RECORD_MARKS.some((name) => values.has(name));
+    const none = isOurs ? ({ kind: 'unidentified' } as const) : null;
     if (instance === undefined || instance.length > MAX_INSTANCE_CHARS) return none;
     if (isLedger) return this.#readLedger(instance, values, span);
     const seq = countOf(values, RECORD_FIELDS.seq.name);

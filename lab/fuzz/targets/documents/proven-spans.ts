@@ -4,8 +4,9 @@ import type { Random } from '../../../fuzz-http/random.ts';
 const RECORD_COUNT = 3;
 /** What the digests cover: the attributes with these names. */
 const COVERED = 'gateway.';
-/** Spans with one of these are records and ledger spans. */
-const [REQUEST_ID, LEDGER_NUMBER] = ['gateway.request_id', 'gateway.ledger.number'];
+/** A span with one of these is a record, or with the other a ledger span. */
+const RECORD_MARKS = ['gateway.request_id', 'gateway.seq'];
+const LEDGER_MARK = 'gateway.ledger.number';
 
 const generated = generateInstance(
   'a',
@@ -51,8 +52,10 @@ const EXPECTED_LEDGERS = generated.ledgers.map((json) => coveredOf(JSON.parse(js
 export function hasAllSpans(lines: readonly (Buffer | null)[]): boolean {
   const found = lines.flatMap((line) => (line === null ? [] : spansOf(line.toString()))).map(coveredOf);
   const has = (text: string, key: string) => text.includes(`["${key}",`);
-  const ledgers = found.filter((text) => has(text, LEDGER_NUMBER));
-  const records = found.filter((text) => has(text, REQUEST_ID) && !has(text, LEDGER_NUMBER));
+  const ledgers = found.filter((text) => has(text, LEDGER_MARK));
+  const records = found
+    .filter((text) => !has(text, LEDGER_MARK))
+    .filter((text) => RECORD_MARKS.some((key) => has(text, key)));
   return (
     areEqual(records.sort(), EXPECTED_RECORDS) && areEqual([...new Set(ledgers)].sort(), EXPECTED_LEDGERS)
   );
