@@ -344,6 +344,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       // Replicas are compared with their peers.
       'src/verdict/',
+      'src/at-most-once-per-minute.ts',
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',
