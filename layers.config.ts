@@ -48,7 +48,7 @@ export const ROOMS: readonly Room[] = [
       // The state of a rollout is a file of ours.
       'otel/disk/regular-file.ts',
       'otel/disk/write-durably.ts',
-      'src/replicas/control/state-lock.ts',
+      'src/replicas/control/state-dir/state-lock.ts',
       'pino',
       'zod',
       'undici',
@@ -64,7 +64,7 @@ export const ROOMS: readonly Room[] = [
       'src/replicas/control/',
       'src/replicas/data/connections.ts',
       'src/replicas/*',
-      'src/fleet/redis-store.ts',
+      'src/fleet/redis/redis-connection.ts',
       'src/serving/settings.ts',
       'src/config/config.ts',
       'src/config/kubernetes-source.ts',
@@ -250,14 +250,9 @@ export const ROOMS: readonly Room[] = [
     why: 'Gateways of a fleet share drains, so src/fleet/ knows replicas and nothing above them.',
   },
   {
-    path: 'src/fleet/redis-store.ts',
+    path: 'src/fleet/redis/',
     may: ['src/fleet/', 'src/replicas/', '@redis/client', NODE],
-    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
-  },
-  {
-    path: 'src/fleet/responses/redis-channel.ts',
-    may: ['@redis/client'],
-    why: 'Only redis-store.ts and redis-channel.ts know Redis.',
+    why: 'Only src/fleet/redis/ knows Redis.',
   },
 
   // What both planes know of the limits of clients.

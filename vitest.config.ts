@@ -11,6 +11,8 @@ export default defineConfig({
   test: {
     // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
     maxWorkers: 3,
+    // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
+    teardownTimeout: 60_000,
     projects: [
       {
         test: {

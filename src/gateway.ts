@@ -2,11 +2,11 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReloadOutcome } from './admin/admin-collaborators.ts';
-import { listenForAdmin } from './admin/admin-listener.ts';
+import { listenForAdmin } from './admin/listener/admin-listener.ts';
 import { composeGateway, type GatewayParts } from './compose-gateway.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import type { Config } from './config/config.ts';
-import { lockState, type StateLock } from './replicas/control/state-lock.ts';
+import { lockState, type StateLock } from './replicas/control/state-dir/state-lock.ts';
 import { orStartError } from './start-error.ts';
 
 type ListenAddress = Config['gateway']['listen'];

@@ -7,7 +7,7 @@ import type { ConfigFile } from './config/schema.ts';
 import { type EnvironmentSecrets, findChangedSecrets } from './config/secrets/environment-secrets.ts';
 import { SecretError } from './config/secrets/secret-file.ts';
 import type { InTurn } from './in-turn.ts';
-import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry.ts';
+import { type ReplicaChanges, TooManyReplicasError } from './replicas/control/registry/registry.ts';
 import { StartError } from './start-error.ts';
 
 /** A configuration file that can be read again. */

@@ -4,7 +4,7 @@ import { parseConfigFile } from '../src/config/load.ts';
 import { NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
 import { createInTurn } from '../src/in-turn.ts';
 import { type ConfigSource, createReload, type ReloadCollaborators } from '../src/reload-config.ts';
-import { TooManyReplicasError } from '../src/replicas/control/registry.ts';
+import { TooManyReplicasError } from '../src/replicas/control/registry/registry.ts';
 
 const NOTHING = { added: [], changed: [], removed: [] };
 

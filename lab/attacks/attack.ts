@@ -10,6 +10,8 @@ export interface Attack {
   readonly bytes?: string | Buffer;
   /** What the client does instead of sending `bytes` at once. */
   readonly act?: (client: RawConnection, replica: WatchedReplica) => Promise<void>;
+  /** What the replica does with the connection when the request begins to come. It has read nothing of it. */
+  readonly onRequest?: (socket: Socket) => unknown;
   /** What the replica does when it has read the head of the request, and instead of reading its body. */
   readonly onHead?: (socket: Socket) => void;
   /** What the replica does once it has read the request; by default it answers. Resolves or not, as it likes. */

@@ -10,7 +10,7 @@ import { SMUGGLING } from './smuggling.ts';
 export const ATTACKS: readonly { readonly group: string; readonly attacks: readonly Attack[] }[] = [
   { group: 'request smuggling', attacks: SMUGGLING },
   { group: 'targets, protocols, hosts, bombs', attacks: REQUESTS },
-  { group: 'slow clients', attacks: SLOW },
+  { group: 'slow clients, replicas that read slowly', attacks: SLOW },
   { group: 'hostile replica', attacks: REPLICA },
   { group: 'expectations and trailer fields', attacks: BODIES },
   { group: 'early answers, slow readers', attacks: EARLY_ANSWERS },

@@ -21,10 +21,10 @@ export function judge(attack: Attack, outcome: Outcome): readonly string[] {
 }
 
 /** What is not as it has to be; empty if the attack failed. */
-export function judgeTls({ outcome, forwarded = 0 }: TlsAttack, found: TlsOutcome): readonly string[] {
+export function judgeTls({ outcome, effects = 0 }: TlsAttack, found: TlsOutcome): readonly string[] {
   return compare(found, [
     ['outcome', found.outcome, outcome],
-    ['chats that the replica saw', found.forwarded, forwarded],
+    ['calls that took effect', found.effects, effects],
     ['the next requests', found.nextOutcomes, ['200', '200']],
     ['sockets that are left open', found.leftOpen, 0],
   ]);

@@ -21,7 +21,7 @@ for (const { group, attack } of choose(ATTACKS)) {
 }
 await using gateways = await startTlsAttackedGateways();
 for (const { group, attack } of choose(TLS_ATTACKS)) {
-  const outcome = await gateways.run(attack);
+  const outcome = await gateways.run(attack, attack.listeners);
   report(group, `${attack.name}: ${outcome.outcome}`, outcome, judgeTls(attack, outcome));
 }
 if (only === undefined && process.exitCode === undefined) {

@@ -24,11 +24,17 @@ export interface Cost {
 /** A gateway in a process of its own. */
 export interface MeasuredGateway extends AsyncDisposable {
   readonly listen: string;
+  readonly adminListen: string;
+  /** How often the log says this message. */
+  countMessages(message: string): number;
   /** How many sockets it has open. */
   countSockets(): Promise<number>;
   /** Acts, and measures what that costs the gateway. */
   measure<T>(act: () => Promise<T>): Promise<Cost & { readonly result: T }>;
 }
+
+/** The token of its admin API. */
+export const ADMIN_TOKEN = 'token-of-the-attacked-admin-api';
 
 /** Starts one with a configuration, which is written into a folder. Linux only. */
 export async function startMeasuredGateway(config: object, folder: string): Promise<MeasuredGateway> {
@@ -38,11 +44,18 @@ export async function startMeasuredGateway(config: object, folder: string): Prom
   const preload = `data:text/javascript,${encodeURIComponent(WATCH_LOOP)}`;
   const gateway = stack.use(
     startChild(
-      { file: process.execPath, args: ['--import', preload, MAIN, '-config', path], isIsolated: true },
+      {
+        file: process.execPath,
+        args: ['--import', preload, MAIN, '-config', path],
+        env: { SVC_ADMIN_TOKEN: ADMIN_TOKEN },
+        isIsolated: true,
+      },
       { stdout: 'lines' },
     ),
   );
-  const { listen } = JSON.parse(await gateway.untilLine((line) => line.includes('"msg":"serving"')));
+  const { listen, adminListen } = JSON.parse(
+    await gateway.untilLine((line) => line.includes('"msg":"serving"')),
+  );
   const { pid } = gateway;
   const takeLongestTurn = async (): Promise<number> => {
     const line = gateway.untilLine((each) => each.includes('"msg":"stall"'));
@@ -52,6 +65,9 @@ export async function startMeasuredGateway(config: object, folder: string): Prom
   const started = stack.move();
   return {
     listen,
+    adminListen,
+    countMessages: (message) =>
+      gateway.lines.filter((line) => line.includes(`"msg":${JSON.stringify(message)}`)).length,
     countSockets: () => countSockets(pid),
     async measure(act) {
       await takeLongestTurn();

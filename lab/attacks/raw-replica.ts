@@ -7,13 +7,16 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Len
 
 const PROBES: ReadonlySet<string> = new Set(['GET /v1/models HTTP/1.1', 'GET /health HTTP/1.1']);
 
+/** What a replica does for one request. */
+type Conduct = Pick<Attack, 'replica' | 'onHead' | 'onRequest'>;
+
 /** A replica on a bare socket. It keeps the request lines that it sees, by a parser that knows lengths only. */
 export interface RawReplica extends AsyncDisposable, WatchedReplica {
   readonly url: string;
   /** The request lines, and whatever else came, in order. */
   readonly seen: string[];
   /** What it does for the next request; the others get an answer. */
-  actOnce(attack: Pick<Attack, 'replica' | 'onHead'>): void;
+  actOnce(attack: Conduct): void;
 }
 
 /** Starts it on a free port. */
@@ -22,7 +25,7 @@ export async function startRawReplica(): Promise<RawReplica> {
   const sockets = new Set<Socket>();
   const closings = new EventLog<null>();
   const hostile: Socket[] = [];
-  let next: Pick<Attack, 'replica' | 'onHead'> = {};
+  let next: Conduct = {};
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -32,6 +35,16 @@ export async function startRawReplica(): Promise<RawReplica> {
     });
     let text = '';
     socket.setEncoding('latin1').on('data', (piece: string) => {
+      const [firstLine = ''] = piece.split('\r\n', 1);
+      if (next.onRequest !== undefined && !PROBES.has(firstLine)) {
+        const { onRequest } = next;
+        next = {};
+        seen.push(firstLine);
+        socket.removeAllListeners('data').pause().unshift(piece, 'latin1');
+        hostile.push(socket);
+        onRequest(socket);
+        return;
+      }
       text += piece;
       for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
         const head = text.slice(0, end);

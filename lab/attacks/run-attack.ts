@@ -71,15 +71,15 @@ async function attackOnce(
   return { statuses, isComplete, hasClosed, seen: [...seen, ...later], nextStatus: next.status };
 }
 
-/** The configuration of an attacked gateway. */
-export function toConfig(replicaUrl: string): { readonly gateway: object } {
+/** The configuration of an attacked gateway. `headersMs`: how long heads and handshakes may take. */
+export function toConfig(replicaUrl: string, headersMs = 1_000): { readonly gateway: object } {
   return {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     ...{
       replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' }],
       export: { to: 'file' },
       timeouts: {
-        client_headers: '1s',
+        client_headers: `${headersMs}ms`,
         client_body: '1s',
         idle: '1s',
         first_byte: '10s',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load.ts';
+import { Load } from '../support/load/load.ts';
 import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
 import { type SafetyReport, watchSafety } from './watch-safety.ts';
 

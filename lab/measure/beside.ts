@@ -1,12 +1,9 @@
 import { mkdtempDisposable } from 'node:fs/promises';
-import { Agent, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { post, sendInClosedLoop } from '../support/load.ts';
-import { PLAIN_ANSWER, PLAIN_BODY } from '../support/plain-exchange.ts';
-import { readCpu, toSpentUs } from '../support/process-tree.ts';
+import { startGateway } from '../support/gateway-process.ts';
+import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
+import { startPlainReplica } from '../support/load/plain-replica.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { ROOT, readCircumstances } from '../support/results.ts';
 import { median } from '../support/statistics.ts';
@@ -28,28 +25,11 @@ const { baseline, pairs, rounds, requests } = startProgram(USAGE, {
 const PAIRS = toCount(pairs);
 const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
-const CLIENTS = 32;
-/** V8 goes on compiling the gateway's hot code for tens of thousands of requests. */
-const WARM_REQUESTS = 40_000;
 
 await measure();
 
 async function measure(): Promise<void> {
-  await using cleanUp = new AsyncDisposableStack();
-  const replica = createServer((incoming, outgoing) => {
-    incoming.resume().once('end', () => {
-      outgoing
-        .setHeader('content-type', 'application/json')
-        .end(incoming.url === '/v1/traces' ? '{}' : PLAIN_ANSWER);
-    });
-  });
-  await new Promise<void>((done) => replica.listen(0, '127.0.0.1', done));
-  cleanUp.defer(() => {
-    replica.close();
-    replica.closeAllConnections();
-  });
-  const replicaUrl = `http://127.0.0.1:${(replica.address() as AddressInfo).port}`;
-
+  await using replica = await startPlainReplica();
   const { date, commit, machine } = readCircumstances();
   const others = baseline === undefined ? 'without gpu_count' : resolve(baseline);
   console.log(`${date}, commit ${commit} beside ${others}, ${machine}`);
@@ -57,7 +37,7 @@ async function measure(): Promise<void> {
   console.log('| pair | CPU per request, µs | beside it, µs | ratio |\n|---:|---:|---:|---:|');
   const ratios: number[] = [];
   for (let pair = 0; pair < PAIRS; pair++) {
-    const [spent, besideIt] = await comparePair(replicaUrl, pair);
+    const [spent, besideIt] = await comparePair(replica.url, pair);
     ratios.push(spent / besideIt);
     const ratio = (spent / besideIt).toFixed(3);
     console.log(`| ${pair + 1} | ${spent.toFixed(1)} | ${besideIt.toFixed(1)} | ${ratio} |`);
@@ -84,26 +64,14 @@ async function comparePair(replicaUrl: string, pair: number): Promise<readonly [
   await using gateway = await start(false);
   await using other = await start(true);
   const spentUs: [number[], number[]] = [[], []];
-  await load(gateway, WARM_REQUESTS);
-  await load(other, WARM_REQUESTS);
+  await spendOnChats(gateway, WARM_REQUESTS);
+  await spendOnChats(other, WARM_REQUESTS);
   for (let round = 0; round < ROUNDS; round++) {
     // Who is first in a round may find another machine than who is second.
     const isFirst = (round + pair) % 2 === 0;
     for (const isOther of isFirst ? [false, true] : [true, false]) {
-      spentUs[isOther ? 1 : 0].push((await load(isOther ? other : gateway, REQUESTS)) / REQUESTS);
+      spentUs[isOther ? 1 : 0].push((await spendOnChats(isOther ? other : gateway, REQUESTS)) / REQUESTS);
     }
   }
   return [median(spentUs[0]), median(spentUs[1])];
-}
-
-/** Sends requests and returns the CPU time in µs that the gateway spent on them. */
-async function load({ pid, url }: GatewayProcess, requestCount: number): Promise<number> {
-  const before = readCpu(pid);
-  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-  await sendInClosedLoop(CLIENTS, requestCount, async () => {
-    const { problem } = await post(agent, `${url}/v1/chat/completions`, PLAIN_BODY, { 'X-Tenant': 'acme' });
-    if (problem !== null) throw new Error(`a request failed: ${problem}`);
-  });
-  agent.destroy();
-  return toSpentUs(before, readCpu(pid));
 }

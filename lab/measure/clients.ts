@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtempDisposable, writeFile } from 'node:fs/promises';
-import { Agent, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { post, sendInClosedLoop } from '../support/load.ts';
-import { PLAIN_ANSWER, PLAIN_BODY } from '../support/plain-exchange.ts';
-import { readCpu, toSpentUs } from '../support/process-tree.ts';
+import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
+import { startPlainReplica } from '../support/load/plain-replica.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { readCircumstances } from '../support/results.ts';
 import { median } from '../support/statistics.ts';
@@ -25,9 +22,6 @@ const { rounds, requests } = startProgram(USAGE, {
 });
 const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
-const CLIENTS = 32;
-/** V8 goes on compiling the gateway's hot code for tens of thousands of requests. */
-const WARM_REQUESTS = 40_000;
 const ISSUER = 'https://issuer.example';
 const AUDIENCE = 'spangate';
 
@@ -44,20 +38,7 @@ await measure();
 async function measure(): Promise<void> {
   await using cleanUp = new AsyncDisposableStack();
   const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'spangate-clients-'))).path;
-  const replica = createServer((incoming, outgoing) => {
-    incoming.resume().once('end', () => {
-      outgoing
-        .setHeader('content-type', 'application/json')
-        .end(incoming.url === '/v1/traces' ? '{}' : PLAIN_ANSWER);
-    });
-  });
-  await new Promise<void>((resolve) => replica.listen(0, '127.0.0.1', resolve));
-  cleanUp.defer(() => {
-    replica.close();
-    replica.closeAllConnections();
-  });
-  const replicaUrl = `http://127.0.0.1:${(replica.address() as AddressInfo).port}`;
-
+  const replica = cleanUp.use(await startPlainReplica());
   const contenders: Contender[] = [];
   for (const { name, config, token } of await toKinds(folder)) {
     const own = join(folder, String(contenders.length));
@@ -65,8 +46,8 @@ async function measure(): Promise<void> {
     const whole = {
       gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
       state_dir: join(own, 'state'),
-      replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' }],
-      export: { endpoint: replicaUrl },
+      replicas: [{ name: 'a', url: replica.url, models: ['m'], engine: 'openai' }],
+      export: { endpoint: replica.url },
       ...config,
     };
     const gateway = cleanUp.use(await startGateway(own, whole, { SVC_HASH_SALT: 'measurement' }));
@@ -140,15 +121,7 @@ async function issue(folder: string) {
   return { token, config: { issuer: ISSUER, audience: AUDIENCE, jwks, tenant_claim: 'tenant' } };
 }
 
-/** Sends requests and returns the CPU time in µs that the gateway spent on them. */
-async function load({ gateway, token, name }: Contender, requestCount: number): Promise<number> {
-  const before = readCpu(gateway.pid);
-  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-  await sendInClosedLoop(CLIENTS, requestCount, async () => {
-    const url = `${gateway.url}/v1/chat/completions`;
-    const { problem } = await post(agent, url, PLAIN_BODY, { Authorization: `Bearer ${token}` });
-    if (problem !== null) throw new Error(`${name}: a request failed: ${problem}`);
-  });
-  agent.destroy();
-  return toSpentUs(before, readCpu(gateway.pid));
+/** The CPU time in µs of these requests. */
+function load({ gateway, token }: Contender, requestCount: number): Promise<number> {
+  return spendOnChats(gateway, requestCount, { Authorization: `Bearer ${token}` });
 }

@@ -11,7 +11,9 @@ import { readRequestFacts } from '../../src/proxy/request/inspection/request-fac
 import { describeRequestText } from '../../src/proxy/request/inspection/request-text.ts';
 import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';
 import { EventScratch } from '../../src/proxy/response/events/event-scratch.ts';
-import { JsonTap, type ResponseReading, StreamTap } from '../../src/proxy/response/response-tap.ts';
+import { JsonTap } from '../../src/proxy/response/json-tap.ts';
+import type { ResponseReading } from '../../src/proxy/response/response-reading.ts';
+import { StreamTap } from '../../src/proxy/response/stream-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../src/replicas/data/replica.ts';
 import { startProgram } from '../support/program.ts';

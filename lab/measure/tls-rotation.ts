@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
 import { createAuthority, type IssuedCertificate } from '../../test/support/certificates.ts';
 import { ADMIN_TOKEN, askAdmin, startGateway } from '../support/gateway-process.ts';
-import { Load } from '../support/load.ts';
+import { Load } from '../support/load/load.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { printFailures, printFigures } from '../support/results.ts';
 

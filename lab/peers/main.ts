@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, startChild } from '../support/child.ts';
 import { askAdmin, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load.ts';
+import { Load } from '../support/load/load.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { ROOT } from '../support/results.ts';
 

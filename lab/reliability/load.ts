@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
 import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import { askAdmin } from '../support/gateway-process.ts';
-import { post, sendInClosedLoop } from '../support/load.ts';
+import { post } from '../support/load/load.ts';
+import { sendInClosedLoop } from '../support/load/loops.ts';
 import {
   CONCURRENCY,
   type LoadJob,

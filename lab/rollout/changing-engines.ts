@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
+import { closeServer, listen } from '../../test/support/servers/local-server.ts';
 
 /** What the successor of a restarted engine is like. */
 export type Successor = 'equal' | 'slower' | 'failing' | 'frozen' | 'absent';
@@ -45,7 +44,7 @@ export async function startChangingEngines(successor: Successor): Promise<Changi
       (error: unknown) => response.writeHead(500).end(String(error)),
     );
   });
-  const port = await listen(server, 0);
+  const port = await listen(server);
   return {
     replicas: NAMES.map((name) => ({ name, url: `http://127.0.0.1:${engines.get(name)?.port}` })),
     restartUrl: `http://127.0.0.1:${port}/`,
@@ -56,8 +55,7 @@ export async function startChangingEngines(successor: Successor): Promise<Changi
       return heldCount;
     },
     [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
+      await closeServer(server);
       await Promise.all([...engines.values()].map((engine) => engine.close()));
     },
   };
@@ -92,18 +90,6 @@ async function startFrozen(port: number): Promise<Engine> {
   await listen(server, port);
   return {
     ...{ port, held },
-    async close() {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: () => closeServer(server),
   };
-}
-
-async function listen(server: Server, port: number): Promise<number> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
 }

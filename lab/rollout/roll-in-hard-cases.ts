@@ -8,7 +8,7 @@ import { createResolver } from '../../src/replicas/control/discovery/resolver.ts
 import { srvRecord, startDnsServer } from '../../test/support/servers/dns-server.ts';
 import { startGateway } from '../../test/support/start-gateway.ts';
 import { ADMIN_TOKEN, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load.ts';
+import { Load, type LoadResult } from '../support/load/load.ts';
 import {
   CONNECT_TIMEOUT,
   type ReplicaSet,

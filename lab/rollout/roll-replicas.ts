@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFakeCollector } from '../../test/support/fake-collector.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load.ts';
+import { Load, type LoadResult } from '../support/load/load.ts';
 import {
   CONNECT_TIMEOUT,
   type ReplicaSet,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startRedisServer } from '../../test/support/servers/redis-server.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load.ts';
+import { Load } from '../support/load/load.ts';
 import type { Tell } from '../support/progress.ts';
 import { CONNECT_TIMEOUT } from '../support/replica-set.ts';
 import { readRolloutLines, startRollout, toRestartCommand } from '../support/rollout-command.ts';

@@ -5,7 +5,7 @@ import { startFakeCollector } from '../../test/support/fake-collector.ts';
 import { findFreePort } from '../../test/support/processes/free-port.ts';
 import { type Server, startServer } from '../support/child.ts';
 import { type GatewaySettings, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load.ts';
+import { Load, type LoadResult } from '../support/load/load.ts';
 import { CONNECT_TIMEOUT, startReplicaSet } from '../support/replica-set.ts';
 import { ROOT } from '../support/results.ts';
 import { compareRecords, type RecordComparison } from './records.ts';

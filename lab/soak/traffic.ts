@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sendInOpenLoop } from '../support/load/loops.ts';
 import type { FailedRequest } from './attribution.ts';
 import { Exchange, readBody, toReason } from './exchange.ts';
 import type { Journal } from './journal.ts';
@@ -11,7 +11,6 @@ import { type Stored, StoredResponses } from './stored-responses.ts';
 export const MAX_OPEN = 200;
 /** Requests that may be sent at once after this process paused. */
 const MAX_BURST = 30;
-const TICK_MS = 5;
 /** Every so many requests a client reads slowly, and a kept response is asked for. */
 const SLOW_EVERY = 211;
 const STORED_EVERY = 19;
@@ -75,7 +74,12 @@ export class Traffic {
   constructor(targets: Targets, perSecond: number) {
     this.#targets = targets;
     this.#stored = new StoredResponses(targets.journal);
-    this.#running = this.#run(perSecond);
+    this.#running = sendInOpenLoop({
+      ...{ perSecond, maxBurst: MAX_BURST },
+      hasRoom: () => this.#open.size < MAX_OPEN,
+      begin: () => this.#begin(this.counts.sent++),
+      isStopped: () => this.#isStopped,
+    });
   }
 
   /** The durations since the last call. */
@@ -92,18 +96,6 @@ export class Traffic {
     await this.#running;
     await Promise.all(this.#open);
     this.#agent.destroy();
-  }
-
-  async #run(perSecond: number): Promise<void> {
-    let due = 0;
-    let lastMs = performance.now();
-    while (!this.#isStopped) {
-      const nowMs = performance.now();
-      due = Math.min(due + ((nowMs - lastMs) / 1000) * perSecond, MAX_BURST);
-      lastMs = nowMs;
-      for (; due >= 1 && this.#open.size < MAX_OPEN; due -= 1) this.#begin(this.counts.sent++);
-      await sleep(TICK_MS);
-    }
   }
 
   #begin(index: number): void {

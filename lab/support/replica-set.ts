@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
-import type { Load } from './load.ts';
+import { closeServer, listen } from '../../test/support/servers/local-server.ts';
+import type { Load } from './load/load.ts';
 import type { Tell } from './progress.ts';
 
 const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'];
@@ -93,9 +92,7 @@ export async function startReplicaSet(
     );
   });
   for (const name of names) await start(name, 0);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     replicas: names.map((name) => ({ name, url: running.get(name)?.url ?? '' })),
     restartUrl: `http://127.0.0.1:${port}/`,
@@ -112,8 +109,7 @@ export async function startReplicaSet(
     },
     factsOf: (name) => running.get(name)?.replica.facts() ?? null,
     [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
+      await closeServer(server);
       await Promise.all([...running.values()].map(({ replica }) => replica.close()));
     },
   };

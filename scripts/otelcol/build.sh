@@ -51,5 +51,5 @@ cd build
 go mod tidy -e >>"$log" 2>&1 || fail 'the modules could not be resolved'
 go build -trimpath -ldflags='-s -w' -o "$work/otelcol" . >>"$log" 2>&1 || fail 'the collector does not compile'
 mv "$work/otelcol" "$out.$$"
-mv "$out.$$" "$out" # whoever finds the file finds all of it
+mv "$out.$$" "$out" # in one step: nobody finds a part of it
 echo "$out"

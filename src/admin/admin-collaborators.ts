@@ -2,10 +2,11 @@ import type { ExportStats } from '#otel/queue/export-stats.ts';
 import type { RecentRecords } from '#otel/queue/recent-records.ts';
 import type { AdminAction } from '#otel/span/admin-spans.ts';
 import type { SourceState } from '../replicas/control/discovery/source-state.ts';
-import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains.ts';
+import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains/drains.ts';
 import type { EngineProbe } from '../replicas/control/engine-probe.ts';
-import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry.ts';
-import type { Figures } from './dashboard/live-figures.ts';
+import type { RegisteredReplica } from '../replicas/control/registry/registered-replica.ts';
+import type { ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry/registry.ts';
+import type { Figures } from './dashboard/traffic/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
 import type { ObservationRing } from './observations/observation-ring.ts';
 

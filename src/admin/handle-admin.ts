@@ -4,9 +4,9 @@ import type { AdminAccess, Caller } from './access/admin-access.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError } from './admin-error.ts';
+import { sendResponse } from './listener/send-response.ts';
 import type { EncodedResponse, Route } from './route.ts';
 import { createRoutes } from './route-table.ts';
-import { sendResponse } from './send-response.ts';
 
 /** Decides which calls are answered. */
 export interface AdminGuards {

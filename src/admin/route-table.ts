@@ -2,16 +2,16 @@ import type { Route } from './route.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
 import { forgetGateway, listGateways } from './routes/gateways.ts';
-import { showMetrics } from './routes/metrics.ts';
-import { listObservations } from './routes/observations.ts';
 import { describeRoutes } from './routes/openapi.ts';
-import { showOverview } from './routes/overview.ts';
 import { probeReplica } from './routes/probe.ts';
-import { listRecords } from './routes/records.ts';
 import { reloadConfig } from './routes/reload.ts';
 import { listReplicas, showReplica } from './routes/replicas.ts';
 import { recordRolloutStep } from './routes/rollout-steps.ts';
-import { showStats } from './routes/stats.ts';
+import { showMetrics } from './routes/telemetry/metrics.ts';
+import { listObservations } from './routes/telemetry/observations.ts';
+import { showOverview } from './routes/telemetry/overview.ts';
+import { listRecords } from './routes/telemetry/records.ts';
+import { showStats } from './routes/telemetry/stats.ts';
 
 /** Creates all routes of the admin listener. Reads the files of the dashboard. */
 export function createRoutes(): readonly Route[] {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ExportStats } from '#otel/queue/export-stats.ts';
-import type { Drains } from '../replicas/control/drains.ts';
-import type { RegisteredReplica } from '../replicas/control/registry.ts';
+import type { Drains } from '../replicas/control/drains/drains.ts';
+import type { RegisteredReplica } from '../replicas/control/registry/registered-replica.ts';
 import { HEALTH_JUDGES } from '../replicas/health-decision.ts';
 import { REACHABILITIES, REACHABILITY_REASONS } from '../replicas/reachability.ts';
 import type { FleetControl } from './admin-collaborators.ts';

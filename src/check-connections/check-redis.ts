@@ -1,4 +1,4 @@
-import { pingRedis } from '../fleet/redis-store.ts';
+import { pingRedis } from '../fleet/redis/redis-connection.ts';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';
 
 /** Sends PING to the Redis server of a fleet. `url` is secret. */

@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { toFileProblem } from '../config/file-problem.ts';
 import { inArrivalOrder, mergeByEnd, type OrderCounts } from '../replay-trace/arrival-order.ts';
 import { type CacheShares, type CacheSummary, PrefixHits } from '../replay-trace/prefix-hits.ts';
 import { type ReadCounts, type RecordFilter, readRequests } from '../replay-trace/read-requests.ts';
@@ -198,13 +199,6 @@ async function openOutput({ output, withSummary, paths }: ExportOptions, { stdou
 }
 
 function refuse(action: 'read' | 'write', path: string, error: unknown): never {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  throw new StartError(`cannot ${action} ${toOneLine(path)}: ${REASONS.get(code) ?? code}`, error);
+  const problem = toFileProblem(error, 'there is no such file or directory');
+  throw new StartError(`cannot ${action} ${toOneLine(path)}: ${problem}`, error);
 }
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file or directory'],
-  ['EACCES', 'permission denied'],
-  ['EISDIR', 'it is a directory'],
-  ['ENOSPC', 'the disk is full'],
-]);

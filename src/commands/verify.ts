@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises';
+import { toFileProblem } from '../config/file-problem.ts';
 import { type BackendSums, compareSums, parseBackendSums } from '../verify-ledger/backend-sums.ts';
 import { readRecordFile } from '../verify-ledger/record-file.ts';
 import { toReport } from '../verify-ledger/report.ts';
@@ -95,15 +96,10 @@ async function reading(path: string, read: () => Promise<void>): Promise<void> {
     await read();
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') throw error;
-    throw new UnreadableError(`cannot read ${toOneLine(path)}: ${REASONS.get(error.code) ?? error.code}`);
+    const problem = toFileProblem(error, 'there is no such file or directory');
+    throw new UnreadableError(`cannot read ${toOneLine(path)}: ${problem}`);
   }
 }
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file or directory'],
-  ['EACCES', 'permission denied'],
-  ['EISDIR', 'it is a directory'],
-]);
 
 /** Null: a defect. */
 function toMessage(error: unknown): string | null {

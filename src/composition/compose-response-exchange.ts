@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { openRedisChannel } from '../fleet/responses/redis-channel.ts';
+import { openRedisChannel } from '../fleet/redis/redis-channel.ts';
 import { ResponseExchange } from '../fleet/responses/response-exchange.ts';
 import { StoredResponses } from '../replicas/shared/stored-responses.ts';
 import type { ServingMemory } from '../serving/serving-memory.ts';

@@ -1,5 +1,5 @@
-import type { FleetState } from './fleet-state.ts';
-import type { GatewayStatus } from './liveness.ts';
+import type { FleetState } from './rules/fleet-state.ts';
+import type { GatewayStatus } from './rules/liveness.ts';
 
 /** Where changes of the fleet are logged. A pino logger fits. */
 export interface FleetLogger {

@@ -3,18 +3,20 @@ import {
   type DrainChange,
   NEVER_DRAINED,
   nextDrainState,
-} from '../replicas/control/drains.ts';
-import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
+} from '../replicas/control/drains/drains.ts';
+import { newLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
 import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
+import { type FleetStore, WrongTypeError } from './fleet-store.ts';
+import { type InflightPort, InflightShares } from './inflight-shares.ts';
+import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
 import {
   drainStatusOf,
   type FleetDrainStatus,
   type Propagation,
   propagationOf,
   type RequestedDrain,
-} from './drain-status.ts';
-import { toSnapshot } from './fleet-state.ts';
-import { type InflightPort, InflightShares } from './inflight-shares.ts';
+} from './rules/drain-status.ts';
+import { toSnapshot } from './rules/fleet-state.ts';
 import {
   type ForgetError,
   findVanished,
@@ -22,10 +24,8 @@ import {
   isJoined,
   mayServeAlone,
   toGatewayStatuses,
-} from './liveness.ts';
-import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
-import { rampsOnJoining, toRampReports } from './ramps.ts';
-import { type FleetStore, WrongTypeError } from './redis-store.ts';
+} from './rules/liveness.ts';
+import { rampsOnJoining, toRampReports } from './rules/ramps.ts';
 import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, SYNC_INTERVAL_MS } from './timing.ts';
 

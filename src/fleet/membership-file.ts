@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
-import { createStateFile, type DamageLog, type Parsed } from '../replicas/control/state-file.ts';
+import { isLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
+import { createStateFile, type DamageLog, type Parsed } from '../replicas/control/state-dir/state-file.ts';
 
 const FILE_NAME = 'fleet.json';
 

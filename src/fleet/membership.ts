@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Drains } from '../replicas/control/drains.ts';
-import { newLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
+import type { Drains } from '../replicas/control/drains/drains.ts';
+import { newLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
 import type { FleetLog } from './fleet-log.ts';
-import { createFleetState, type FleetState, nextHeartbeat } from './fleet-state.ts';
 import type { MembershipFile, StoredMembership } from './membership-file.ts';
-import { type FleetEffect, type FleetEvent, reconcile } from './reconcile.ts';
+import { createFleetState, type FleetState, nextHeartbeat } from './rules/fleet-state.ts';
+import { type FleetEffect, type FleetEvent, reconcile } from './rules/reconcile.ts';
 import { HEARTBEAT_TTL_MS } from './timing.ts';
 import type { Heartbeat } from './wire-format.ts';
 

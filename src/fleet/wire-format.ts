@@ -1,5 +1,5 @@
-import { type DrainState, isRamp } from '../replicas/control/drains.ts';
-import { isLogicalTimestamp } from '../replicas/control/logical-timestamp.ts';
+import { type DrainState, isRamp } from '../replicas/control/drains/drains.ts';
+import { isLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
 import type { ClientUse } from './client-use.ts';
 import type { InflightReport } from './inflight-shares.ts';
 

@@ -1,12 +1,6 @@
 import { waitAtMost } from '#otel/clock.ts';
-import type { JwtKeys } from './jwks.ts';
-import {
-  createJwtVerifier,
-  type JwtFacts,
-  type JwtRefusal,
-  type JwtRules,
-  type JwtVerifier,
-} from './verify-jwt.ts';
+import type { JwtKeys, PublicJwk } from './jwks.ts';
+import type { JwtFacts, JwtRefusal, JwtRules, JwtVerifier } from './verify-jwt.ts';
 
 /** Three parts in base64url. An unsigned token has an empty last one. */
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
@@ -31,6 +25,8 @@ export interface JwtClientsCollaborators<T> {
   readonly toClient: (facts: JwtFacts) => T | Promise<T | null>;
   /** Has the keys read again. They arrive by `useKeys` before this resolves. Never rejects. */
   readonly refreshKeys: () => Promise<void>;
+  /** Creates what verifies tokens with these keys. */
+  readonly createVerifier: (rules: JwtRules, keys: readonly PublicJwk[]) => JwtVerifier;
   readonly onRefused: (reason: JwtRefusal | 'too_long' | 'no_keys') => void;
 }
 
@@ -58,7 +54,7 @@ export class JwtClients<T> {
 
   /** Verifies with these keys from now on, also tokens that were verified with others. */
   useKeys({ keys }: JwtKeys): void {
-    this.#verify = keys === null ? null : createJwtVerifier(this.rules, keys);
+    this.#verify = keys === null ? null : this.#collaborators.createVerifier(this.rules, keys);
     this.#known = new Map();
   }
 

@@ -7,7 +7,7 @@ export type FailureCode = keyof typeof FAILURES;
 interface FailureFacts {
   readonly status: number;
   readonly message: string;
-  readonly param?: 'model';
+  readonly param?: 'model' | 'stream_options';
   readonly retryAfterSeconds?: number;
   /** The value of WWW-Authenticate (RFC 9110 11.6.1). */
   readonly challenge?: string;
@@ -30,6 +30,12 @@ const FAILURES = {
   rate_limit_exceeded: { status: 429, message: 'The client of the API key has reached a limit.' },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
   invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
+  large_stream_options: {
+    status: 400,
+    message:
+      'The `stream_options` of the request body have more than 64 KiB, or come too often: 256 times, counting `include_usage` in them.',
+    param: 'stream_options',
+  },
   invalid_form: {
     status: 400,
     message: 'The request body is not a form (multipart/form-data) that can be read, or has two models.',

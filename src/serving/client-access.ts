@@ -5,6 +5,7 @@ import { TenantLimits } from '../client-limits/tenant-limits.ts';
 import type { Config } from '../config/config.ts';
 import type { JwtKeys } from '../jwt/jwks.ts';
 import { JwtClients } from '../jwt/jwt-clients.ts';
+import { createJwtVerifier } from '../jwt/verify-jwt.ts';
 import { type ApiClient, type ApiClientEntry, ApiClients } from '../proxy/request/api-clients.ts';
 
 /** What a data plane asks the control plane about tokens and tenants. No call rejects. */
@@ -102,6 +103,7 @@ export class ClientAccess {
         return row === null ? null : { name, ...facts, limits: { ...limits, row } };
       },
       refreshKeys: () => authority.refreshKeys(),
+      createVerifier: createJwtVerifier,
       onRefused: this.#onRefused,
     });
     const keys = this.#keys.get(rules.jwks);

@@ -51,24 +51,32 @@ function decompress(
 }
 
 async function* readMessages(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer | null> {
-  let waiting = Buffer.alloc(0);
+  // Bytes are joined when a length or a message is whole: to join them at each chunk would copy a message many times.
+  let pieces: Uint8Array[] = [];
+  let waitingBytes = 0;
+  let neededBytes = LENGTH_BYTES;
   for await (const chunk of chunks) {
-    waiting = Buffer.concat([waiting, chunk]);
+    pieces.push(chunk);
+    waitingBytes += chunk.length;
+    if (waitingBytes < neededBytes) continue;
+    const waiting = Buffer.concat(pieces);
     let start = 0;
     for (;;) {
-      if (waiting.length - start < LENGTH_BYTES) break;
-      const end = start + LENGTH_BYTES + waiting.readUInt32BE(start);
-      if (end - start > MAX_LINE_BYTES) {
+      neededBytes = LENGTH_BYTES;
+      if (waiting.length - start < neededBytes) break;
+      neededBytes += waiting.readUInt32BE(start);
+      if (neededBytes > MAX_LINE_BYTES) {
         yield null;
         return;
       }
-      if (end > waiting.length) break;
-      yield toMessage(waiting.subarray(start + LENGTH_BYTES, end));
-      start = end;
+      if (waiting.length - start < neededBytes) break;
+      yield toMessage(waiting.subarray(start + LENGTH_BYTES, start + neededBytes));
+      start += neededBytes;
     }
-    waiting = waiting.subarray(start);
+    pieces = [waiting.subarray(start)];
+    waitingBytes = waiting.length - start;
   }
-  if (waiting.length > 0) yield null;
+  if (waitingBytes > 0) yield null;
 }
 
 function toMessage(compressed: Buffer): Buffer | null {

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
 import { startFakeApiServer } from '../support/servers/fake-api-server.ts';
 import { makeKey, startIssuer } from '../support/servers/fake-issuer.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { invoke } from './invoke.ts';
 
 interface CheckJson {
@@ -23,8 +23,7 @@ interface CheckJson {
 }
 
 async function writeConfig(lines: string): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-check-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
+  const directory = await temporaryFolder();
   const path = join(directory, 'gateway.yaml');
   await writeFile(path, lines);
   return path;

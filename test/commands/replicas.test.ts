@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { styleText } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { REACHABILITY_REASONS, REASON_TEXTS } from '../../src/replicas/reachability.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { invoke, start } from './invoke.ts';
 import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
 
@@ -167,8 +167,7 @@ describe('gateway replicas', () => {
 
   it('finds the gateway by its configuration file, over the loopback address if it listens on all addresses', async () => {
     const { port } = await startAdmin(() => ({ body: REPLICAS }));
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-admin-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
+    const directory = await temporaryFolder();
     const path = join(directory, 'gateway.yaml');
     const replica = 'replicas: [{ name: a, url: "http://a" }]';
     await writeFile(path, `gateway: { admin_listen: "0.0.0.0:${port}" }\n${replica}\n`);

@@ -1,14 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isCommandName } from '../../src/commands/command-line/command-table.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { invoke } from './invoke.ts';
 import { startAdmin } from './scripted-admin.ts';
 
 async function writeConfig(text: string): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-run-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
+  const directory = await temporaryFolder();
   const path = join(directory, 'gateway.yaml');
   await writeFile(path, text);
   return path;

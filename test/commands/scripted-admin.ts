@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { closeServer, listen } from '../support/servers/local-server.ts';
 
 /** An answer of the scripted API; `null` closes the connection instead. */
 export type ScriptedAnswer = { readonly status?: number; readonly body: unknown } | null;
@@ -42,12 +41,7 @@ export async function startAdmin(answer: (request: IncomingMessage) => ScriptedA
     response.writeHead(status, { 'content-type': 'application/json', location: '/elsewhere' });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
+  onTestFinished(() => closeServer(server));
   return { url: `http://127.0.0.1:${port}`, port, calls };
 }

@@ -1,9 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
@@ -330,8 +331,7 @@ log:
 
 describe('a configuration file', () => {
   it('is read from disk, and its relative paths start at its directory', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-config-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
+    const directory = await temporaryFolder();
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
     expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));

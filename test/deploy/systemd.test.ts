@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const UNIT = join(import.meta.dirname, '../../deploy/systemd/spangate.service');
@@ -19,8 +19,7 @@ const hasSystemd = await run('systemd-analyze', ['--version']).then(
 
 /** The unit with changes, and with a command that is there; systemd asks for that. */
 async function writeUnit(change: (text: string) => string = (text) => text): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-unit-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const path = join(folder, 'spangate.service');
   await writeFile(path, change(await readFile(UNIT, 'utf8')).replace(COMMAND, '/bin/true'));
   return path;

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,6 +7,7 @@ import { toVenv } from '../../lab/bench/installed.ts';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -47,8 +47,7 @@ test("docs/connecting.md: the text of the SDK for Python's stream arrives", asyn
   if (python === null)
     return skip("no Python has the package openai: npm run bench -- --install brings LiteLLM's");
   const { gateway, code } = await startFor('OpenAI SDK for Python', 'python');
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-connecting-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   await writeFile(join(folder, 'client.py'), code);
   expect((await run(python, [join(folder, 'client.py')])).stdout.length).toBeGreaterThan(8);
   expect(await gateway.nextRecord()).toEqual(ofAcme);

@@ -1,22 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findDebian, findInVenv } from '../../lab/bench/installed.ts';
 import { readAllSnippets, readSnippets } from '../../scripts/docs-snippets.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { readCommands } from './shell-commands.ts';
 
 const run = promisify(execFile);
 const PAGE = join(import.meta.dirname, '../../docs/migrating.md');
-
-async function createFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-migrating-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
 
 test('docs/migrating.md: each program has a configuration of ours, with the replicas of theirs', async () => {
   const snippets = (await readAllSnippets(PAGE)).filter(({ code }) => /^replicas:/m.test(code));
@@ -36,7 +30,7 @@ test('docs/migrating.md: each program has a configuration of ours, with the repl
 test('docs/migrating.md: nginx accepts its configuration', async ({ skip }) => {
   const { obstacle, command } = findDebian('nginx');
   if (obstacle !== null) return skip(`nginx: ${obstacle}`);
-  const folder = await createFolder();
+  const folder = await temporaryFolder();
   const config = (await readSnippets(PAGE, 'nginx')).get('From nginx') ?? '';
   await writeFile(
     join(folder, 'nginx.conf'),

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
 import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const BACKENDS = join(import.meta.dirname, '../../docs/backends.md');
@@ -15,8 +15,7 @@ test(
   WITH_COLLECTOR,
   async (context) => {
     const binary = await requireCollector(context);
-    const folder = await mkdtemp(join(tmpdir(), 'spangate-backends-'));
-    context.onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = await temporaryFolder();
     const snippets = new Map(await readSnippets(BACKENDS, 'yaml'));
     // This one is the gateway's own configuration.
     expect(snippets.delete('One trace from the client to the engine')).toBe(true);

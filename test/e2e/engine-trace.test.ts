@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type Context, ROOT_CONTEXT, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
+import { closeServer, listen } from '../support/servers/local-server.ts';
 import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
@@ -58,16 +57,8 @@ async function startEngine(tracer: Tracer) {
       outgoing.end(JSON.stringify({ ...answer, usage: USAGE, metrics: METRICS }));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  const port = await listen(server);
+  return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => closeServer(server) };
 }
 
 function toContext(traceparent: string): Context {

@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -46,8 +47,7 @@ export interface Command {
  * first line is; none for a file that needs no Node.
  */
 export async function createCommand(path: string, nodeFolder: string | null): Promise<Command> {
-  const cwd = await mkdtemp(join(tmpdir(), 'spangate-command-'));
-  onTestFinished(() => rm(cwd, { recursive: true }));
+  const cwd = await temporaryFolder();
   const env = { PATH: `${nodeFolder === null ? '' : `${nodeFolder}:`}/usr/bin:/bin`, SVC_ADMIN_TOKEN: TOKEN };
   return {
     async run(...args) {

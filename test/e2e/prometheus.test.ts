@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, request as sendRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '../support/event-log.ts';
 import { findFreePort } from '../support/processes/free-port.ts';
+import { closeServer, listen } from '../support/servers/local-server.ts';
 import {
   promtool,
   type RealPrometheus,
@@ -60,19 +59,13 @@ async function startScrapeCounter(gateway: StartedGateway) {
     });
     upstream.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     target: `127.0.0.1:${port}`,
     /** Resolves when what is counted now is stored: what the next whole scrape brings is, when the one after ends. */
     untilStored: () => scrapes.count(scrapes.items.length + 3),
     statuses: scrapes.items,
-    [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
 }
 

@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 
 /** A clone of this checkout's last commit, with the script as it is now, and a function that releases in it. */
 async function cloneCheckout() {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-release-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const env = { ...process.env };
   for (const who of ['AUTHOR', 'COMMITTER']) {
     env[`GIT_${who}_NAME`] = 'tester';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
-import { answerJson, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
+import { answerJson, partial, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 
 const CANARY = 'canary-2d1f';
@@ -94,11 +94,8 @@ test('no log line holds a text, a token, a key or the credentials of an address,
   await (await gateway.chat({ messages })).arrayBuffer();
   replica.answerOnce(({ raw, cut }) => raw(`HTTP/1.1 200 ${CANARY}\r\n${CANARY}`).then(cut));
   await (await gateway.chat({ messages, stream: true })).arrayBuffer();
-  replica.answerOnce(async ({ head, write, reset }) => {
-    await head(200, ['Content-Type', 'text/event-stream']);
-    await write(`data: {"choices":[{"delta":{"content":"${CANARY}`);
-    reset();
-  });
+  const begun = `data: {"choices":[{"delta":{"content":"${CANARY}`;
+  replica.answerOnce(partial('text/event-stream', [begun], 'reset'));
   await (await gateway.chat({ messages, stream: true })).text().catch(() => undefined);
   await (await gateway.post('/v1/chat/completions', `{"model":"m","messages":"${CANARY}`)).arrayBuffer();
   await (await gateway.post(`/v1/${CANARY}`, CANARY)).arrayBuffer();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
-import { createFleetState } from '../../src/fleet/fleet-state.ts';
+import { createFleetState } from '../../src/fleet/rules/fleet-state.ts';
 
 function createLog() {
   const lines: string[] = [];

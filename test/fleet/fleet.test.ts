@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
+import type { FleetStore } from '../../src/fleet/fleet-store.ts';
 import type { MembershipFile } from '../../src/fleet/membership-file.ts';
-import type { FleetStore } from '../../src/fleet/redis-store.ts';
-import type { DrainState } from '../../src/replicas/control/drains.ts';
-import { Drains } from '../../src/replicas/control/drains.ts';
-import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
+import type { DrainState } from '../../src/replicas/control/drains/drains.ts';
+import { Drains } from '../../src/replicas/control/drains/drains.ts';
+import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 
 const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };

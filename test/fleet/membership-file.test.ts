@@ -1,13 +1,12 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createMembershipFile } from '../../src/fleet/membership-file.ts';
-import { newLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
+import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('the membership survives a restart', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-membership-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const membership = {
     ...{ id: newLogicalTimestamp(''), isKnown: true, removed: [newLogicalTimestamp('')] },
     members: new Map([[newLogicalTimestamp(''), 'gw-b']]),
@@ -27,8 +26,7 @@ test.each([
   [JSON.stringify({ ...FOREIGN, id: 'x' }), null],
   [JSON.stringify(FOREIGN), { id: ID, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] }],
 ])('what is readable of a damaged file is kept, and the file is set aside: %j', async (text, kept) => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-membership-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   await writeFile(join(folder, 'fleet.json'), text);
   const lines: object[] = [];
   const file = createMembershipFile(folder, { error: (fields) => void lines.push(fields) });
@@ -45,8 +43,7 @@ test.each([
 });
 
 test('an id that is an object which cannot be a text is named as JSON', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-membership-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const damaged = { ...FOREIGN, members: {}, removed: [{ toString: 1 }] };
   await writeFile(join(folder, 'fleet.json'), JSON.stringify(damaged));
   const lines: object[] = [];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseHeartbeat, parseSnapshot, printHeartbeat, printSnapshot } from '../../src/fleet/wire-format.ts';
-import { nextLogicalTimestamp } from '../../src/replicas/control/logical-timestamp.ts';
+import { nextLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
 
 const stamp = fc
   .tuple(fc.integer({ min: 0, max: 4_000_000_000_000 }), fc.stringMatching(/^[0-9a-f]{12}$/))

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
+import { answerJson, type FakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { turnsOf } from '../support/turns.ts';
 
@@ -11,8 +11,7 @@ import { turnsOf } from '../support/turns.ts';
 
 const peers = { cool_down: '300ms', ramp: '300ms' };
 
-const answerWith = (replica: FakeReplica, status: number) =>
-  replica.answer(({ head, end }) => void head(status, ['Content-Length', '2']).then(() => end('{}')));
+const answerWith = (replica: FakeReplica, status: number) => replica.answer(answerJson({}, { status }));
 
 /** Sends a request, and waits for its record. */
 async function ask(gateway: StartedGateway): Promise<void> {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { toSourceName } from '../../lab/limits/limit.ts';
 import { LIMITS } from '../../lab/limits/limits.ts';
 import { NOT_LIMITS } from '../../lab/limits/not-limits.ts';
-import { renderLimits } from '../../scripts/generate-limits-docs.ts';
+import { renderLimits } from '../../scripts/generate/limits-docs.ts';
 import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -53,7 +53,7 @@ describe('the table of limits', () => {
   test('is docs/limits.md', () => {
     expect(
       readFileSync(join(ROOT, 'docs/limits.md'), 'utf8'),
-      'run node scripts/generate-limits-docs.ts',
+      'run node scripts/generate/limits-docs.ts',
     ).toBe(renderLimits());
   });
 });

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runMain, spawnMain, writeConfig } from '../support/processes/main-process.ts';
+import { closeServer, listen } from '../support/servers/local-server.ts';
 
 describe('the command', () => {
   it('prints its version, its help and a configuration, and exits with 0', async () => {
@@ -79,10 +79,9 @@ describe('a gateway that cannot start exits with 1 and says why in one line', ()
   const REPLICA = 'replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m], engine: openai }]\n';
 
   it('because a port is in use', async () => {
-    const holder = createServer().listen(0, '127.0.0.1');
-    await once(holder, 'listening');
-    onTestFinished(() => void holder.close());
-    const { port } = holder.address() as AddressInfo;
+    const holder = createServer();
+    const port = await listen(holder);
+    onTestFinished(() => closeServer(holder));
     const path = await writeConfig(REPLICA);
     await writeFile(
       path,
@@ -106,13 +105,8 @@ it.each(['SIGHUP', 'SIGTERM', 'SIGUSR2'] as const)(
   async (signal) => {
     const server = createServer();
     const asked = once(server, 'request');
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
+    onTestFinished(() => closeServer(server));
     const { child, closed } = spawnMain(['stats', '--admin', `http://127.0.0.1:${port}`], {
       env: { SVC_ADMIN_TOKEN: 'token' },
     });

@@ -1,18 +1,14 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { COMPLETION } from '../support/fake-replica.ts';
+import { createGate } from '../support/gates.ts';
 import { chat, serve, startReplica } from '../support/processes/main-process.ts';
 
 /** A replica that holds its next request until it is released. */
 async function startHoldingReplica() {
   const replica = await startReplica();
-  const gate = Promise.withResolvers<void>();
-  replica.answerOnce(async ({ request, head, end }) => {
-    await request.body;
-    await gate.promise;
-    await head(200, ['Content-Type', 'application/json']);
-    end(JSON.stringify(COMPLETION));
-  });
-  return { replica, release: () => gate.resolve() };
+  const gate = createGate();
+  replica.answerOnce(gate.script);
+  return { replica, release: gate.open };
 }
 
 describe('a gateway that serves', () => {

@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { toOverviewText } from '../../src/commands/operate/top/overview-text.ts';
 import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
@@ -14,17 +11,12 @@ import {
   startFakeReplica,
 } from '../support/fake-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
-
-async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  return directory;
-}
 
 /** A replica that calls everything it may name by one name: its model, its engine, its timings, its finish reason. */
 async function startNamed(name: string): Promise<FakeReplica> {
@@ -43,7 +35,7 @@ describe.each([1, 2])('names that every object seems to have, with %i workers', 
     await using replicas = new AsyncDisposableStack();
     const named: FakeReplica[] = [];
     for (const name of NAMES) named.push(replicas.use(await startNamed(name)));
-    const stateDir = await temporaryDirectory();
+    const stateDir = await temporaryFolder();
     const options = {
       replicas: named.map(({ name, url }) => ({ name, url, models: 'auto' as const, engine: 'auto' })),
       config: { gateway: { workers } },

@@ -14,16 +14,15 @@ import { toSourceMetrics } from '#otel/metrics/source-metrics.ts';
 import { ExportCounters } from '#otel/queue/export-stats.ts';
 import { createRequestSpans, type SpanDepth } from '#otel/span/request-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
+import { attributesOf, type Registry, readRegistry } from '../../scripts/generate/registry.ts';
 import {
   renderDashboardFields,
-  renderMetricDocs,
   renderMetricNames,
   renderNames,
-  renderRecordDocs,
   renderRecordSchema,
   renderRecordType,
-} from '../../scripts/generate-names.ts';
-import { attributesOf, type Registry, readRegistry } from '../../scripts/registry.ts';
+} from '../../scripts/generate/render-names.ts';
+import { renderMetricDocs, renderRecordDocs } from '../../scripts/generate/render-registry-docs.ts';
 import { INTERVAL } from './metrics/collected.ts';
 import { GATEWAY_SOURCES } from './metrics/gateway-sources.ts';
 import { FULL_RECORD } from './records.ts';

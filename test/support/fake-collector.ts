@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { decodeMessage } from './otlp/otlp-messages.ts';
+import { closeServer, listen } from './servers/local-server.ts';
 
 /** The answer to one call. Default: 200 with an empty message of the request's type, at once. */
 export interface CollectorAnswer {
@@ -80,7 +79,7 @@ export interface FakeCollector {
 }
 
 /** Starts a collector on 127.0.0.1, by default on a free port. */
-export async function startFakeCollector(port = 0): Promise<FakeCollector> {
+export async function startFakeCollector(wantedPort = 0): Promise<FakeCollector> {
   const calls: CollectorCall[] = [];
   const script: CollectorScript[] = [];
   const waiting = new Set<() => void>();
@@ -103,13 +102,11 @@ export async function startFakeCollector(port = 0): Promise<FakeCollector> {
     if (typeof answer === 'function') answer(response);
     else await give(answer, response, call);
   });
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address() as AddressInfo;
+  const port = await listen(server, wantedPort);
 
   const collector: FakeCollector = {
-    url: `http://127.0.0.1:${address.port}`,
-    port: address.port,
+    url: `http://127.0.0.1:${port}`,
+    port,
     calls,
     get spans() {
       return calls.filter(({ status = 0 }) => status >= 200 && status <= 299).flatMap(({ spans }) => spans);
@@ -132,12 +129,7 @@ export async function startFakeCollector(port = 0): Promise<FakeCollector> {
         waiting.add(check);
         check();
       }),
-    close: async () => {
-      if (!server.listening) return;
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
+    close: () => closeServer(server),
     [Symbol.asyncDispose]: () => collector.close(),
   };
   return collector;

@@ -1,10 +1,10 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { DONE, event } from '../../src/simulate/dialects/dialect.ts';
 import { EventLog } from './event-log.ts';
 import { valuesOf } from './raw-http.ts';
+import { closeServer, listen } from './servers/local-server.ts';
 
 /** A connection to a replica. */
 export interface ReplicaConnection {
@@ -154,17 +154,8 @@ export async function startFakeReplica(options: FakeReplicaOptions = {}): Promis
     requests.push(received);
   });
   const { address = '127.0.0.1' } = options;
-  server.listen(options.port ?? 0, address);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-
-  const close = async () => {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  };
+  const port = await listen(server, options.port, address);
+  const close = () => closeServer(server);
   return {
     name: options.name ?? 'a',
     url: `${tls === undefined ? 'http' : 'https'}://${address}:${port}`,
@@ -402,7 +393,7 @@ export function answerStream(
 /** Answers with the head and these pieces, then does one more thing to the connection. */
 export function partial(
   type: string,
-  pieces: readonly string[],
+  pieces: readonly (string | Uint8Array)[],
   last: 'cut' | 'reset' | 'nothing',
   fields: readonly string[] = [],
 ): Script {

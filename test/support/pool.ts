@@ -1,8 +1,8 @@
 import type { ReplicaConfig } from '../../src/config/config.ts';
 import { DeadlineClock } from '../../src/http/deadline-clock.ts';
 import { SharedReads } from '../../src/http/upstream/shared-reads.ts';
-import { Drains } from '../../src/replicas/control/drains.ts';
-import { ReplicaRegistry } from '../../src/replicas/control/registry.ts';
+import { Drains } from '../../src/replicas/control/drains/drains.ts';
+import { ReplicaRegistry } from '../../src/replicas/control/registry/registry.ts';
 import { type PoolSettings, ReplicaPool } from '../../src/replicas/data/pool.ts';
 import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
 import { allocateStoredResponses, StoredResponses } from '../../src/replicas/shared/stored-responses.ts';

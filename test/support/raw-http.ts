@@ -32,14 +32,17 @@ export function valuesOf(rawHeaders: readonly string[], name: string): readonly 
 export class RawConnection implements Disposable {
   readonly socket: Socket;
   readonly #arrivals = new EventLog<number>();
-  #received = Buffer.alloc(0);
+  /** The reads that nobody has taken yet. They are joined when somebody looks at them, not at each read. */
+  #unread: Buffer[] = [];
+  #unreadBytes = 0;
   #isClosed = false;
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.on('error', () => undefined);
     socket.on('data', (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#unread.push(chunk);
+      this.#unreadBytes += chunk.length;
       this.#arrivals.push(chunk.length);
     });
     const onEnd = () => {
@@ -85,8 +88,8 @@ export class RawConnection implements Disposable {
       return await this.#readChunked(head);
     }
     const [length] = valuesOf(head.rawHeaders, 'content-length');
-    await this.#until(() => length !== undefined && this.#received.length >= Number(length));
-    const body = this.#take(Math.min(this.#received.length, Number(length ?? Number.POSITIVE_INFINITY)));
+    await this.#until(() => length !== undefined && this.#unreadBytes >= Number(length));
+    const body = this.#take(Math.min(this.#unreadBytes, Number(length ?? Number.POSITIVE_INFINITY)));
     const isComplete = length === undefined || body.length === Number(length);
     return toResponse(head, body.length > 0 ? [body] : [], isComplete);
   }
@@ -96,8 +99,8 @@ export class RawConnection implements Disposable {
     const line = await this.#takeLine();
     const size = line === null ? 0 : Number.parseInt(line, 16);
     if (size === 0) return null;
-    await this.#until(() => this.#received.length >= size + 2);
-    if (this.#received.length < size + 2) return null;
+    await this.#until(() => this.#unreadBytes >= size + 2);
+    if (this.#unreadBytes < size + 2) return null;
     const piece = this.#take(size);
     this.#take(2);
     return piece;
@@ -111,7 +114,7 @@ export class RawConnection implements Disposable {
   /** All bytes up to the server's closing of the connection. */
   async readToClose(): Promise<Buffer> {
     await this.#arrivals.until(() => this.#isClosed);
-    return this.#take(this.#received.length);
+    return this.#take(this.#unreadBytes);
   }
 
   [Symbol.dispose](): void {
@@ -121,7 +124,7 @@ export class RawConnection implements Disposable {
   async #readHead(): Promise<Head> {
     await this.#until(() => this.#received.includes('\r\n\r\n'));
     const end = this.#received.indexOf('\r\n\r\n');
-    const text = this.#take(end === -1 ? this.#received.length : end + 4).toString('latin1');
+    const text = this.#take(end === -1 ? this.#unreadBytes : end + 4).toString('latin1');
     const [statusLine = '', ...lines] = text.trimEnd().split('\r\n');
     return { statusLine, status: Number(statusLine.split(' ')[1] ?? 0), rawHeaders: toFields(lines) };
   }
@@ -133,8 +136,8 @@ export class RawConnection implements Disposable {
       const size = Number.parseInt(line ?? '', 16);
       if (Number.isNaN(size)) return toResponse(head, pieces, false);
       if (size === 0) break;
-      await this.#until(() => this.#received.length >= size + 2);
-      const piece = this.#take(Math.min(size, this.#received.length));
+      await this.#until(() => this.#unreadBytes >= size + 2);
+      const piece = this.#take(Math.min(size, this.#unreadBytes));
       pieces.push(piece);
       if (piece.length < size) return toResponse(head, pieces, false);
       this.#take(2);
@@ -160,10 +163,21 @@ export class RawConnection implements Disposable {
     return this.#arrivals.until(() => this.#isClosed || isMet());
   }
 
+  /** What has come and was not taken, in one piece. */
+  get #received(): Buffer {
+    const [first = Buffer.alloc(0), ...others] = this.#unread;
+    if (others.length === 0) return first;
+    const joined = Buffer.concat(this.#unread);
+    this.#unread = [joined];
+    return joined;
+  }
+
   #take(bytes: number): Buffer {
-    const taken = this.#received.subarray(0, bytes);
-    this.#received = this.#received.subarray(bytes);
-    return taken;
+    const received = this.#received;
+    const left = received.subarray(bytes);
+    this.#unread = [left];
+    this.#unreadBytes = left.length;
+    return received.subarray(0, bytes);
   }
 }
 
@@ -209,4 +223,20 @@ export function postBytes(path: string, body: string | Uint8Array, fields: reado
   const payload = typeof body === 'string' ? Buffer.from(body) : body;
   const lines = [`POST ${path} HTTP/1.1`, 'Host: gateway', `Content-Length: ${payload.length}`, ...fields];
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), payload]);
+}
+
+/** One chunk of a body (RFC 9112 7.1). */
+export function toChunk(piece: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]);
+}
+
+/** A body in chunks, one after the other, with what ends it. `toSize` says how long a chunk is, from where it begins. */
+export function toChunks(body: Buffer, toSize: (at: number, index: number) => number): readonly Buffer[] {
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < body.length; ) {
+    const piece = body.subarray(at, at + toSize(at, chunks.length));
+    chunks.push(toChunk(piece));
+    at += piece.length;
+  }
+  return [...chunks, Buffer.from('0\r\n\r\n')];
 }

@@ -1,41 +1,37 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { BODY, CHAT, post } from '../attack.ts';
+import { BODY } from '../attack.ts';
 import { clientHello, RECORD, record } from './client-hello.ts';
 import { openSslClient } from './openssl-client.ts';
-import type { TlsAttack, TlsTarget } from './tls-attack.ts';
+import { callWith, keptCall, lastCall, lastGet, type TlsAttack, type TlsTarget } from './tls-attack.ts';
 import { type Change, openWire, type Wire } from './wire.ts';
-
-const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n';
-const LAST_CHAT = CHAT.replace('Host: g', 'Host: g\r\nConnection: close');
-/** A chat whose body is sent apart from its head. */
-const [HEAD = '', PIECE] = [post([`Content-Length: ${BODY.length}`], ''), BODY];
 
 /** Opens a connection, and lets the attack do its part. */
 const through =
-  (act: (wire: Wire) => void | Promise<void>, options: object = {}) =>
-  async ({ url, ca }: TlsTarget): Promise<string> => {
-    using wire = await openWire(url, { ca, ...options });
-    await act(wire);
+  (act: (wire: Wire, target: TlsTarget) => void | Promise<void>) =>
+  async (target: TlsTarget): Promise<string> => {
+    using wire = await openWire(target.url, { ca: target.ca });
+    await act(wire, target);
     return await wire.untilClosed();
   };
 
-/** Changes the record of a whole chat on its way. */
+/** Changes the record of a whole call on its way. */
 const changed = (source: string, outcome: string, name: string, change: Change): TlsAttack => ({
   ...{ name, source, outcome },
-  act: through(({ tls, change: use }) => {
+  act: through(({ tls, change: use }, target) => {
     use(change);
-    tls.write(CHAT);
+    tls.write(keptCall(target));
   }),
 });
 
-/** Sends the head of a chat, then lets the attack end the connection within the body. */
+/** Sends the head of a call, then lets the attack end the connection within the body. */
 const inBody = (source: string, outcome: string, name: string, end: Change): TlsAttack => ({
   ...{ name, source, outcome },
-  act: through(async ({ tls, change }) => {
-    await new Promise((resolve) => tls.write(HEAD, resolve));
+  act: through(async ({ tls, change }, target) => {
+    const head = callWith(target, [`Content-Length: ${BODY.length}`], '');
+    await new Promise((resolve) => tls.write(head, resolve));
     change(end);
-    tls.write(PIECE);
+    tls.write(BODY);
   }),
 });
 
@@ -77,13 +73,13 @@ export const CONNECTIONS: readonly TlsAttack[] = [
   {
     name: '200 key updates, TLS 1.3',
     source: 'RFC 8446 4.6.3',
-    act: async ({ url, ca }) => {
-      await using client = await openSslClient(url, ca, ['-tls1_3']);
+    act: async (target) => {
+      await using client = await openSslClient(target.url, target.ca, ['-tls1_3']);
       for (let count = 1; count <= 200; count++) {
         client.write('K\n');
         await client.until('KEYUPDATE', count);
       }
-      client.write(HEALTH);
+      client.write(lastGet(target));
       await client.until('HTTP/1.1 200', 1);
       return '200';
     },
@@ -95,18 +91,18 @@ export const CONNECTIONS: readonly TlsAttack[] = [
   {
     name: 'a record again, when it is answered',
     source: 'RFC 8446 5.2, 8',
-    act: through(async ({ tls, tcp, change }) => {
+    act: through(async ({ tls, tcp, change }, target) => {
       let record: Buffer = NOTHING;
       change((bytes) => {
         record = bytes;
         return bytes;
       });
-      tls.write(CHAT);
+      tls.write(keptCall(target));
       await once(tls, 'data');
       tcp.write(record);
     }),
     outcome: '200',
-    forwarded: 1,
+    effects: 1,
   },
   changed('RFC 8446 5.2', BAD_MAC, 'a record that no key has made', (bytes) =>
     Buffer.concat([record(RECORD.data, randomBytes(1000), 0x0303), bytes]),
@@ -130,8 +126,12 @@ export const CONNECTIONS: readonly TlsAttack[] = [
   {
     name: 'an end within chunks, without close_notify',
     source: 'RFC 8446 6.1; truncation attacks, Bhargavan et al. 2014',
-    act: through(async ({ tls, tcp }) => {
-      const text = post(['Transfer-Encoding: chunked'], `${BODY.length.toString(16)}\r\n${BODY}\r\n`);
+    act: through(async ({ tls, tcp }, target) => {
+      const text = callWith(
+        target,
+        ['Transfer-Encoding: chunked'],
+        `${BODY.length.toString(16)}\r\n${BODY}\r\n`,
+      );
       await new Promise((resolve) => tls.write(text, resolve));
       tcp.end();
     }),
@@ -140,11 +140,12 @@ export const CONNECTIONS: readonly TlsAttack[] = [
   {
     name: 'an end within the head, without close_notify',
     source: 'RFC 8446 6.1; truncation attacks, Bhargavan et al. 2014',
-    act: through(async ({ tls, tcp }) => {
-      await new Promise((resolve) => tls.write(CHAT.slice(0, 60), resolve));
+    act: through(async ({ tls, tcp }, target) => {
+      await new Promise((resolve) => tls.write(target.call.slice(0, 60), resolve));
       tcp.end();
     }),
     outcome: 'closed',
+    adminOutcome: '400',
   },
   ...resumptions('TLSv1.3'),
   ...resumptions('TLSv1.2'),
@@ -154,25 +155,24 @@ export const CONNECTIONS: readonly TlsAttack[] = [
 function resumptions(version: 'TLSv1.3' | 'TLSv1.2'): readonly TlsAttack[] {
   const source = 'RFC 5077, RFC 8446 4.6.1';
   const versions = { minVersion: version, maxVersion: version } as const;
-  const resume =
-    (change: (session: Buffer, ticket: Buffer) => Buffer) =>
-    async ({ url, ca }: TlsTarget) => {
-      using first = await openWire(url, { ca, ...versions });
-      const arrived = version === 'TLSv1.3' ? once(first.tls, 'session') : null;
-      first.tls.write(HEALTH);
-      await arrived;
-      const session = first.tls.getSession() ?? NOTHING;
-      const ticket = first.tls.getTLSTicket() ?? NOTHING;
-      await first.untilClosed();
-      using second = await openWire(url, { ca, ...versions, session: change(session, ticket) });
-      const handshake = second.tls.isSessionReused() ? 'resumed' : 'whole handshake';
-      second.tls.write(LAST_CHAT);
-      return `${handshake}, ${await second.untilClosed()}`;
-    };
+  const resume = (change: (session: Buffer, ticket: Buffer) => Buffer) => async (target: TlsTarget) => {
+    const { url, ca } = target;
+    using first = await openWire(url, { ca, ...versions });
+    const arrived = version === 'TLSv1.3' ? once(first.tls, 'session') : null;
+    first.tls.write(lastGet(target));
+    await arrived;
+    const session = first.tls.getSession() ?? NOTHING;
+    const ticket = first.tls.getTLSTicket() ?? NOTHING;
+    await first.untilClosed();
+    using second = await openWire(url, { ca, ...versions, session: change(session, ticket) });
+    const handshake = second.tls.isSessionReused() ? 'resumed' : 'whole handshake';
+    second.tls.write(lastCall(target));
+    return `${handshake}, ${await second.untilClosed()}`;
+  };
   const at = (where: (ticket: Buffer) => number) => (session: Buffer, ticket: Buffer) =>
     flips(session.indexOf(ticket) + where(ticket))(session, null as never);
   const attack = (name: string, outcome: string, change: (session: Buffer, ticket: Buffer) => Buffer) => ({
-    ...{ name: `${name}, ${version}`, source, outcome: `${outcome}, 200`, forwarded: 1 },
+    ...{ name: `${name}, ${version}`, source, outcome: `${outcome}, 200`, effects: 1 },
     act: resume(change),
   });
   return [

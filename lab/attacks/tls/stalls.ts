@@ -8,7 +8,7 @@ import { openWire } from './wire.ts';
 
 /** As many at once as an attacker with few addresses may hold, and few enough for a machine of two cores. */
 const CROWD = 100;
-const THOUSANDS = 2_000;
+const HELLO_COUNT = 2_000;
 
 /** Opens a crowd of connections, has each do the same, and resolves when the gateway has closed all of them. */
 const crowd =
@@ -88,12 +88,12 @@ export const STALLS: readonly TlsAttack[] = [
   left('ends behind the hello', null, ends),
   left('resets behind the hello', null, resets),
   {
-    name: `${THOUSANDS} whole handshakes, then nothing`,
+    name: 'as many whole handshakes as connections are taken, then nothing',
     source: 'CVE-2011-1473, "THC-SSL-DOS"; RFC 9112 9.5',
-    act: async ({ url, ca }) => {
+    act: async ({ url, ca, connectionCount }) => {
       const outcomes = new Set<string>();
       // A few at a time: the attacker's own work would delay the others beyond the time-out.
-      await inTurns(THOUSANDS, 20, async () => {
+      await inTurns(connectionCount, 20, async () => {
         const wire = await openWire(url, { ca });
         return async () => void outcomes.add(await wire.untilClosed());
       });
@@ -102,11 +102,11 @@ export const STALLS: readonly TlsAttack[] = [
     outcome: 'closed',
   },
   {
-    name: `${THOUSANDS} hellos with as many names`,
+    name: `${HELLO_COUNT} hellos with as many names`,
     source: 'RFC 6066 3',
     act: async ({ url }) => {
       const outcomes = new Set<string>();
-      await inTurns(THOUSANDS, 50, async (index) => {
+      await inTurns(HELLO_COUNT, 50, async (index) => {
         const name = serverName(`${index}.${'x'.repeat(200)}.example`);
         outcomes.add(await send(url, clientHello({ extensions: withTls13(name) })));
         return async () => undefined;

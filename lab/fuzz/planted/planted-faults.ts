@@ -59,7 +59,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'the drain of a damaged entry is forgotten',
-    ...{ target: 'state', file: 'src/replicas/control/drain-file.ts' },
+    ...{ target: 'state', file: 'src/replicas/control/drains/drain-file.ts' },
     from: 'state ?? (isObject(each) && each.drained === true ? DAMAGED_DRAIN : null);',
     to: 'state;',
   },

@@ -41,7 +41,7 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'the body of a call, which nothing reads',
-    source: inFile('src/admin/admin-connection.ts', 'MAX_BODY_BYTES'),
+    source: inFile('src/admin/listener/admin-connection.ts', 'MAX_BODY_BYTES'),
     past: '413 `request_too_large`, and the connection is closed',
     proof: {
       send: async (size, world) => {
@@ -56,7 +56,7 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'connections to the admin API',
-    source: inFile('src/admin/admin-listener.ts', 'MAX_CONNECTIONS'),
+    source: inFile('src/admin/listener/admin-listener.ts', 'MAX_CONNECTIONS'),
     past: 'a new one is closed, and with it those that have been idle for half a second, so that the next finds a place; one line in the log per minute',
     proof: testedBy(
       LISTENER,
@@ -65,7 +65,7 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'calls on a connection that wait for the answer to an earlier one',
-    source: inFile('src/admin/admin-connection.ts', 'MAX_WAITING'),
+    source: inFile('src/admin/listener/admin-connection.ts', 'MAX_WAITING'),
     past: 'the connection is closed after the answers to those',
     proof: testedBy(
       LISTENER,
@@ -94,7 +94,7 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'the `ramp` of an undrain',
-    source: inFile('src/replicas/control/drains.ts', 'MAX_RAMP_MS'),
+    source: inFile('src/replicas/control/drains/drains.ts', 'MAX_RAMP_MS'),
     past: '400 `invalid_request`',
     proof: {
       send: async (size, world) =>
@@ -111,7 +111,7 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'the records in one answer of the page',
-    source: inFile('src/admin/routes/overview.ts', 'MAX_RECORDS'),
+    source: inFile('src/admin/routes/telemetry/overview.ts', 'MAX_RECORDS'),
     past: 'the page shows the latest',
     proof: testedBy('test/gateway/admin/overview.test.ts', 'stay when hundreds of successes have followed'),
   },
@@ -153,10 +153,10 @@ export const ADMIN: readonly Limit[] = [
   },
   {
     what: 'models and tenants with a row of their own on the page and in `gateway top`',
-    source: inFile('src/admin/dashboard/top-names.ts', 'MAX_NAMES'),
+    source: inFile('src/admin/dashboard/traffic/top-names.ts', 'MAX_NAMES'),
     past: 'the row `_OTHER` has the rest',
     proof: testedBy(
-      'test/admin/dashboard/top-names.test.ts',
+      'test/admin/dashboard/traffic/top-names.test.ts',
       'gets at most 50 rows, and no request is lost from the sum',
     ),
   },

@@ -8,6 +8,7 @@ import type { PublicJwk } from '../../../src/jwt/jwks.ts';
 import { parseJwks } from '../../../src/jwt/jwks.ts';
 import { JwtClients } from '../../../src/jwt/jwt-clients.ts';
 import { readJwks } from '../../../src/jwt/read-jwks.ts';
+import { createJwtVerifier } from '../../../src/jwt/verify-jwt.ts';
 import { AUDIENCE, makeKey, startIssuer } from '../../../test/support/servers/fake-issuer.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
@@ -29,6 +30,7 @@ async function startJwtClients(): Promise<ProbedJwtClients> {
     {
       toClient: ({ tenant }) => outcomes.push(tenant),
       refreshKeys: async () => undefined,
+      createVerifier: createJwtVerifier,
       onRefused: (reason) => outcomes.push(reason),
     },
   );

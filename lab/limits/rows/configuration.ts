@@ -153,7 +153,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a file of drains or of the fleet in state_dir',
-    source: inFile('src/replicas/control/state-file.ts', 'MAX_BYTES'),
+    source: inFile('src/replicas/control/state-dir/state-file.ts', 'MAX_BYTES'),
     past: 'it is moved aside as damaged; nothing is drained by it',
     proof: {
       send: async (size) => {

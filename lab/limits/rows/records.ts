@@ -90,7 +90,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'the choices of an answer whose finish reasons are recorded',
-    source: inFile('src/proxy/response/response-tap.ts', 'MAX_CHOICES'),
+    source: inFile('src/proxy/response/response-fields.ts', 'MAX_CHOICES'),
     past: 'the rest is left out',
     proof: {
       send: async (size, world) => {

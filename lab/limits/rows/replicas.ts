@@ -18,7 +18,7 @@ async function answered(world: World, bytes: string): Promise<string> {
 export const REPLICAS: readonly Limit[] = [
   {
     what: 'the head of an answer',
-    source: inFile('src/http/upstream/upstream-connection.ts', 'MAX_HEAD_BYTES'),
+    source: inFile('src/http/upstream/response-head-reader.ts', 'MAX_HEAD_BYTES'),
     past: '502 `upstream_failed`',
     proof: {
       send: (size, world) => {
@@ -31,7 +31,7 @@ export const REPLICAS: readonly Limit[] = [
   },
   {
     what: 'answers with 1xx before the final one',
-    source: inFile('src/http/upstream/upstream-connection.ts', 'MAX_INFORMATIONAL'),
+    source: inFile('src/http/upstream/response-head-reader.ts', 'MAX_INFORMATIONAL'),
     past: '502 `upstream_failed`',
     proof: {
       send: (size, world) =>

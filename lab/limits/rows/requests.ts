@@ -70,7 +70,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'the digits of the size of a chunk',
-    source: inFile('src/http/message/body-reader.ts', 'MAX_SIZE_DIGITS'),
+    source: inFile('src/http/message/chunk-size-line.ts', 'MAX_SIZE_DIGITS'),
     past: '400, and the connection is closed',
     proof: {
       send: (size, world) => sendBytes(world, chunked(SIZE.padStart(size, '0'))),
@@ -170,7 +170,7 @@ export const REQUESTS: readonly Limit[] = [
   {
     what: 'how often a body has `stream_options` and `include_usage`, together',
     source: inFile('src/proxy/request/inspection/stream-options.ts', 'MAX_USAGE_MEMBERS'),
-    past: '400 `invalid_json`',
+    past: '400 `large_stream_options`',
     proof: {
       send: (size, world) => {
         const options = '"stream_options":{"include_usage":true}';
@@ -182,18 +182,18 @@ export const REQUESTS: readonly Limit[] = [
         return sendChat(world, `{"model":"m",${members.join()}}`);
       },
       at: '200',
-      past: '400 invalid_json',
+      past: '400 large_stream_options',
     },
   },
   {
     what: 'all `stream_options` of a body',
     source: inFile('src/proxy/request/inspection/stream-options.ts', 'MAX_STREAM_OPTIONS_BYTES'),
-    past: '400 `invalid_json`',
+    past: '400 `large_stream_options`',
     proof: {
       send: (size, world) =>
         sendChat(world, `{"model":"m","stream_options":{"a":"${'x'.repeat(size - '{"a":""}'.length)}"}}`),
       at: '200',
-      past: '400 invalid_json',
+      past: '400 large_stream_options',
     },
   },
   {

@@ -41,7 +41,7 @@ export const SOURCES: readonly Limit[] = [
   },
   {
     what: 'a value of another gateway in Redis',
-    source: inFile('src/fleet/redis-store.ts', 'MAX_MESSAGE_CHARS'),
+    source: inFile('src/fleet/redis/redis-store.ts', 'MAX_MESSAGE_CHARS'),
     past: 'it is not read: that gateway counts as not alive; one line in the log',
     proof: testedBy(
       'test/e2e/fleet/foreign-values.test.ts',

@@ -95,7 +95,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'safe_to_stop does not wait for gateways that have not confirmed',
     patch: {
-      file: 'src/fleet/drain-status.ts',
+      file: 'src/fleet/rules/drain-status.ts',
       from: 'const isKnown = unconfirmed.length === 0 && isStable(state, nowMs);',
       to: 'const isKnown = isStable(state, nowMs);',
     },
@@ -104,7 +104,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'safe_to_stop counts only the requests of the gateway that is asked',
     patch: {
-      file: 'src/fleet/drain-status.ts',
+      file: 'src/fleet/rules/drain-status.ts',
       from: '(sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),',
       to: '(sum) => sum,',
     },

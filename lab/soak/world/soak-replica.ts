@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { closeServer, listen } from '../../../test/support/servers/local-server.ts';
 import { type Answer, answerTo, type Body, embeddingsFor, modelList } from './answers.ts';
 
 const FIRST_TOKEN_MS = 5;
@@ -66,20 +66,12 @@ export async function startSoakReplica(name: string, port: number): Promise<Soak
     if (stored.size > MAX_STORED) for (const oldest of stored.values().take(1)) stored.delete(oldest);
   }
 
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const { port: listening } = server.address() as AddressInfo;
+  const listening = await listen(server, port);
   return {
     url: `http://127.0.0.1:${listening}`,
     port: listening,
     openIds,
-    async close() {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: () => closeServer(server),
   };
 }
 

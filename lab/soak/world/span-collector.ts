@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress, gunzipSync } from 'node:zlib';
 import { decodeMessage } from '../../../test/support/otlp/otlp-messages.ts';
+import { closeServer, listen } from '../../../test/support/servers/local-server.ts';
 
 /** A collector that writes what it gets into a file, and remembers little of it, so that hours of records fit. */
 export interface SpanCollector extends AsyncDisposable {
@@ -52,20 +52,13 @@ export async function startSpanCollector(file: string): Promise<SpanCollector> {
     response.setHeader('Content-Type', isProtobuf ? 'application/x-protobuf' : 'application/json');
     response.end(isProtobuf ? '' : '{}');
   };
+  let server: Server;
   const open = async (port: number) => {
-    const server = createServer(listener).listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    return server;
+    server = createServer(listener);
+    return await listen(server, port);
   };
-  let server = await open(0);
-  const { port } = server.address() as AddressInfo;
-  const close = async () => {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  };
+  const port = await open(0);
+  const close = () => closeServer(server);
   const finish = async () => {
     await close();
     compress.end();
@@ -79,9 +72,7 @@ export async function startSpanCollector(file: string): Promise<SpanCollector> {
       return unansweredRecords;
     },
     close,
-    async reopen() {
-      server = await open(port);
-    },
+    reopen: async () => void (await open(port)),
     finish,
     [Symbol.asyncDispose]: finish,
   };

@@ -1,10 +1,10 @@
 import type { ReplicaJson } from '../schemas.ts';
 import { roundTo3 } from '../shown-record.ts';
-import type { Figures } from './live-figures.ts';
 import type { Overview } from './overview.ts';
-import { HISTORY_SLICES } from './slices.ts';
-import type { Traffic } from './tally.ts';
-import type { NamedTraffic } from './traffic-window.ts';
+import type { Figures } from './traffic/live-figures.ts';
+import { HISTORY_SLICES } from './traffic/slices.ts';
+import type { Traffic } from './traffic/tally.ts';
+import type { NamedTraffic } from './traffic/traffic-window.ts';
 
 type FiguresJson = Pick<
   Overview,

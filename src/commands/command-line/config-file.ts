@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { toFileProblem } from '../../config/file-problem.ts';
 import { type LoadedConfigFile, loadConfigText } from '../../config/load.ts';
 import type { ConfigFile } from '../../config/schema.ts';
 import { StartError } from '../../start-error.ts';
@@ -31,17 +32,6 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new StartError(`cannot read the configuration file ${path}: ${toReason(error)}`, error);
+    throw new StartError(`cannot read the configuration file ${path}: ${toFileProblem(error)}`, error);
   }
 }
-
-function toReason(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  return REASONS.get(code) ?? code;
-}
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['EACCES', 'permission denied'],
-  ['EISDIR', 'it is a directory'],
-]);

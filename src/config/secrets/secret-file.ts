@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { toFileProblem } from '../file-problem.ts';
 
 /** A larger file is not a secret. */
 const MAX_FILE_BYTES = 4096;
@@ -33,18 +34,6 @@ async function readSmallFile(path: string, source: string): Promise<string> {
   } catch (error) {
     if (error instanceof SecretError) throw error;
     if (error instanceof TypeError) throw new SecretError(`${source} is not text in UTF-8`);
-    throw new SecretError(`${source} cannot be read: ${toReason(error)}`, error);
+    throw new SecretError(`${source} cannot be read: ${toFileProblem(error)}`, error);
   }
 }
-
-function toReason(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  return REASONS.get(code) ?? code;
-}
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['ENOTDIR', 'there is no such file'],
-  ['EACCES', 'permission denied'],
-  ['ENXIO', 'it is not a regular file'],
-]);

@@ -59,13 +59,7 @@ function explainUrl(text: string): string | null {
 
 /** The base URL of an inference server; decoding also removes a `/v1` at its end. */
 export function replicaUrl(credentialsGoTo: string) {
-  return textOf({
-    title: `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
-    pattern: '[hH][tT][tT][pP][sS]?://.+',
-    parse: parseReplicaUrl,
-    print: (url) => url,
-    explain: explainUrl,
-  });
+  return baseUrl(credentialsGoTo, parseReplicaUrl);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { StoredResponse, StoredResponses } from '../../replicas/shared/stored-responses.ts';
-import type { Channel, ChannelListener } from './redis-channel.ts';
+import type { Channel, ChannelListener } from '../redis/redis-channel.ts';
 
 /** What an exchange works with. A pino logger fits as `log`. */
 export interface ResponseExchangeCollaborators {

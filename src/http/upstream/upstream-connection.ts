@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { DeadlineClock, Timed } from '../deadline-clock.ts';
 import { BodyReader } from '../message/body-reader.ts';
-import { findHeadEnd, parseResponseHead, type ResponseHead } from '../message/head.ts';
+import type { ResponseHead } from '../message/head.ts';
 import { HttpError } from '../message/http-error.ts';
-import { UnreadBytes } from '../unread-bytes.ts';
 import { sizeOf, writeMessage } from '../write-message.ts';
+import { ResponseHeadReader } from './response-head-reader.ts';
 import type { SocketReads } from './shared-reads.ts';
 import type { ResponseHandler, UpstreamFault, UpstreamRequest } from './upstream-request.ts';
 
@@ -29,10 +29,6 @@ export interface UpstreamConnectionOwner {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
-/** The same limit as in undici and node:http. Engines send far less. */
-const MAX_HEAD_BYTES = 16 * 1024;
-/** The most informational responses to one request (RFC 9110 15.2). */
-const MAX_INFORMATIONAL = 16;
 
 /**
  * The states of a connection:
@@ -56,14 +52,12 @@ export class UpstreamConnection implements Timed {
   onDrain: (() => void) | null = null;
   readonly #socket: Socket;
   readonly #owner: UpstreamConnectionOwner;
-  readonly #unread = new UnreadBytes();
+  readonly #head = new ResponseHeadReader();
   readonly #body = new BodyReader();
   #state: State = 'idle';
-  #method = '';
   #firstByteMs = NEVER;
   #idleMs = NEVER;
   #handler: ResponseHandler | null = null;
-  #informationalCount = 0;
   #hasBytes = false;
   /** Whether bytes of the present response's body have come. */
   #hasBody = false;
@@ -117,11 +111,10 @@ export class UpstreamConnection implements Timed {
   send(request: UpstreamRequest, handler: ResponseHandler): void {
     this.#state = 'head';
     // Only the method is kept: the body may be large and is not needed once it is written.
-    this.#method = request.method;
+    this.#head.start(request.method);
     this.#firstByteMs = request.firstByteMs;
     this.#idleMs = request.idleMs;
     this.#handler = handler;
-    this.#informationalCount = 0;
     this.#hasBytes = false;
     this.#hasBody = false;
     this.#isWritten = false;
@@ -216,12 +209,12 @@ export class UpstreamConnection implements Timed {
     let bytes = read;
     let at = 0;
     if (this.#state === 'head') {
-      const scanFrom = this.#unread.length;
-      this.#unread.append(read);
-      bytes = this.#unread.view();
-      at = this.#readHead(bytes, scanFrom, handler, nowMs);
-      if (at === -1) return;
-      this.#unread.clear();
+      const head = this.#head.read(read);
+      if (head === null) return;
+      at = this.#head.end;
+      bytes = this.#head.takeAll();
+      this.#startBody(head);
+      handler.onHead(head, nowMs);
     }
     // `onHead` may have closed the connection.
     if (this.#state !== 'body' || this.#handler !== handler) return;
@@ -233,40 +226,11 @@ export class UpstreamConnection implements Timed {
     else handler.onReadEnd();
   }
 
-  /** Passes the final head to the handler, and returns the offset after it; -1 if it is incomplete. */
-  #readHead(bytes: Buffer, scanFrom: number, handler: ResponseHandler, nowMs: number): number {
-    let start = 0;
-    let from = scanFrom;
-    for (;;) {
-      const end = findHeadEnd(bytes, start, from);
-      if ((end === -1 ? bytes.length : end) - start > MAX_HEAD_BYTES) throw new HttpError('head_too_large');
-      if (end === -1) {
-        if (start === 0) return -1;
-        this.#unread.clear();
-        this.#unread.append(bytes.subarray(start));
-        return -1;
-      }
-      const head = parseResponseHead(bytes, start, end, this.#method);
-      if (head.status >= 200) {
-        this.#body.start(head.framing);
-        this.#isKept = head.keepsAlive && head.framing.kind !== 'until_close';
-        this.#readKeepAliveHint(head);
-        this.#state = 'body';
-        handler.onHead(head, nowMs);
-        return end;
-      }
-      this.#informationalCount++;
-      // The gateway never asks to switch protocols.
-      if (head.status === 101 || this.#informationalCount > MAX_INFORMATIONAL)
-        throw new HttpError('malformed');
-      start = from = end;
-    }
-  }
-
-  #readKeepAliveHint({ fields }: ResponseHead): void {
-    const hint = fields.get('keep-alive');
-    const seconds = hint === undefined ? undefined : /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(hint)?.[1];
-    this.keepAliveHintMs = seconds === undefined ? null : Number(seconds) * 1000;
+  #startBody(head: ResponseHead): void {
+    this.#state = 'body';
+    this.#body.start(head.framing);
+    this.#isKept = head.keepsAlive && head.framing.kind !== 'until_close';
+    this.keepAliveHintMs = readKeepAliveHint(head);
   }
 
   #restartIdleTimeout(nowMs: number): void {
@@ -327,10 +291,16 @@ export class UpstreamConnection implements Timed {
     this.#state = 'closed';
     this.onDrain = null;
     this.#owner.clock.unwatch(this);
-    this.#unread.clear();
+    this.#head.clear();
     this.#socket.destroy();
     this.#owner.onClosed(this);
   }
 }
 
 const NOTHING = Buffer.alloc(0);
+
+function readKeepAliveHint({ fields }: ResponseHead): number | null {
+  const hint = fields.get('keep-alive');
+  const seconds = hint === undefined ? undefined : /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(hint)?.[1];
+  return seconds === undefined ? null : Number(seconds) * 1000;
+}

@@ -3,7 +3,7 @@ import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import type { ResponseReading } from '../response/response-tap.ts';
+import type { ResponseReading } from '../response/response-reading.ts';
 import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */

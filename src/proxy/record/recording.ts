@@ -9,7 +9,7 @@ import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { RequestTextDescription } from '../request/inspection/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import { StreamTap } from '../response/response-tap.ts';
+import { StreamTap } from '../response/stream-tap.ts';
 import { type FormFacts, fillFromBody, fillFromForm } from './recorded-body.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
 import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';

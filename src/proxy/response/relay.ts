@@ -7,8 +7,10 @@ import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './events/event-relay.ts';
+import { JsonTap } from './json-tap.ts';
 import { ModelRewriter } from './model-rewriter.ts';
-import { JsonTap, type ResponseReading, StreamTap } from './response-tap.ts';
+import type { ResponseReading } from './response-reading.ts';
+import { StreamTap } from './stream-tap.ts';
 import { UsageTally } from './usage-tally.ts';
 
 /** How long a finishing event may wait for the event after it. */

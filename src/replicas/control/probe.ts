@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { codeOf, type ReachabilityReason, toConnectionReason } from '../reachability.ts';
-import type { RegisteredReplica } from './registry.ts';
+import type { RegisteredReplica } from './registry/registered-replica.ts';
 
 /** What to ask a replica, and which answers are of use. */
 export interface ProbeRequest {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { renderCommands } from '../../../scripts/generate-cli-docs.ts';
+import { renderCommands } from '../../../scripts/generate/cli-docs.ts';
 import { COMMANDS, isCommandName } from '../../../src/commands/command-line/command-table.ts';
 
 const DOCS = join(import.meta.dirname, '../../../docs');

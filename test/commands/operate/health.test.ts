@@ -1,20 +1,19 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../../support/certificates.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { invoke } from '../invoke.ts';
 
 const pathsOf = ({ certPath, keyPath }: IssuedCertificate) => ({ cert: certPath, key: keyPath });
 
 /** Writes the configuration of a gateway that listens at this URL. */
 async function writeConfig(url: string, gateway: object = {}): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-health-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const path = join(folder, 'gateway.yaml');
   const listen = `0.0.0.0:${new URL(url).port}`;
   const replicas = [{ name: 'a', url: 'http://10.0.0.1:8000' }];

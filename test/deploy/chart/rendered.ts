@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { onTestFinished } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
@@ -51,8 +50,7 @@ export function parseManifests(text: string): readonly Manifest[] {
  * Returns what is wrong, by manifest.
  */
 export async function findMistakes(text: string): Promise<readonly string[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-manifests-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   await writeFile(join(folder, 'manifests.yaml'), text);
   const args = [folder, '--local-crds', join(import.meta.dirname, 'crds'), '--output', 'json'];
   const printed = run(await toolOf('kubectl-validate'), args, { maxBuffer: 64 << 20 });

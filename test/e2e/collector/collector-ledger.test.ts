@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../../src/verify-ledger/report.ts';
@@ -14,6 +13,7 @@ import {
 } from '../../support/servers/real-collector.ts';
 import { startSimulatedReplica } from '../../support/simulated-replica.ts';
 import { startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const LEDGER = { interval: '1h' };
@@ -154,8 +154,7 @@ describe('with a real OpenTelemetry Collector and the configuration that we ship
   test('records are proven in files that the exporter has compressed', async (context) => {
     const binary = await requireCollector(context);
     const port = await findFreePort();
-    const folder = await mkdtemp(join(tmpdir(), 'spangate-'));
-    context.onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = await temporaryFolder();
     const path = join(folder, 'records.zst');
     {
       await using _collector = await runCollector(binary, {

@@ -1,13 +1,12 @@
 import { describe, expect, type TestContext, test } from 'vitest';
 import { dialogOf, drainButton, openSignedIn, pollFast, rowOf } from '../../support/dashboard/page.ts';
 import {
-  answerJson,
-  COMPLETION,
   type FakeReplica,
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
 } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -24,12 +23,9 @@ async function openDashboard(context: TestContext, { adminUrl }: StartedGateway)
 
 /** Holds the replica's next response until the returned function is called. */
 function holdNextAnswer(replica: FakeReplica): () => void {
-  const held = Promise.withResolvers<void>();
-  replica.answerOnce(async (exchange) => {
-    await held.promise;
-    await answerJson(COMPLETION)(exchange);
-  });
-  return held.resolve;
+  const gate = createGate();
+  replica.answerOnce(gate.script);
+  return gate.open;
 }
 
 /** Sends requests one after another from some clients until it is stopped. */

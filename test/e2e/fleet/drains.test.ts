@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createGate } from '../../support/gates.ts';
 import { chatTo, startFleet } from './start-fleet.ts';
 
 describe.concurrent('two gateways that share a Redis server', () => {
@@ -25,21 +26,15 @@ describe.concurrent('two gateways that share a Redis server', () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
     const { x, y } = fleet.replicas;
-    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
-    const hold = async (exchange: { head(status: number): Promise<void>; end(): void }) => {
-      await exchange.head(200);
-      await mayEnd;
-      exchange.end();
-    };
-    x.answer(hold);
-    y.answer(hold);
+    const gate = createGate();
+    for (const replica of [x, y]) replica.answer(gate.script);
     const answers = [b.gateway.chat(), b.gateway.chat()];
     await x.nextRequest();
 
     await a.until('x', ({ inflight }) => inflight === 1);
     expect((await a.drain('x')).replica).toMatchObject({ drained: true, inflight: 1, safe_to_stop: false });
     const waiting = a.drain('x', '?wait=30s');
-    end();
+    gate.open();
     expect((await waiting).replica).toMatchObject({ inflight: 0, safe_to_stop: true, unconfirmed: [] });
     expect((await b.replica('x')).inflight).toBe(0);
     for (const answer of answers) await (await answer).arrayBuffer();
@@ -50,19 +45,13 @@ describe.concurrent('two gateways that share a Redis server', () => {
     const [a] = fleet.gateways;
     const { x, y } = fleet.replicas;
     const b = await fleet.start('gw-b', { workers: 2 });
-    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
-    for (const replica of [x, y]) {
-      replica.answer(async (exchange) => {
-        await exchange.head(200);
-        await mayEnd;
-        exchange.end();
-      });
-    }
+    const gate = createGate();
+    for (const replica of [x, y]) replica.answer(gate.script);
     const answers = Array.from({ length: 8 }, () => b.gateway.chat());
     const { length: sent } = await x.untilRequests(4);
     await a.drain('x');
     await a.until('x', ({ inflight, unconfirmed }) => inflight === sent && unconfirmed.length === 0);
-    end();
+    gate.open();
     await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
     for (const answer of answers) await (await answer).arrayBuffer();
     await chatTo(b, 4);

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createRedisStore } from '../../../src/fleet/redis-store.ts';
-import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
+import { createRedisStore } from '../../../src/fleet/redis/redis-store.ts';
+import { newLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
 import { startRedisServer } from '../../support/servers/redis-server.ts';
 import {
   disturb,

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { createRedisStore, type FleetStore } from '../../../src/fleet/redis-store.ts';
-import { newLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
+import type { FleetStore } from '../../../src/fleet/fleet-store.ts';
+import { createRedisStore } from '../../../src/fleet/redis/redis-store.ts';
+import { newLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type RedisServer, startRedisServer } from '../../support/servers/redis-server.ts';
 

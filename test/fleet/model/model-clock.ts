@@ -1,4 +1,4 @@
-import { nextLogicalTimestamp } from '../../../src/replicas/control/logical-timestamp.ts';
+import { nextLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
 
 /** How far a gateway's clocks are from true time. */
 interface Drift {

@@ -4,18 +4,18 @@ import {
   type Propagation,
   propagationOf,
   type RequestedDrain,
-} from '../../../src/fleet/drain-status.ts';
+} from '../../../src/fleet/rules/drain-status.ts';
 import {
   createFleetState,
   type FleetState,
   nextHeartbeat,
   toSnapshot,
-} from '../../../src/fleet/fleet-state.ts';
-import { findVanished, isJoined, mayServeAlone } from '../../../src/fleet/liveness.ts';
-import { type FleetEvent, reconcile } from '../../../src/fleet/reconcile.ts';
+} from '../../../src/fleet/rules/fleet-state.ts';
+import { findVanished, isJoined, mayServeAlone } from '../../../src/fleet/rules/liveness.ts';
+import { type FleetEvent, reconcile } from '../../../src/fleet/rules/reconcile.ts';
 import { SYNC_INTERVAL_MS } from '../../../src/fleet/timing.ts';
 import type { Heartbeat, Snapshot } from '../../../src/fleet/wire-format.ts';
-import { type DrainState, NEVER_DRAINED } from '../../../src/replicas/control/drains.ts';
+import { type DrainState, NEVER_DRAINED } from '../../../src/replicas/control/drains/drains.ts';
 import type { ModelClock } from './model-clock.ts';
 import { type LinkCollaborators, ModelLink } from './model-link.ts';
 import type { ModelStore } from './model-store.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Channel, ChannelListener } from '../../../src/fleet/responses/redis-channel.ts';
+import type { Channel, ChannelListener } from '../../../src/fleet/redis/redis-channel.ts';
 import {
   parseMessage,
   printMessage,

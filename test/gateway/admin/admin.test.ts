@@ -1,11 +1,12 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { chatChunk, DONE, hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { stateAfterKill } from '../../support/processes/state-after-kill.ts';
 import { exchangeRaw } from '../../support/raw-http.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };
@@ -316,17 +317,8 @@ describe('drain and undrain', () => {
   });
 
   test('once drain has answered, no new request reaches the replica, and open streams finish', async () => {
-    const released = Promise.withResolvers<void>();
-    await using a = await startFakeReplica({
-      name: 'a',
-      script: async ({ request, head, write, end }) => {
-        await request.body;
-        await head(200, ['Content-Type', 'text/event-stream']);
-        await write(chatChunk('one'));
-        await released.promise;
-        end(DONE);
-      },
-    });
+    const gate = createStreamGate([chatChunk('one')], DONE);
+    await using a = await startFakeReplica({ name: 'a', script: gate.script });
     await using b = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({ replicas: [a, b] });
     const stream = await gateway.chat({ stream: true });
@@ -337,7 +329,7 @@ describe('drain and undrain', () => {
     expect(a.requests).toHaveLength(1);
     expect(b.requests).toHaveLength(4);
 
-    released.resolve();
+    gate.open();
     expect(await stream.text()).toBe(chatChunk('one') + DONE);
     await gateway.waitForRecords(5);
     expect(await gateway.replicas()).toMatchObject([{ inflight: 0, safe_to_stop: true }, {}]);
@@ -371,11 +363,7 @@ describe('drain and undrain', () => {
 });
 
 describe('a restart', () => {
-  async function temporaryStateDir(): Promise<string> {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    return join(directory, 'state');
-  }
+  const temporaryStateDir = async () => join(await temporaryFolder(), 'state');
 
   test('keeps drains and their time, and forgets no undrain', async () => {
     const stateDir = await temporaryStateDir();

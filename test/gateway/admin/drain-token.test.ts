@@ -3,7 +3,8 @@ import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { createRoutes } from '../../../src/admin/route-table.ts';
 import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
-import { answerJson, COMPLETION, type Script, startFakeReplica } from '../../support/fake-replica.ts';
+import { startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
@@ -26,17 +27,6 @@ async function curl(gateway: StartedGateway, path: string, method = 'POST') {
 }
 
 const refused = (code: string) => ({ error: { code } });
-
-function createGate(): { readonly script: Script; readonly open: () => void } {
-  const gate = Promise.withResolvers<void>();
-  return {
-    open: gate.resolve,
-    script: async (exchange) => {
-      await gate.promise;
-      await answerJson(COMPLETION)(exchange);
-    },
-  };
-}
 
 test('a drain token drains and undrains the replicas that it names, and may do nothing else', async () => {
   await using a = await startFakeReplica({ name: 'vllm-0' });

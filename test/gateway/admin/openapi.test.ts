@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
-import { renderOpenApi } from '../../../scripts/generate-openapi.ts';
+import { renderOpenApi } from '../../../scripts/generate/openapi.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
 import { callUnderName } from '../../support/call-under-name.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
@@ -65,7 +65,7 @@ describe('the OpenAPI document', () => {
     expect(validator.version).toBe('3.1');
 
     const documented = await readFile(new URL('../../../docs/openapi.yaml', import.meta.url), 'utf8');
-    expect(documented, 'run node scripts/generate-openapi.ts').toBe(renderOpenApi());
+    expect(documented, 'run node scripts/generate/openapi.ts').toBe(renderOpenApi());
     const other = new Validator();
     await other.validate(documented);
     expect(other.specification).toEqual(JSON.parse(served));

@@ -4,6 +4,8 @@ import { type Overview, overviewSchema } from '../../../src/admin/dashboard/over
 import {
   answerJson,
   type FakeReplica,
+  hang,
+  partial,
   refusedUrlBeside,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
@@ -45,16 +47,11 @@ async function sendOneOfEach(gateway: StartedGateway, a: FakeReplica): Promise<v
   await send({}, 'acme');
   a.answerOnce(answerJson({ error: {} }, { status: 404 }));
   await send({}, '__proto__');
-  a.answerOnce(async ({ request, head, write, cut }) => {
-    await request.body;
-    await head(200, ['Content-Type', 'application/json', 'Content-Length', '100']);
-    await write('{');
-    cut();
-  });
+  a.answerOnce(partial('application/json', ['{'], 'cut', ['Content-Length', '100']));
   await send({}, '_OTHER');
   await send({ model: 'absent' }, 'acme');
   await send({ model: 'refusing' }, 'acme');
-  a.answerOnce(() => undefined);
+  a.answerOnce(hang);
   const leaving = new AbortController();
   const left = gateway.chat({}, { signal: leaving.signal }).catch(() => undefined);
   await a.untilRequests(5);
@@ -209,7 +206,7 @@ describe('the gateway', () => {
 });
 
 test('a gateway of two workers shows how busy each is, how much of its limits it uses, and failed attempts', async () => {
-  await using a = await startFakeReplica({ name: 'a', script: () => undefined });
+  await using a = await startFakeReplica({ name: 'a', script: hang });
   const refusing = { name: 'b', url: refusedUrlBeside(a) };
   const limits = { connections: 123, buffered: '64MiB' };
   await using gateway = await startGateway({

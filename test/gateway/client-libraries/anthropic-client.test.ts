@@ -1,6 +1,12 @@
 import Anthropic, { APIError, NotFoundError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { answerJson, answerStream, type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
+import {
+  answerJson,
+  answerStream,
+  type FakeReplica,
+  partial,
+  startFakeReplica,
+} from '../../support/fake-replica.ts';
 import { readCapture } from '../../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -96,14 +102,8 @@ describe("Anthropic's client", () => {
   });
 
   test('throws when a stream breaks off', async () => {
-    const [first = '', second = ''] = readCapture('vllm/messages-stream').chunks;
-    replica.answer(async ({ request, head, write, reset }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(first);
-      await write(second);
-      reset();
-    });
+    const beginning = readCapture('vllm/messages-stream').chunks.slice(0, 2);
+    replica.answer(partial('text/event-stream', beginning, 'reset'));
     const reading = clientOf(gateway)
       .messages.create({ ...REQUEST, stream: true })
       .then((stream) => Array.fromAsync(stream));

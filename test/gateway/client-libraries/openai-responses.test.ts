@@ -1,6 +1,12 @@
 import OpenAI, { APIError, NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { answerStream, type FakeReplica, type Script, startFakeReplica } from '../../support/fake-replica.ts';
+import {
+  answerStream,
+  type FakeReplica,
+  partial,
+  type Script,
+  startFakeReplica,
+} from '../../support/fake-replica.ts';
 import { readCapture } from '../../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -79,14 +85,8 @@ describe("the responses of OpenAI's client", () => {
   });
 
   test('end with an error when the stream breaks off', async () => {
-    const [first = '', second = ''] = readCapture('vllm/responses-stream').chunks;
-    replica.answer(async ({ request, head, write, reset }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(first);
-      await write(second);
-      reset();
-    });
+    const beginning = readCapture('vllm/responses-stream').chunks.slice(0, 2);
+    replica.answer(partial('text/event-stream', beginning, 'reset'));
     const reading = clientOf(gateway)
       .responses.create({ ...REQUEST, stream: true })
       .then((stream) => Array.fromAsync(stream));

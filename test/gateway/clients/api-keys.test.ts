@@ -1,13 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  answerJson,
-  COMPLETION,
-  type FakeReplica,
-  refusedUrlBeside,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
+import { type FakeReplica, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { closeAndCollectTexts } from '../../support/reading/shown-texts.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
@@ -169,18 +164,15 @@ test('a reload changes who may send, and cuts nobody', async () => {
   const replicas = [{ name: 'a', url: replica.url, models: ['m'] }];
   await using other = await startGateway({ replicas, config: { clients: CLIENTS } });
   const open = replica.requests.length;
-  const released = Promise.withResolvers<void>();
-  replica.answerOnce(async (exchange) => {
-    await released.promise;
-    await answerJson(COMPLETION)(exchange);
-  });
+  const gate = createGate();
+  replica.answerOnce(gate.script);
   const running = other.chat({}, bearer(SEARCH));
   await replica.untilRequests(open + 1);
   other.writeConfig({ config: { clients: clients } });
   expect((await other.reload()).status).toBe(200);
   expect((await other.chat({}, bearer(SEARCH))).status).toBe(401);
   expect((await other.chat({}, bearer(NARROW))).status).toBe(200);
-  released.resolve();
+  gate.open();
   expect((await running).status).toBe(200);
 });
 

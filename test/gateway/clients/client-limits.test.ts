@@ -14,6 +14,7 @@ import {
   startFakeReplica,
   usageChunk,
 } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const keyOf = (name: string) => `key-of-${name}`;
@@ -99,12 +100,9 @@ describe('requests_per_minute', () => {
 });
 
 test('max_inflight: the OpenAI client comes back when Retry-After says so', async () => {
-  const released = Promise.withResolvers<void>();
+  const gate = createGate();
   const seen = replica.requests.length;
-  replica.answerOnce(async (exchange) => {
-    await released.promise;
-    await answerJson(COMPLETION)(exchange);
-  });
+  replica.answerOnce(gate.script);
   const running = gateway.chat({}, withKey('one-at-a-time'));
   await replica.untilRequests(seen + 1);
   const recorded = gateway.records.length;
@@ -113,7 +111,7 @@ test('max_inflight: the OpenAI client comes back when Retry-After says so', asyn
   const asked = openAiOf('one-at-a-time', 1).chat.completions.create(QUESTION);
   const [refused] = (await gateway.waitForRecords(recorded + 1)).slice(recorded);
   expect(refused).toMatchObject({ status: 429, error_type: 'rate_limit_exceeded' });
-  released.resolve();
+  gate.open();
   expect((await running).status).toBe(200);
   expect((await asked).usage?.total_tokens).toBe(14);
   expect(performance.now() - startedMs).toBeGreaterThan(990);

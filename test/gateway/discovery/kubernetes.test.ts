@@ -1,40 +1,19 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
-import {
-  answerJson,
-  COMPLETION,
-  chatChunk,
-  DONE,
-  type FakeReplica,
-  type Script,
-} from '../../support/fake-replica.ts';
+import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import type { FakePod } from '../../support/servers/fake-pods.ts';
 import { startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
 
 vi.setConfig({ testTimeout: 30_000 });
-
-function createGate(): { readonly script: Script; readonly open: () => void } {
-  const gate = Promise.withResolvers<void>();
-  return {
-    open: gate.resolve,
-    script: async (exchange) => {
-      await exchange.request.body;
-      await exchange.head(200, ['Content-Type', 'text/event-stream']);
-      await exchange.write(chatChunk('a'));
-      await gate.promise;
-      await exchange.write(chatChunk('b', 'stop'));
-      exchange.end(DONE);
-    },
-  };
-}
 
 test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {
   const { pods, pod, ports } = await startPods(2);
@@ -58,7 +37,7 @@ test('a pod that terminates gets no new request, and its stream ends in order', 
   await using api = await startFakeApiServer();
   api.put({ name: 's', ports, pods: [pod(0)] });
   await using gateway = await startWith(api);
-  const gate = createGate();
+  const gate = createStreamGate([chatChunk('a')], chatChunk('b', 'stop') + DONE);
   pods[0]?.answerOnce(gate.script);
   const running = gateway.chat({ stream: true });
   await pods[0]?.untilRequests(1);
@@ -287,8 +266,7 @@ test('a list that is too large, or comes never, does not keep the gateway from i
 });
 
 test('each call has the token that the file has then, over TLS that the authority in the file has signed', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryFolder();
   await using authority = await createAuthority();
   let accepted = 'Bearer one';
   await using api = await startFakeApiServer({
@@ -320,8 +298,7 @@ test('an API server that another authority has signed gets no token', async () =
   const other = await authority.issueAuthority('other');
   await using api = await startFakeApiServer({ tls: await other.issue('api') });
   const wrong = await authority.issue('wrong');
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-account-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryFolder();
   await writeFile(join(directory, 'token'), 'secret-token');
   const source = { token_file: join(directory, 'token'), ca_file: wrong.certPath };
   await using gateway = await startWith(api, source);

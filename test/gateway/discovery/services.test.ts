@@ -3,13 +3,8 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createResolver } from '../../../src/replicas/control/discovery/resolver.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import {
-  answerJson,
-  COMPLETION,
-  type FakeReplica,
-  type Script,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
+import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { srvRecord, startDnsServer } from '../../support/servers/dns-server.ts';
 import { addresses, createFakeResolver } from '../../support/servers/fake-resolver.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
@@ -42,18 +37,6 @@ const toService = ({ url }: Pick<FakeReplica, 'url'>) => ({
 });
 
 const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
-
-/** Answers when it is told to. */
-function createGate(): { readonly script: Script; readonly open: () => void } {
-  const gate = Promise.withResolvers<void>();
-  return {
-    script: async (exchange) => {
-      await gate.promise;
-      await answerJson(COMPLETION)(exchange);
-    },
-    open: gate.resolve,
-  };
-}
 
 test('a name is one replica for each of its addresses, which take turns', async () => {
   await using pods = await startPods();

@@ -1,16 +1,10 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  answerJson,
-  COMPLETION,
-  hang,
-  refusedUrlBeside,
-  type Script,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
+import { describe, expect, test } from 'vitest';
+import { hang, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 interface DrainAnswer {
   readonly replica: ReplicaAnswer;
@@ -25,18 +19,6 @@ async function call(gateway: StartedGateway, target: string, init: RequestInit =
   const response = await gateway.admin(`/admin/replicas/${target}`, { ...POST, ...init });
   expect(response.status).toBe(200);
   return (await response.json()) as DrainAnswer;
-}
-
-/** A script that answers when it is told to. */
-function createGate(): { readonly script: Script; readonly open: () => void } {
-  const gate = Promise.withResolvers<void>();
-  return {
-    script: async (exchange) => {
-      await gate.promise;
-      await answerJson(COMPLETION)(exchange);
-    },
-    open: gate.resolve,
-  };
 }
 
 /** A chat that nobody reads the end of: its request is in flight until the gateway closes or the replica answers. */
@@ -143,8 +125,7 @@ describe('?reason', () => {
   const withReason = (action: string, reason: string) => `a/${action}?${new URLSearchParams({ reason })}`;
 
   test('is shown with the replica and in the log, and kept over a restart', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
+    const directory = await temporaryFolder();
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [replica], stateDir: directory });
 

@@ -1,7 +1,8 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { answerJson, COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
+import { startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
 
 const CALLS = 900;
@@ -10,14 +11,8 @@ const MAX_WAITS = 500;
 test('of 900 waits for a drain 500 are answered when it is over and the others at once, and both listeners serve meanwhile', {
   timeout: 120_000,
 }, async () => {
-  const gate = Promise.withResolvers<void>();
-  await using draining = await startFakeReplica({
-    name: 'a',
-    script: async (exchange) => {
-      await gate.promise;
-      await answerJson(COMPLETION)(exchange);
-    },
-  });
+  const gate = createGate();
+  await using draining = await startFakeReplica({ name: 'a', script: gate.script });
   await using other = await startFakeReplica({ name: 'b' });
   await using gateway = await startGateway({ replicas: [draining, other] });
   const held = gateway.chat({});
@@ -39,7 +34,7 @@ test('of 900 waits for a drain 500 are answered when it is over and the others a
   expect(draining.requests).toHaveLength(1);
   // No place is taken twice, though all calls may be there before the first drain is on disk.
   await expect.poll(() => refusedCount, { timeout: 60_000 }).toBe(CALLS - MAX_WAITS);
-  gate.resolve();
+  gate.open();
 
   await (await held).text();
   const answers = await Promise.all(waits);

@@ -7,6 +7,7 @@ import {
   chatChunk,
   DONE,
   type FakeReplica,
+  partial,
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
@@ -177,12 +178,7 @@ describe('in an answer, the name is the alias', () => {
 
   test('a JSON answer that breaks off is cut for the client too', async () => {
     const { replica, gateway } = await start();
-    replica.answer(async ({ request, head, write, reset }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'application/json', 'Content-Length', '100']);
-      await write('{"model":"m","a":');
-      reset();
-    });
+    replica.answer(partial('application/json', ['{"model":"m","a":'], 'reset', ['Content-Length', '100']));
     const response = await exchangeRaw(gateway.url, postBytes(CHAT, '{"model":"gpt-4o"}'));
     expect(response).toMatchObject({ status: 200, isComplete: false });
     expect(response.body.toString()).toBe('{"model":"gpt-4o","a":');

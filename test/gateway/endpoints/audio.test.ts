@@ -10,12 +10,13 @@ import {
   DONE,
   event,
   type FakeReplica,
+  hang,
   partial,
   refusedUrlBeside,
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
+import { postBytes, RawConnection, toChunks } from '../../support/raw-http.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../../support/reading/form.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -95,14 +96,8 @@ describe('a form with audio', () => {
         client.write(
           `POST ${PATH} HTTP/1.1\r\nHost: g\r\n${FORM_FIELDS[0]}\r\nTransfer-Encoding: chunked\r\n\r\n`,
         );
-        for (let at = 0, i = 0; at < body.length; i++) {
-          const piece = body.subarray(at, at + (chunkSizes[i % chunkSizes.length] ?? 1) + 500);
-          client.write(`${piece.length.toString(16)}\r\n`);
-          client.write(piece);
-          client.write('\r\n');
-          at += piece.length;
-        }
-        client.write('0\r\n\r\n');
+        const toSize = (_at: number, index: number) => (chunkSizes[index % chunkSizes.length] ?? 1) + 500;
+        for (const chunk of toChunks(body, toSize)) client.write(chunk);
         expect((await client.readResponse()).status).toBe(200);
         const received = await replica.nextRequest();
         expect((await received.body).equals(body)).toBe(true);
@@ -366,7 +361,7 @@ describe('a replica that refuses the connection', () => {
 });
 
 test('a client that leaves in the middle of its form cancels the request at the replica', async () => {
-  replica.answerOnce(() => undefined);
+  replica.answerOnce(hang);
   const bytes = postBytes(PATH, formOf([MODEL, fileOf(200 * KIB)]), FORM_FIELDS);
   const client = await RawConnection.open(gateway.url);
   client.write(bytes.subarray(0, 100 * KIB));

@@ -9,7 +9,7 @@ import {
   type FakeReplica,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
+import { postBytes, RawConnection, toChunks } from '../../support/raw-http.ts';
 import { FORM_TYPE, type FormPart, formOf } from '../../support/reading/form.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -85,15 +85,9 @@ describe('in a form, only the alias is replaced', () => {
           client.write(
             `POST ${PATH} HTTP/1.1\r\nHost: g\r\n${TYPE_LINE}\r\nTransfer-Encoding: chunked\r\n\r\n`,
           );
-          for (let at = 0, i = 0; at < whole.length; i++) {
-            const sizeBytes = at < body.length ? (cuts[i % cuts.length] ?? 1) : 30_000;
-            const piece = whole.subarray(at, at + sizeBytes);
-            client.write(`${piece.length.toString(16)}\r\n`);
-            client.write(piece);
-            client.write('\r\n');
-            at += piece.length;
-          }
-          client.write('0\r\n\r\n');
+          const toSize = (at: number, index: number) =>
+            at < body.length ? (cuts[index % cuts.length] ?? 1) : 30_000;
+          for (const chunk of toChunks(whole, toSize)) client.write(chunk);
           expect((await client.readResponse()).status).toBe(200);
           const expected = formOf([...before, model(ALIASES[name]), ...after, ...rest]);
           expect((await (await replica.nextRequest()).body).equals(expected)).toBe(true);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
+import { type FakeReplica, partial, startFakeReplica } from '../../support/fake-replica.ts';
 import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -85,11 +85,7 @@ describe('a request of pass that does not end well', () => {
   });
 
   test('has a broken connection when the replica breaks off in the middle of the answer', async () => {
-    replica.answerOnce(async ({ head, write, reset }) => {
-      await head(200, ['Content-Length', '10']);
-      await write('half');
-      reset();
-    });
+    replica.answerOnce(partial('image/png', ['half'], 'reset', ['Content-Length', '10']));
     const response = await exchangeRaw(gateway.url, postBytes(IMAGES, '{}'));
     expect(response.isComplete).toBe(false);
     await replica.nextRequest();

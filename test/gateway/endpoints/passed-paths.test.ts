@@ -8,7 +8,7 @@ import {
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
+import { exchangeRaw, postBytes, RawConnection, toChunk } from '../../support/raw-http.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const PASS = [
@@ -96,11 +96,7 @@ describe('a request of pass', () => {
           using client = await RawConnection.open(gateway.url);
           if (isChunked) {
             client.write(`${IMAGES_POST}${encoding}Transfer-Encoding: chunked\r\n\r\n`);
-            for (const chunk of chunks) {
-              client.write(`${chunk.length.toString(16)}\r\n`);
-              client.write(chunk);
-              client.write('\r\n');
-            }
+            for (const chunk of chunks) client.write(toChunk(chunk));
             client.write('0\r\nX-Trailer: dropped\r\n\r\n');
           } else {
             client.write(`${IMAGES_POST}${encoding}Content-Length: ${body.length}\r\n\r\n`);

@@ -1,18 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const STATE = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: null };
-
-async function createStateDir(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-damaged-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
 
 /** Starts a gateway on this directory, tells what it says of its replicas, and stops it. */
 async function startOn(stateDir: string) {
@@ -36,7 +30,7 @@ describe('a gateway whose drains.json is damaged', () => {
     ['of another kind', '[]'],
     ['of a later version', '{"version":2,"replicas":{}}'],
   ])('serves, says so and sets the file aside (%s)', async (_, text) => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     await writeFile(join(stateDir, 'drains.json'), text);
     const { drained, damage } = await startOn(stateDir);
     const [aside = ''] = await asides(stateDir);
@@ -47,7 +41,7 @@ describe('a gateway whose drains.json is damaged', () => {
   });
 
   test('keeps the drains that can be read, over the next restart too, and names the others', async () => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     const replicas = { a: STATE, b: { drained: 1 }, constructor: null, ['__proto__']: STATE };
     await writeFile(join(stateDir, 'drains.json'), JSON.stringify({ version: 1, replicas }));
     const { drained, damage } = await startOn(stateDir);
@@ -56,14 +50,14 @@ describe('a gateway whose drains.json is damaged', () => {
   });
 
   test('takes a replica for drained of which nothing else can be read', async () => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     const replicas = { a: { drained: true, since: 5, version: 'x' } };
     await writeFile(join(stateDir, 'drains.json'), JSON.stringify({ version: 1, replicas }));
     expect(await startOn(stateDir)).toMatchObject({ drained: ['a'], damage: [{ lost: ['a'] }] });
   });
 
   test('keeps what can be read of a file that is no UTF-8', async () => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     const text = JSON.stringify({ version: 1, replicas: { a: STATE, b\u00e9: STATE } });
     await writeFile(join(stateDir, 'drains.json'), Buffer.from(text, 'latin1'));
     const { drained, damage } = await startOn(stateDir);
@@ -71,7 +65,7 @@ describe('a gateway whose drains.json is damaged', () => {
   });
 
   test('serves where there is a directory or a pipe instead of the file', async () => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     await mkdir(join(stateDir, 'drains.json'));
     expect((await startOn(stateDir)).damage.length).toBe(1);
     execFileSync('mkfifo', [join(stateDir, 'drains.json')]);
@@ -79,7 +73,7 @@ describe('a gateway whose drains.json is damaged', () => {
   });
 
   test('keeps the latest three of such files', async () => {
-    const stateDir = await createStateDir();
+    const stateDir = await temporaryFolder();
     for (let index = 0; index < 5; index++) {
       await writeFile(join(stateDir, 'drains.json'), `damage ${index}`);
       await startOn(stateDir);

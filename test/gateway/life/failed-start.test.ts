@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { pino } from 'pino';
@@ -7,10 +5,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../../../src/config/load.ts';
 import { NO_SECRETS } from '../../../src/config/secrets/environment-secrets.ts';
 import { createGateway } from '../../../src/gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 test('a start that fails after the workers have begun ends them, and gives state_dir back', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-failed-start-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const text = `gateway: { listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0", workers: 2 }
 replicas: [{ name: a, url: "http://127.0.0.1:9" }]
 export: { to: file }`;

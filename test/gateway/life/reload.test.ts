@@ -9,6 +9,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
@@ -32,19 +33,7 @@ const drain = async (gateway: StartedGateway, name: string) => {
 };
 
 /** A stream that has begun and ends when it is told to. */
-function createStream() {
-  const gate = Promise.withResolvers<void>();
-  return {
-    script: async ({ request, head, write, end }: Parameters<typeof hang>[0]) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(chatChunk('Hello'));
-      await gate.promise;
-      end(chatChunk('', 'stop') + DONE);
-    },
-    finish: gate.resolve,
-  };
-}
+const createStream = () => createStreamGate([chatChunk('Hello')], chatChunk('', 'stop') + DONE);
 
 describe.each([1, 2])('replicas, with %d workers', (workers) => {
   // Idle connections are not closed for being idle, as far as these tests can see.
@@ -87,7 +76,7 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
     expect(await drained.json()).toMatchObject({
       replica: { removing: true, inflight: 1, safe_to_stop: false },
     });
-    stream.finish();
+    stream.open();
     expect(await response.text()).toContain(DONE);
     await a.untilOpenConnections(0);
     expect(await gateway.replicas()).toMatchObject([{ name: 'b' }]);
@@ -164,7 +153,7 @@ test('a replica that takes the name of another finishes both their requests, and
     { name: 'a', url: next.url, removing: false, drained: false },
     { name: 'a', url: old.url, removing: true, drained: true, inflight: 1 },
   ]);
-  stream.finish();
+  stream.open();
   expect(await response.text()).toContain(DONE);
 });
 
@@ -258,7 +247,7 @@ describe('settings', () => {
     gateway.writeConfig({ config: { timeouts: { idle: '10ms', connect: '1s' } } });
     await reload(gateway);
     expect((await gateway.chat()).status).toBe(200);
-    stream.finish();
+    stream.open();
     expect(await response.text()).toContain(DONE);
   });
 
@@ -290,7 +279,7 @@ describe('settings', () => {
     a.answerOnce(stream.script);
     const busy = await gateway.chat({ stream: true });
     expect(await turnsOf(gateway, 3)).toEqual(['b', 'b', 'b']);
-    stream.finish();
+    stream.open();
     await busy.text();
   });
 });

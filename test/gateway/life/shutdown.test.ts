@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  chatChunk,
-  DONE,
-  type FakeReplica,
-  hang,
-  partial,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
+import { chatChunk, DONE, hang, partial, startFakeReplica } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
@@ -66,7 +60,10 @@ describe('a shutdown', () => {
     client.write(Buffer.concat([bytes, bytes.subarray(0, 20)]));
     await client.readResponse();
 
-    const [response, result] = await Promise.all([client.readResponse(), gateway.close()]);
+    const closing = gateway.close();
+    const response = await client.readResponse();
+    client.socket.end(); // otherwise the gateway lingers for five seconds
+    const result = await closing;
 
     expect(response.status).toBe(408);
     expect(result).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
@@ -110,15 +107,8 @@ describe('a shutdown', () => {
   });
 
   test('waits for requests in flight, refuses new connections, and cuts nothing', async () => {
-    const released = Promise.withResolvers<void>();
-    await using replica: FakeReplica = await startFakeReplica({
-      script: async ({ request, head, end }) => {
-        await request.body;
-        await head(200, ['Content-Type', 'text/event-stream']);
-        await released.promise;
-        end(DONE);
-      },
-    });
+    const gate = createStreamGate([], DONE);
+    await using replica = await startFakeReplica({ script: gate.script });
     await using gateway = await startGateway({ replicas: [replica] });
     using client = await RawConnection.open(gateway.url);
     using idleClient = await RawConnection.open(gateway.url);
@@ -128,7 +118,7 @@ describe('a shutdown', () => {
     const closing = gateway.close();
     await idleClient.readToClose();
     await expect(fetch(`${gateway.url}/healthz`)).rejects.toThrow();
-    released.resolve();
+    gate.open();
 
     expect((await client.readPiece())?.toString()).toBe(DONE);
     expect(await closing).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
@@ -154,15 +144,8 @@ describe('a shutdown', () => {
   });
 
   test('keeps a connection through shutdown.delay as promised, and says with its next answer that it ends', async () => {
-    const released = Promise.withResolvers<void>();
-    await using replica: FakeReplica = await startFakeReplica({
-      script: async ({ request, head, end }) => {
-        await request.body;
-        await head(200, ['Content-Type', 'text/event-stream']);
-        await released.promise;
-        end(DONE);
-      },
-    });
+    const gate = createStreamGate([], DONE);
+    await using replica = await startFakeReplica({ script: gate.script });
     await using gateway = await startGateway({
       replicas: [replica],
       config: { shutdown: { delay: '1s' } },
@@ -172,7 +155,7 @@ describe('a shutdown', () => {
     expect((await client.readHead()).header('connection')).not.toContain('close');
 
     const closing = gateway.close();
-    released.resolve();
+    gate.open();
     while ((await client.readPiece()) !== null);
     client.write(postBytes('/v1/chat/completions', STREAMED));
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { answerJson, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { findFreePort } from '../../support/processes/free-port.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import { startSimulatedReplica } from '../../support/simulated-replica.ts';
@@ -123,18 +124,15 @@ describe('GET /metrics', () => {
   test('shows requests in flight and drains while they last', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [{ name: 'a', url: replica.url }] });
-    const held = Promise.withResolvers<void>();
-    replica.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson({ choices: [] })(exchange);
-    });
+    const gate = createGate();
+    replica.answerOnce(gate.script);
     const answer = gateway.chat();
     await replica.nextRequest();
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
     const during = await read(gateway);
     expect(sumBy(during, 'gateway_replica_inflight', 'gateway_replica')).toEqual({ a: 1 });
     expect(sumBy(during, 'gateway_replica_drained', 'gateway_replica')).toEqual({ a: 1 });
-    held.resolve();
+    gate.open();
     await (await answer).text();
     const inflight = async () => sumBy(await read(gateway), 'gateway_replica_inflight', 'gateway_replica');
     while ((await inflight()).a !== 0);
@@ -150,16 +148,13 @@ describe('GET /metrics', () => {
       config: { health: { passive: true, failures: 1 } },
     });
     for (let requests = 0; requests < 2; requests++) await (await gateway.chat()).text();
-    const held = Promise.withResolvers<void>();
-    replica.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson({ choices: [] })(exchange);
-    });
+    const gate = createGate();
+    replica.answerOnce(gate.script);
     const answers = [gateway.chat({ model: 'n' }), gateway.chat({ model: 'n' })];
     const waiting = async () => sumBy(await read(gateway), 'gateway_waiting')[''];
     while ((await waiting()) !== 1);
     expect(sumBy(await read(gateway), 'gateway_replica_failing', 'gateway_replica')).toEqual({ a: 1, b: 0 });
-    held.resolve();
+    gate.open();
     for (const answer of await Promise.all(answers)) await answer.text();
     expect(await waiting()).toBe(0);
   });
@@ -200,11 +195,8 @@ describe('GET /metrics', () => {
         limits: { connections: 500, buffered: '64MiB', queue: 20 },
       },
     });
-    const held = Promise.withResolvers<void>();
-    replica.answerOnce(async (exchange) => {
-      await held.promise;
-      await answerJson({ choices: [] })(exchange);
-    });
+    const gate = createGate();
+    replica.answerOnce(gate.script);
     const answer = gateway.chat();
     await replica.nextRequest();
     const samples = await read(gateway);
@@ -222,7 +214,7 @@ describe('GET /metrics', () => {
     expect(total('process_uptime_seconds')).toBeGreaterThan(0);
     const loops = sumBy(samples, 'nodejs_eventloop_time_seconds_total', 'thread_name');
     expect(Object.keys(loops)).toEqual(['main', 'worker 1', 'worker 2']);
-    held.resolve();
+    gate.open();
     await (await answer).text();
     const delays = async () =>
       sumBy(await read(gateway), 'nodejs_eventloop_delay_max_seconds', 'thread_name');

@@ -8,6 +8,7 @@ import {
   chatChunk,
   DONE,
   event,
+  partial,
   type Script,
   startFakeReplica,
   usageChunk,
@@ -251,11 +252,7 @@ describe('what the response says', () => {
   test('a status of 5xx, a stream error and a truncation make the span an error; a 4xx does not', async () => {
     const spanOf = async (script: Script) =>
       (await recordOf({ body: '{"model":"m","stream":true}', script })).span;
-    const cut: Script = async ({ request, head, cut: close }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      close();
-    };
+    const cut = partial('text/event-stream', [], 'cut');
 
     expect(await spanOf(answerJson({}, { status: 500 }))).toMatchObject({
       status: { code: 2 },

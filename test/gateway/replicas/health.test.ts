@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
+  DONE,
+  event,
   type FakeReplica,
   hang,
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
 } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 
@@ -220,13 +223,8 @@ describe('health.frozen_after', () => {
   test('tries a replica last whose stream is silent while a peer answers, until bytes come', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
-    const silence = Promise.withResolvers<void>();
-    a.answerOnce(async ({ head, write, end }) => {
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write('data: {}\n\n');
-      await silence.promise;
-      end('data: [DONE]\n\n');
-    });
+    const gate = createStreamGate([event({})], DONE);
+    a.answerOnce(gate.script);
     await using gateway = await startGateway({ replicas, config: { health: frozen } });
     expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
 
@@ -245,7 +243,7 @@ describe('health.frozen_after', () => {
     expect(linesOf(gateway, 'replica failing')).toMatchObject([{ replica: 'a', judge: 'frozen' }]);
     // `a` would not answer. Records of requests that were given up may still come, so they do not count.
     for (let count = 0; count < 3; count++) expect((await gateway.chat()).status).toBe(200);
-    silence.resolve();
+    gate.open();
     await stream.text();
     await gateway.untilLogged('replica ok');
     expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
@@ -254,12 +252,8 @@ describe('health.frozen_after', () => {
   test('does not take the heads of streams for signs of life: the engine behind them is frozen', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
-    const over = Promise.withResolvers<void>();
-    a.answer(async ({ head, end }) => {
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await over.promise;
-      end('data: [DONE]\n\n');
-    });
+    const gate = createStreamGate([], DONE);
+    a.answer(gate.script);
     await using gateway = await startGateway({ replicas, config: { health: frozen } });
     const held = await gateway.chat({ stream: true });
     // Each one that `a` gets has its head at once, so that one comes far more often than every 200 ms.
@@ -269,7 +263,7 @@ describe('health.frozen_after', () => {
     };
     while ((await healthOf(gateway))[0] !== 'failing') await ask();
     expect(linesOf(gateway, 'replica failing')).toMatchObject([{ replica: 'a', judge: 'frozen' }]);
-    over.resolve();
+    gate.open();
     await held.text();
   });
 });

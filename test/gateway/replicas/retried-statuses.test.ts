@@ -10,6 +10,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
@@ -101,14 +102,11 @@ describe('with `retry`, another replica is asked after a status that it names', 
   });
 
   test('the request waits for a replica below its max_inflight', async () => {
-    const release = Promise.withResolvers<void>();
+    const gate = createGate();
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
     a.answer(refuse('a'));
-    b.answerOnce(async (exchange) => {
-      await release.promise;
-      await answerJson(COMPLETION)(exchange);
-    });
+    b.answerOnce(gate.script);
     await using gateway = await startGateway({
       replicas: [a, { name: b.name, url: b.url, max_inflight: 1 }],
       config: RETRY,
@@ -118,7 +116,7 @@ describe('with `retry`, another replica is asked after a status that it names', 
 
     const second = gateway.chat();
     await a.untilRequests(2);
-    release.resolve();
+    gate.open();
 
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
     const records = await gateway.waitForRecords(2);
@@ -174,16 +172,13 @@ describe('when no other replica takes the request, the client gets the last answ
 
   test('because the other is drained while the first one answers', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
-    const drained = Promise.withResolvers<void>();
-    replicas[0].answer(async (exchange) => {
-      await drained.promise;
-      await refuse('a')(exchange);
-    });
+    const gate = createGate(refuse('a'));
+    replicas[0].answer(gate.script);
     await using gateway = await startGateway({ replicas, config: RETRY });
     const chat = gateway.chat();
     await replicas[0].untilRequests(1);
     expect((await gateway.admin('/admin/replicas/b/drain', { method: 'POST' })).status).toBe(200);
-    drained.resolve();
+    gate.open();
 
     expect(await (await chat).text()).toBe(refusal('a'));
     expect(await gateway.nextRecord()).toMatchObject({ status: 503, replica: 'a', attempts: 1 });

@@ -8,6 +8,7 @@ import {
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
+import { createGate, createStreamGate } from '../../support/gates.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
 
 const RESPONSES = '/v1/responses';
@@ -61,19 +62,16 @@ describe('a request that follows a response', () => {
     const { gateway, replicas } = await start();
     const [, streaming] = replicas;
     await respond(gateway);
-    const release = Promise.withResolvers<void>();
-    streaming.answerOnce(async ({ request, head, write, end }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(event({ type: 'response.created', response: { id: 'resp_live', model: 'm' } }));
-      await release.promise;
-      end(event({ type: 'response.completed', response: { id: 'resp_live', status: 'completed' } }));
-    });
+    const gate = createStreamGate(
+      [event({ type: 'response.created', response: { id: 'resp_live', model: 'm' } })],
+      event({ type: 'response.completed', response: { id: 'resp_live', status: 'completed' } }),
+    );
+    streaming.answerOnce(gate.script);
     const response = await gateway.post(RESPONSES, { model: 'm', input: 'x', stream: true });
     const reader = response.body?.getReader();
     await reader?.read();
     expect(await follow(gateway, 'resp_live')).toBe('b');
-    release.resolve();
+    gate.open();
     while ((await reader?.read())?.done === false);
   });
 
@@ -114,11 +112,8 @@ describe('a request that follows a response', () => {
     });
     const id = await respond(gateway);
     for (const end of ['answered', 'drained'] as const) {
-      const blocked = Promise.withResolvers<void>();
-      a.answerOnce(async (exchange) => {
-        await blocked.promise;
-        await keeping('a')(exchange);
-      });
+      const gate = createGate(keeping('a'));
+      a.answerOnce(gate.script);
       const before = a.requests.length;
       const blocking = respond(gateway, { previous_response_id: id });
       await a.untilRequests(before + 1);
@@ -126,9 +121,9 @@ describe('a request that follows a response', () => {
       const waiting = async () => (await (await gateway.admin('/metrics')).text()).match(/waiting\S* 1$/m);
       while ((await waiting()) === null);
       if (end === 'drained') await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
-      else blocked.resolve();
+      else gate.open();
       expect(await following).toBe(end === 'drained' ? 'b' : 'a');
-      blocked.resolve();
+      gate.open();
       await blocking;
     }
   });

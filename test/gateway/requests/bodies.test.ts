@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
 import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 
@@ -75,8 +75,7 @@ describe('a request body', () => {
   });
 
   test('of 2 MB sent by curl, which waits for 100 Continue, passes', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'spangate-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
+    const directory = await temporaryFolder();
     const file = join(directory, 'body.json');
     const text = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(2_000_000) }] });
     await writeFile(file, text);

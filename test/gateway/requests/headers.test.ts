@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, DONE, type ReceivedRequest, startFakeReplica } from '../../support/fake-replica.ts';
+import {
+  answerJson,
+  answerRaw,
+  answerStream,
+  DONE,
+  type ReceivedRequest,
+  startFakeReplica,
+} from '../../support/fake-replica.ts';
 import { exchangeRaw, postBytes, type RawResponse } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
@@ -239,15 +246,9 @@ describe('on the way to the client', () => {
 
   test('bytes beyond ASCII in a value arrive as the same bytes', async () => {
     await using replica = await startFakeReplica({
-      script: async ({ request, raw }) => {
-        await request.body;
-        await raw(
-          Buffer.from(
-            'HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nX-Utf8: caf\xc3\xa9\r\nContent-Length: 2\r\n\r\n{}',
-            'latin1',
-          ),
-        );
-      },
+      script: answerRaw(
+        'HTTP/1.1 200 OK\r\nX-Latin: caf\xe9\r\nX-Utf8: caf\xc3\xa9\r\nContent-Length: 2\r\n\r\n{}',
+      ),
     });
     await using gateway = await startGateway({ replicas: [replica] });
 
@@ -259,10 +260,7 @@ describe('on the way to the client', () => {
 
   test('the reason phrase of the replica is relayed', async () => {
     await using replica = await startFakeReplica({
-      script: async ({ request, raw }) => {
-        await request.body;
-        await raw('HTTP/1.1 418 Short And Stout\r\nContent-Length: 0\r\n\r\n');
-      },
+      script: answerRaw('HTTP/1.1 418 Short And Stout\r\nContent-Length: 0\r\n\r\n'),
     });
     await using gateway = await startGateway({ replicas: [replica] });
 
@@ -273,12 +271,9 @@ describe('on the way to the client', () => {
 
   test('an informational answer of the replica is not the answer', async () => {
     await using replica = await startFakeReplica({
-      script: async ({ request, raw }) => {
-        await request.body;
-        await raw(
-          'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}',
-        );
-      },
+      script: answerRaw(
+        'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}',
+      ),
     });
     await using gateway = await startGateway({ replicas: [replica] });
 
@@ -335,11 +330,7 @@ describe('on the way to the client', () => {
 
   test('to a client of HTTP/1.0 a stream ends with the connection', async () => {
     await using replica = await startFakeReplica({
-      script: async ({ request, head, end }) => {
-        await request.body;
-        await head(200, ['Content-Type', 'text/event-stream']);
-        end(DONE);
-      },
+      script: answerStream([DONE]),
     });
     await using gateway = await startGateway({ replicas: [replica] });
 

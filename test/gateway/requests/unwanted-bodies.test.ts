@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
+import { postBytes, RawConnection, toChunk } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
 const MIB = 1024 * 1024;
@@ -23,11 +23,7 @@ const unwanted: readonly (readonly [requestLine: string, status: number])[] = [
 
 const framings: readonly (readonly [name: string, field: string, toBytes: (part: Buffer) => Buffer])[] = [
   ['a Content-Length', `Content-Length: ${1024 * MIB}`, (part) => part],
-  [
-    'chunks',
-    'Transfer-Encoding: chunked',
-    (part) => Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')]),
-  ],
+  ['chunks', 'Transfer-Encoding: chunked', toChunk],
 ];
 
 const cases = unwanted.flatMap(([requestLine, status]) =>
@@ -127,7 +123,7 @@ describe('a body over the limit', { timeout: 20_000 }, () => {
   const CHAT = 'POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\n';
   const early = [
     ['by its Content-Length', `${CHAT}Content-Length: ${64 * MIB}\r\n\r\n`, (part: Buffer) => part],
-    ['while it is read', `${CHAT}Transfer-Encoding: chunked\r\n\r\n`, framings[1]?.[2] ?? Buffer.from],
+    ['while it is read', `${CHAT}Transfer-Encoding: chunked\r\n\r\n`, toChunk],
   ] as const;
 
   test.for(early)('is refused %s, and the client reads so whole', async ([, head, toBytes]) => {

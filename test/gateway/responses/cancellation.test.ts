@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import {
   chatChunk,
+  DONE,
   hang,
   refusedUrlBeside,
   type Script,
   startFakeReplica,
 } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { postBytes, RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
@@ -156,15 +158,8 @@ describe('a client that leaves', () => {
   test('by a reset in the middle of its stream harms no other', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
-    const released = Promise.withResolvers<void>();
-    const script: Script = async ({ request, head, write, end }) => {
-      await request.body;
-      await head(200, ['Content-Type', 'text/event-stream']);
-      await write(chatChunk('one'));
-      await released.promise;
-      end('data: [DONE]\n\n');
-    };
-    replica.answer(script);
+    const gate = createStreamGate([chatChunk('one')], DONE);
+    replica.answer(gate.script);
     using leaving = await RawConnection.open(gateway.url);
     using staying = await RawConnection.open(gateway.url);
     for (const client of [leaving, staying]) {
@@ -174,13 +169,13 @@ describe('a client that leaves', () => {
 
     leaving.socket.resetAndDestroy();
     await (await replica.nextRequest()).untilAborted();
-    released.resolve();
+    gate.open();
 
     const pieces: string[] = [];
     for (let piece = await staying.readPiece(); piece !== null; piece = await staying.readPiece()) {
       pieces.push(piece.toString());
     }
-    expect(pieces.join('')).toBe(`${chatChunk('one')}data: [DONE]\n\n`);
+    expect(pieces.join('')).toBe(chatChunk('one') + DONE);
     expect(await gateway.waitForRecords(2)).toHaveLength(2);
   });
 

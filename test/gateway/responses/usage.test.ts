@@ -6,6 +6,7 @@ import {
   DONE,
   event,
   type FakeReplica,
+  hang,
   startFakeReplica,
   usageChunk,
 } from '../../support/fake-replica.ts';
@@ -197,7 +198,7 @@ describe('the release of a vLLM', () => {
       list: { models: ['m'], ownedBy: 'vllm' },
       script: answerStream(STREAM),
     });
-    replica.answerVersion(() => undefined);
+    replica.answerVersion(hang);
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: replica.url, models: 'auto', engine: 'auto' }],
     });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { hang, type Script, startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 
@@ -63,16 +64,8 @@ describe.each([
     });
 
     test.for(refused)('a reason phrase with %s is a 502, and harms no other request', async ([, line]) => {
-      const released = Promise.withResolvers<void>();
-      await using other = await startFakeReplica({
-        name: 'other',
-        script: async ({ request, head, end }) => {
-          await request.body;
-          await released.promise;
-          await head(200, ['Content-Length', '2']);
-          end('{}');
-        },
-      });
+      const gate = createGate();
+      await using other = await startFakeReplica({ name: 'other', script: gate.script });
       await using replica = await startFakeReplica({ script: answerLine(line) });
       await using gateway = await startGateway({
         replicas: [{ ...other, models: ['other'] }, replica],
@@ -92,7 +85,7 @@ describe.each([
           ...{ status: 502, error_type: 'upstream_failed', replica: 'a' },
         });
       }
-      released.resolve();
+      gate.open();
       expect((await waiting.readResponse()).status).toBe(200);
     });
   });

@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { answerJson, COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
+import { startFakeReplica } from '../../support/fake-replica.ts';
+import { createGate } from '../../support/gates.ts';
 import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { chatAtOnce, startWorkers } from './start-workers.ts';
 
@@ -39,19 +40,16 @@ test('clients of a file are clients of every worker, also of one that is replace
   expect(await statusesOf('in-file')).toEqual([200]);
   expect(await statusesOf('in-config')).toEqual([200]);
 
-  const released = Promise.withResolvers<void>();
+  const gate = createGate();
   const before = replica.requests.length;
-  replica.answerOnce(async (exchange) => {
-    await released.promise;
-    await answerJson(COMPLETION)(exchange);
-  });
+  replica.answerOnce(gate.script);
   const running = gateway.chat({}, keyOf('in-file'));
   await replica.untilRequests(before + 1);
   await writeFile(path, JSON.stringify(toEntry('new')));
   expect((await gateway.reload()).status).toBe(200);
   expect(await statusesOf('in-file')).toEqual([401]);
   expect(await statusesOf('new')).toEqual([200]);
-  released.resolve();
+  gate.open();
   expect((await running).status).toBe(200);
 
   await writeFile(path, JSON.stringify(toEntry('in-config')));

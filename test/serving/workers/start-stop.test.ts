@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import { chatChunk, DONE, hang, startFakeReplica } from '../../support/fake-replica.ts';
+import { createStreamGate } from '../../support/gates.ts';
 import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
@@ -23,17 +24,9 @@ describe('starting and stopping', () => {
   );
 
   test('a shutdown waits for the requests of all workers, and delivers all records', async () => {
-    const released = Promise.withResolvers<void>();
+    const gate = createStreamGate([chatChunk('x')], DONE);
     await using collector = await startFakeCollector();
-    await using replica = await startFakeReplica({
-      script: async ({ request, head, write, end }) => {
-        await request.body;
-        await head(200, ['Content-Type', 'text/event-stream']);
-        await write(chatChunk('x'));
-        await released.promise;
-        end(DONE);
-      },
-    });
+    await using replica = await startFakeReplica({ script: gate.script });
     await using gateway = await startWorkers(2, { replicas: [replica], collector });
     const streams = await Promise.all(chatAtOnce(gateway, 20));
     using opened = new DisposableStack();
@@ -43,7 +36,7 @@ describe('starting and stopping', () => {
     const closing = gateway.close();
     await Promise.all(idle.map((connection) => connection.readToClose()));
 
-    released.resolve();
+    gate.open();
     const texts = await Promise.all(streams.map((stream) => stream?.text()));
 
     expect(await closing).toEqual({ cutRequests: 0, undeliveredRecords: 0 });

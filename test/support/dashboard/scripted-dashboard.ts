@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { AdminCollaborators } from '../../../src/admin/admin-collaborators.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
+import { sendResponse } from '../../../src/admin/listener/send-response.ts';
 import { createDashboardRoutes } from '../../../src/admin/routes/dashboard.ts';
-import { sendResponse } from '../../../src/admin/send-response.ts';
+import { closeServer, listen } from '../servers/local-server.ts';
 import { withFastPolls } from './page.ts';
 
 /** The token that the scripted admin API wants. */
@@ -79,20 +78,15 @@ export async function startScriptedDashboard(first: Overview): Promise<ScriptedD
   const server = createServer((request, response) => {
     respond(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `http://127.0.0.1:${port}/`,
     drains,
     show(next) {
       overview = next;
     },
     refuseDrain: (error) => refusals.push(error),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
 }
 

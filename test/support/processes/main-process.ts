@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -10,6 +9,7 @@ import { onTestFinished } from 'vitest';
 import { decodeRecord } from '#otel/encode/decode-record.ts';
 import { EventLog } from '../event-log.ts';
 import { type FakeReplica, startFakeReplica } from '../fake-replica.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
@@ -74,8 +74,7 @@ export interface Serving {
 
 /** Writes a configuration file with free ports into a new directory. */
 export async function writeConfig(lines: string, workers = 1): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'spangate-main-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
+  const directory = await temporaryFolder();
   const path = join(directory, 'gateway.yaml');
   const gateway = `{ listen: "127.0.0.1:0", admin_listen: "127.0.0.1:0", workers: ${workers} }`;
   await writeFile(path, `gateway: ${gateway}\n${lines}`);

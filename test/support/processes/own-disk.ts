@@ -1,12 +1,12 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, unlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { FakeReplica } from '../fake-replica.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { findFreePort } from './free-port.ts';
 
@@ -57,8 +57,7 @@ export async function serveOnOwnDisk(
   replica: Pick<FakeReplica, 'url'>,
   { collectorUrl, logsToDisk = false, isReadOnly = false }: OwnDiskOptions = {},
 ): Promise<GatewayOnOwnDisk> {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-disk-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await temporaryFolder();
   const disk = join(folder, 'state');
   await mkdir(disk);
   const [port, adminPort] = [await findFreePort(), await findFreePort()];

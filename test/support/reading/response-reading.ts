@@ -3,7 +3,8 @@ import type { RecordedEndpoint } from '../../../src/proxy/endpoints/recorded-end
 import { findRecordedEndpoint } from '../../../src/proxy/endpoints/table.ts';
 import { EventRelay } from '../../../src/proxy/response/events/event-relay.ts';
 import { EventScratch } from '../../../src/proxy/response/events/event-scratch.ts';
-import { type ResponseReading, StreamTap } from '../../../src/proxy/response/response-tap.ts';
+import type { ResponseReading } from '../../../src/proxy/response/response-reading.ts';
+import { StreamTap } from '../../../src/proxy/response/stream-tap.ts';
 import type { UndoRules } from '../../../src/proxy/response/undo-usage.ts';
 import { UsageTally } from '../../../src/proxy/response/usage-tally.ts';
 import { Fingerprint } from '../../../src/replicas/data/replica.ts';

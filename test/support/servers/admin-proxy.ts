@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from './local-server.ts';
 
 /** A call of the admin API: `POST /admin/replicas/a/drain?…`. */
 type Call = string;
@@ -43,18 +42,14 @@ export async function startAdminProxy(
   const server = createServer((request, response) => {
     pass(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     hold(when, isMeant) {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = { when, isMeant, reached: resolve };
       return promise;
     },
-    [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
 }

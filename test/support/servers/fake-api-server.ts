@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { EventLog } from '../event-log.ts';
 import { type FakePatch, type FakePod, FakePods } from './fake-pods.ts';
+import { closeServer, listen } from './local-server.ts';
 
 /** An EndpointSlice as the API server has it; `resourceVersion` is added. */
 export interface FakeSlice {
@@ -157,9 +156,7 @@ export async function startFakeApiServer({
   };
 
   const server = tls === undefined ? createServer(respond) : createTlsServer(tls, respond);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     ...{ calls: calls.items, patches: patches.items, pods, untilPatches: (count) => patches.count(count) },
@@ -206,10 +203,6 @@ export async function startFakeApiServer({
     splitEvents() {
       isSplit = true;
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
 }

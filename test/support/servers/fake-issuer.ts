@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, type GenerateKeyPairResult, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { closeServer, listen } from './local-server.ts';
 
 /** What tokens of tests are issued for. */
 export const AUDIENCE = 'spangate';
@@ -48,9 +47,8 @@ export async function startIssuer(...keys: readonly IssuerKey[]): Promise<FakeIs
     for (const each of waiting) if (each.count <= requestCount) each.resolve();
     answer(response);
   };
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = createServer(listener);
+  const issuer = `http://127.0.0.1:${await listen(server)}`;
   const started: FakeIssuer = {
     issuer,
     jwksUrl: `${issuer}/jwks.json`,
@@ -82,11 +80,7 @@ export async function startIssuer(...keys: readonly IssuerKey[]): Promise<FakeIs
       };
       return await new SignJWT(payload).setProtectedHeader({ alg, kid, ...header }).sign(pair.privateKey);
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    [Symbol.asyncDispose]: () => closeServer(server),
   };
   started.publish(...keys);
   return started;

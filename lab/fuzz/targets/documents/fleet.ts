@@ -8,7 +8,7 @@ import {
 import {
   isLogicalTimestamp,
   nextLogicalTimestamp,
-} from '../../../../src/replicas/control/logical-timestamp.ts';
+} from '../../../../src/replicas/control/drains/logical-timestamp.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

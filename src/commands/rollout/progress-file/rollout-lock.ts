@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { lockState, StateInUseError } from '../../../replicas/control/state-lock.ts';
+import { lockState, StateInUseError } from '../../../replicas/control/state-dir/state-lock.ts';
 import { StartError } from '../../../start-error.ts';
 import type { Invocation } from '../../command-line/command.ts';
 

@@ -1,4 +1,6 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
+import { readText } from '../../../json/read-value.ts';
+import type { CurrentEventData } from '../../response/events/sse.ts';
 import type { ResponseIdentity } from '../../response/events/stream-chunk.ts';
 
 /*
@@ -13,12 +15,7 @@ const NO_IDENTITY: ResponseIdentity = { id: null, model: null };
 
 /** The value if it is a string; null, and skipped, if it is anything else or longer than 1 KiB. */
 export function readName(json: JsonCursor): string | null {
-  if (json.peek() !== 'string') {
-    json.skip();
-    return null;
-  }
-  const hasEscapes = json.readStringSpan();
-  return json.valueEnd - json.valueStart > MAX_NAME_BYTES ? null : json.decodeString(hasEscapes);
+  return readText(json, MAX_NAME_BYTES) ?? null;
 }
 
 /** Reads `id` or `model` into the facts of an answer. */
@@ -38,6 +35,28 @@ export function identityOf(captured: ReadonlyMap<string, Buffer>, json: JsonCurs
     readCaptured(captured, key, json, () => readIdentityMember(json, key, facts));
   }
   return facts.identity;
+}
+
+/**
+ * Reads the members of an event into a draft, with the cursor at each value. Returns whether the event is a JSON object;
+ * anything else is no error.
+ */
+export function readEventMembers<Draft>(
+  { bytes, start, end }: CurrentEventData,
+  json: JsonCursor,
+  draft: Draft,
+  readMember: (json: JsonCursor, key: string, draft: Draft) => void,
+): boolean {
+  try {
+    json.reset(bytes, start, end);
+    if (json.peek() !== 'object') return false;
+    json.beginObject();
+    while (json.nextKey()) readMember(json, json.key(), draft);
+    json.end();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Reads a captured member, if there is one, with the cursor at its value. One that is not JSON says nothing. */

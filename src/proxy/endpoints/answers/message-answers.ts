@@ -5,7 +5,13 @@ import { type FailureCode, messageOf, statusOf } from '../../failure.ts';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
 import { isPlaceholder } from '../../response/usage-tally.ts';
-import { identityOf, readCaptured, readIdentityMember, readName } from './answer-members.ts';
+import {
+  identityOf,
+  readCaptured,
+  readEventMembers,
+  readIdentityMember,
+  readName,
+} from './answer-members.ts';
 import { type ChunkDraft, readOutput } from './output-members.ts';
 import { readTimings, readUsage, type UsageNames } from './usage-members.ts';
 
@@ -37,6 +43,7 @@ const OUTPUT_MEMBERS: ReadonlySet<string> = new Set(['text', 'thinking', 'partia
 
 interface EventDraft {
   readonly chunk: ChunkDraft;
+  readonly wantsIdentity: boolean;
   type: string | null;
   stopReason: string | null;
 }
@@ -60,15 +67,15 @@ export function readMessageAnswer({ captured }: MemberScanner, json: JsonCursor)
 
 /** Reads one event. Data that is not a JSON object is `other`, never an error. */
 export function readMessageEvent(
-  { bytes, start, end }: CurrentEventData,
+  data: CurrentEventData,
   json: JsonCursor,
   wantsIdentity: boolean,
 ): StreamChunk {
-  try {
-    return readEvent(json.reset(bytes, start, end), wantsIdentity);
-  } catch {
-    return NO_CHUNK;
-  }
+  const chunk: ChunkDraft = { ...NO_CHUNK, kind: 'object' };
+  const event: EventDraft = { chunk, wantsIdentity, type: null, stopReason: null };
+  if (!readEventMembers(data, json, event, readEventMember)) return NO_CHUNK;
+  finish(event);
+  return chunk;
 }
 
 /** The body of an error answer. `code` is the gateway's own, beside what the API defines. */
@@ -102,19 +109,8 @@ function errorTypeOf(status: number): string {
   }
 }
 
-function readEvent(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
-  if (json.peek() !== 'object') return NO_CHUNK;
-  const chunk: ChunkDraft = { ...NO_CHUNK, kind: 'object' };
-  const event: EventDraft = { chunk, type: null, stopReason: null };
-  json.beginObject();
-  while (json.nextKey()) readEventMember(json, json.key(), event, wantsIdentity);
-  json.end();
-  finish(event);
-  return chunk;
-}
-
-function readEventMember(json: JsonCursor, key: string, event: EventDraft, wantsIdentity: boolean): void {
-  const { chunk } = event;
+function readEventMember(json: JsonCursor, key: string, event: EventDraft): void {
+  const { chunk, wantsIdentity } = event;
   switch (key) {
     case 'type':
       event.type = readName(json);

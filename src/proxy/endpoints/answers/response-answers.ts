@@ -1,9 +1,16 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
+import { readMemberOf } from '../../../json/read-value.ts';
 import { type FailureCode, messageOf } from '../../failure.ts';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
-import { identityOf, readCaptured, readIdentityMember, readName } from './answer-members.ts';
+import {
+  identityOf,
+  readCaptured,
+  readEventMembers,
+  readIdentityMember,
+  readName,
+} from './answer-members.ts';
 import { type ChunkDraft, noteOutput, readOutput } from './output-members.ts';
 import { readTimings, readUsage, type UsageNames } from './usage-members.ts';
 
@@ -54,6 +61,7 @@ interface ResponseDraft extends Pick<ChunkDraft, 'identity' | 'usage'> {
 
 interface EventDraft {
   readonly chunk: ChunkDraft;
+  readonly wantsIdentity: boolean;
   readonly response: ResponseDraft;
   type: string | null;
   /** Whether its `item` is a call with a name: of a function, of a tool. */
@@ -80,15 +88,15 @@ export function readResponseAnswer({ captured }: MemberScanner, json: JsonCursor
 
 /** Reads one event. Data that is not a JSON object is `other`, never an error. */
 export function readResponseEvent(
-  { bytes, start, end }: CurrentEventData,
+  data: CurrentEventData,
   json: JsonCursor,
   wantsIdentity: boolean,
 ): StreamChunk {
-  try {
-    return readEvent(json.reset(bytes, start, end), wantsIdentity);
-  } catch {
-    return NO_CHUNK;
-  }
+  const chunk: ChunkDraft = { ...NO_CHUNK, kind: 'object' };
+  const event: EventDraft = { chunk, wantsIdentity, response: newResponse(), type: null, isNamedCall: false };
+  if (!readEventMembers(data, json, event, readEventMember)) return NO_CHUNK;
+  finish(event);
+  return chunk;
 }
 
 /** The event that ends a stream which broke off. It has no `sequence_number`: the replica's are not counted. */
@@ -101,19 +109,8 @@ function newResponse(): ResponseDraft {
   return { identity: null, usage: null, status: null, incompleteReason: null };
 }
 
-function readEvent(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
-  if (json.peek() !== 'object') return NO_CHUNK;
-  const chunk: ChunkDraft = { ...NO_CHUNK, kind: 'object' };
-  const event: EventDraft = { chunk, response: newResponse(), type: null, isNamedCall: false };
-  json.beginObject();
-  while (json.nextKey()) readEventMember(json, json.key(), event, wantsIdentity);
-  json.end();
-  finish(event);
-  return chunk;
-}
-
-function readEventMember(json: JsonCursor, key: string, event: EventDraft, wantsIdentity: boolean): void {
-  const { chunk, response } = event;
+function readEventMember(json: JsonCursor, key: string, event: EventDraft): void {
+  const { chunk, response, wantsIdentity } = event;
   switch (key) {
     case 'type':
       event.type = readName(json);
@@ -157,13 +154,7 @@ function readResponseMember(
       response.status = readName(json);
       return;
     case 'incomplete_details':
-      response.incompleteReason = null;
-      if (json.peek() !== 'object') break;
-      json.beginObject();
-      while (json.nextKey()) {
-        if (json.key() === 'reason') response.incompleteReason = readName(json);
-        else json.skip();
-      }
+      response.incompleteReason = readMemberOf(json, 'reason', readName) ?? null;
       return;
     case 'usage':
       response.usage = null;

@@ -1,5 +1,6 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
+import { readMemberOf } from '../../../json/read-value.ts';
 import { toFailureJson } from '../../failure.ts';
 import type { AnswerFacts } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';
@@ -67,17 +68,7 @@ function readWholeAnswer({ captured }: MemberScanner, json: JsonCursor): AnswerF
 /** The count under these keys of the cursor's next value. Of duplicate members the last one counts. */
 function readCountAt(json: JsonCursor, [key, ...path]: readonly string[]): number | undefined {
   if (key === undefined) return readCount(json);
-  if (json.peek() !== 'object') {
-    json.skip();
-    return undefined;
-  }
-  let count: number | undefined;
-  json.beginObject();
-  while (json.nextKey()) {
-    if (json.key() === key) count = readCountAt(json, path);
-    else json.skip();
-  }
-  return count;
+  return readMemberOf(json, key, (value) => readCountAt(value, path));
 }
 
 function readCount(json: JsonCursor): number | undefined {

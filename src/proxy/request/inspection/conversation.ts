@@ -1,4 +1,5 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
+import { readMemberOf, readText } from '../../../json/read-value.ts';
 
 /** For the name of a conversation or response as it is written. A record has 256 characters of it. */
 export const MAX_NAME_BYTES = 1024;
@@ -32,22 +33,8 @@ function readName(cursor: JsonCursor, member: ConversationMember): string | unde
     const text = readText(cursor, MAX_NAME_BYTES);
     return member === 'metadata' ? undefined : text;
   }
-  let name: string | undefined;
-  cursor.beginObject();
-  while (cursor.nextKey()) {
-    if (cursor.key() === CONVERSATION_KEYS[member]) name = readText(cursor, MAX_NAME_BYTES);
-    else cursor.skip();
-  }
-  return name;
-}
-
-/** The value if it is a string of at most this size as it is written. */
-export function readText(cursor: JsonCursor, maxBytes: number): string | undefined {
-  if (cursor.peek() !== 'string') {
-    cursor.skip();
-    return undefined;
-  }
-  const hasEscapes = cursor.readStringSpan();
-  const isTooLong = cursor.valueEnd - cursor.valueStart > maxBytes;
-  return isTooLong ? undefined : cursor.decodeString(hasEscapes);
+  const key = CONVERSATION_KEYS[member];
+  if (key !== null) return readMemberOf(cursor, key, (value) => readText(value, MAX_NAME_BYTES));
+  cursor.skip();
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
-import { readText } from './conversation.ts';
+import { readMemberOf, readText } from '../../../json/read-value.ts';
 
 /** For a level as it is written: `medium`, or a word that an engine knows. */
 const MAX_LEVEL_BYTES = 64;
@@ -12,16 +12,6 @@ export type ReasoningMember = 'reasoning_effort' | 'reasoning' | 'output_config'
 
 /** Reads the value of one of the members; undefined if it says no level. */
 export function readReasoningLevel(cursor: JsonCursor, member: ReasoningMember): string | undefined {
-  if (member === 'reasoning_effort') return readText(cursor, MAX_LEVEL_BYTES);
-  if (cursor.peek() !== 'object') {
-    cursor.skip();
-    return undefined;
-  }
-  let level: string | undefined;
-  cursor.beginObject();
-  while (cursor.nextKey()) {
-    if (cursor.key() === 'effort') level = readText(cursor, MAX_LEVEL_BYTES);
-    else cursor.skip();
-  }
-  return level;
+  const readLevel = (value: JsonCursor) => readText(value, MAX_LEVEL_BYTES);
+  return member === 'reasoning_effort' ? readLevel(cursor) : readMemberOf(cursor, 'effort', readLevel);
 }

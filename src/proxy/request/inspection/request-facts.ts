@@ -1,9 +1,10 @@
 import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
 import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import { readText } from '../../../json/read-value.ts';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
-import { ConversationReader, MAX_NAME_BYTES, readText } from './conversation.ts';
+import { ConversationReader, MAX_NAME_BYTES } from './conversation.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
 import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
@@ -38,8 +39,7 @@ export interface RequestFacts {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object, or has too many `stream_options`;
- *   `model_not_found` for a name that is too long to be one of a model
+ * @throws {Failure} `invalid_json` if the body is not one JSON object; `large_stream_options`; `model_not_found` for a name that is too long to be one of a model
  * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */

@@ -42,7 +42,7 @@ export class StreamOptionsReader {
   #usageMemberCount = 0;
   #readBytes = 0;
 
-  /** Reads the value at the cursor. Throws the Failure `invalid_json` if there are too many of them. */
+  /** Reads the value at the cursor. Throws the Failure `large_stream_options` if there are too many of them. */
   read(cursor: JsonCursor): void {
     this.#countUsageMember();
     const kind = cursor.peek();
@@ -66,12 +66,12 @@ export class StreamOptionsReader {
       cursor.skip();
     }
     this.#readBytes += cursor.valueEnd - start;
-    if (this.#readBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('invalid_json');
+    if (this.#readBytes > MAX_STREAM_OPTIONS_BYTES) throw new Failure('large_stream_options');
     const spans = [...this.options.spans, { start, end: cursor.valueEnd, kind }];
     this.options = { spans, kind, includeUsage, continuousUsageStats };
   }
 
   #countUsageMember(): void {
-    if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('invalid_json');
+    if (++this.#usageMemberCount > MAX_USAGE_MEMBERS) throw new Failure('large_stream_options');
   }
 }

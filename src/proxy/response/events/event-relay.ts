@@ -1,5 +1,6 @@
 import type { Fingerprint } from '../../../replicas/data/replica.ts';
-import type { ResponseReading, StreamTap } from '../response-tap.ts';
+import type { ResponseReading } from '../response-reading.ts';
+import type { StreamTap } from '../stream-tap.ts';
 import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from '../undo-usage.ts';
 import { EventPattern } from './event-pattern.ts';
 import { EventPrefix } from './event-prefix.ts';

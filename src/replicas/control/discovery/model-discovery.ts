@@ -4,7 +4,7 @@ import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
 import { type Finding, isHealthy, toHealthFinding, toListFinding } from '../../reachability.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type ProbeAnswer, type ProbeResult, probe } from '../probe.ts';
-import type { RegisteredReplica } from '../registry.ts';
+import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReachabilityLog } from './reachability-log.ts';
 
 /** Replicas that are probed at the same time. */

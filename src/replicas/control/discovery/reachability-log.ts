@@ -3,7 +3,7 @@ import { connect } from 'node:tls';
 import type { ReplicaConfig } from '../../../config/config.ts';
 import { type Finding, REASON_TEXTS, type ReachabilityReason } from '../../reachability.ts';
 import type { ProbeResult } from '../probe.ts';
-import type { RegisteredReplica } from '../registry.ts';
+import type { RegisteredReplica } from '../registry/registered-replica.ts';
 
 /** Where it is logged that a replica does not answer, and that it does again. A pino logger fits. */
 export interface ReachabilityLogTarget {

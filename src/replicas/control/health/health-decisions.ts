@@ -1,5 +1,6 @@
 import type { HealthDecision, HealthJudge, HealthVerdict } from '../../health-decision.ts';
-import type { RegisteredReplica, ReplicaRegistry } from '../registry.ts';
+import type { RegisteredReplica } from '../registry/registered-replica.ts';
+import type { ReplicaRegistry } from '../registry/registry.ts';
 
 /** A decision as a span shows it: see `AdminAction` of otel/span. */
 export interface HealthAction {

@@ -1,5 +1,5 @@
 import { groupByModel } from '../../replicas-by-model.ts';
-import type { RegisteredReplica } from '../registry.ts';
+import type { RegisteredReplica } from '../registry/registered-replica.ts';
 
 /** A replica is compared with so many peers at most: more tell hardly more. */
 const MAX_PEERS = 16;

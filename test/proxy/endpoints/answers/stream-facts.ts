@@ -1,5 +1,5 @@
 import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { JsonTap } from '../../../../src/proxy/response/response-tap.ts';
+import { JsonTap } from '../../../../src/proxy/response/json-tap.ts';
 import { createEventRelay, endpointAt, toReading } from '../../../support/reading/response-reading.ts';
 
 /** What a stream says to a record, beside times. */

@@ -126,7 +126,7 @@ describe('the facts of a request', () => {
     'are refused rather than remembered a million times: %j',
     (member) => {
       expect(() => factsOf(`{${member.repeat(100_000)}"model":"m"}`)).toThrow(
-        expect.objectContaining({ code: 'invalid_json' }),
+        expect.objectContaining({ code: 'large_stream_options' }),
       );
     },
   );

@@ -1,0 +1,35 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readRegistry } from './registry.ts';
+import {
+  renderDashboardFields,
+  renderMetricNames,
+  renderNames,
+  renderRecordSchema,
+  renderRecordType,
+} from './render-names.ts';
+import { renderMetricDocs, renderRecordDocs } from './render-registry-docs.ts';
+
+/*
+ * Generates from otel/registry/ (`npm run generate`): otel/encode/attribute-names.ts, otel/encode/request-record.ts,
+ * otel/metrics/metric-names.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
+ * tables of docs/record.md and docs/metrics.md. A test fails when they are out of date.
+ */
+
+const root = join(import.meta.dirname, '../..');
+const registry = readRegistry();
+await writeFile(join(root, 'otel/encode/attribute-names.ts'), renderNames(registry));
+await writeFile(join(root, 'otel/encode/request-record.ts'), renderRecordType(registry));
+await writeFile(join(root, 'src/admin/record-schema.ts'), renderRecordSchema(registry));
+await writeFile(
+  join(root, 'src/admin/dashboard/page/records/record-fields.js'),
+  renderDashboardFields(registry),
+);
+await writeFile(join(root, 'otel/metrics/metric-names.ts'), renderMetricNames(registry));
+for (const [file, render] of [
+  ['docs/record.md', renderRecordDocs],
+  ['docs/metrics.md', renderMetricDocs],
+] as const) {
+  const docs = join(root, file);
+  await writeFile(docs, render(await readFile(docs, 'utf8'), registry));
+}

@@ -1,0 +1,31 @@
+import type { Registry, RegistryMetric } from './registry.ts';
+
+/** What the names of all attributes of a record begin with. */
+export const RECORD_PREFIX = 'gateway.';
+
+/** The ids of the groups in otel/registry/ that code and tables are made from. */
+export const GROUP = {
+  record: 'registry.gateway.beyond',
+  requestSpan: 'span.gateway.request',
+  genAi: 'registry.gateway.gen_ai',
+  genAiLatest: 'registry.gateway.gen_ai_latest',
+  operationSpan: 'span.gateway.operation',
+  attemptSpan: 'span.gateway.attempt',
+  ledgerSpan: 'span.gateway.ledger',
+  adminActionSpan: 'span.gateway.admin_action',
+  rolloutStepSpan: 'span.gateway.rollout_step',
+  discovery: 'registry.gateway.discovery',
+  failedAttemptEvent: 'event.gateway.attempt_failed',
+} as const;
+
+/** The field of a record by the name of its attribute. */
+export const toField = (name: string): string => name.slice(RECORD_PREFIX.length);
+
+/** The metrics with the ids and briefs of their groups, in the order of the registry. */
+export function metricsOf(
+  registry: Registry,
+): readonly (RegistryMetric & { readonly id: string; readonly brief: string })[] {
+  return [...registry.groups.values()].flatMap(({ id, brief, metric }) =>
+    metric === undefined ? [] : [{ id, brief, ...metric }],
+  );
+}

@@ -1,0 +1,77 @@
+import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import { allows } from '../../../config/secrets/admin-tokens.ts';
+import type { GatewayIdentity } from '../../admin-collaborators.ts';
+import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
+import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
+import { toFiguresJson } from '../../dashboard/overview-json.ts';
+import { defineRoute, json } from '../../route.ts';
+import { toReplicaJson, toStatsJson } from '../../schemas.ts';
+import { afterParam, roundTo3, toRecordJson } from '../../shown-record.ts';
+import { toSourceJson } from '../../source-schema.ts';
+
+/** The most records in one response. The dashboard keeps no more. */
+const MAX_RECORDS = 500;
+
+/** GET /admin/overview. */
+export const showOverview = defineRoute({
+  method: 'GET',
+  path: '/admin/overview',
+  operationId: 'showOverview',
+  summary: 'Everything that the dashboard shows, in one response',
+  description:
+    'This call is made for the dashboard and may change with it. Other programs should use the other calls.',
+  query: { after: afterParam },
+  response: { description: 'The current state.', content: json(overviewSchema) },
+  async handle(
+    { query, caller },
+    { settleRecords, registry, sources, fleet, stats, dashboard, recentRecords },
+  ) {
+    await settleRecords();
+    const figures = dashboard.figures();
+    const { latest, failures } = recentRecords.latestAndFailures({
+      limit: MAX_RECORDS,
+      after: Number(query.after),
+    });
+    const { waiting } = registry;
+    const gateway = dashboard.gateway();
+    const { connections, bufferedBytes } = dashboard.usage();
+    return {
+      body: {
+        ...toFiguresJson(
+          figures,
+          registry.all.map((replica) => toReplicaJson(replica, fleet)),
+          Date.now(),
+        ),
+        sources: sources().map(toSourceJson),
+        waiting,
+        saturation: {
+          workers: figures.eventLoops.map(toWorkerJson),
+          ...{ connections, buffered_bytes: bufferedBytes, waiting },
+        },
+        started_at: gateway.startedAt,
+        gateway: toGatewayJson(gateway),
+        trace_url_template: dashboard.traceUrlTemplate,
+        stats: toStatsJson(stats()),
+        queue_size: dashboard.queueSize,
+        export_to: dashboard.exportTo,
+        records: latest.map(toShortJson),
+        failures: failures.map(toShortJson),
+        last_record: recentRecords.lastNumber,
+        can_change: caller !== null && allows(caller.role, 'operator'),
+      },
+    };
+  },
+});
+
+function toGatewayJson(gateway: GatewayIdentity): Overview['gateway'] {
+  const { name, host, pid, version, startedAt, configLoadedAt, workers } = gateway;
+  return { name, host, pid, version, started_at: startedAt, config_loaded_at: configLoadedAt, workers };
+}
+
+function toWorkerJson({ worker, share }: EventLoopShare): Overview['saturation']['workers'][number] {
+  return { worker, event_loop_utilization: roundTo3(share) };
+}
+
+function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: ShownRecord) {
+  return toRecordJson(shown);
+}

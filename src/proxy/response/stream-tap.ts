@@ -1,0 +1,133 @@
+import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+import { GapRecorder } from '../record/gaps.ts';
+import type { ResponseIdentity, StreamChunk } from './events/stream-chunk.ts';
+import {
+  FinishReasons,
+  fillIdentity,
+  fillUsage,
+  type ResponseFields,
+  toResponseId,
+} from './response-fields.ts';
+import type { UsageFigures, UsageTally } from './usage-tally.ts';
+
+/** Reads an event stream as it passes: usage, first output, gaps, finish reasons, errors. No text. */
+export class StreamTap {
+  readonly #requestArrivedMs: number;
+  readonly #usage: UsageTally;
+  readonly #gaps = new GapRecorder();
+  readonly #finishReasons = new FinishReasons();
+  #firstOutputMs: number | null = null;
+  #lastOutputMs = 0;
+  #timings: Readonly<Record<string, number>> | null = null;
+  #identity: ResponseIdentity = { id: null, model: null };
+  #isDone = false;
+  #hasError = false;
+  #isLastUnread = false;
+  readonly #needsEndMark: boolean;
+
+  /** @param requestArrivedMs when the request arrived, on the clock of the events' arrival times */
+  constructor(
+    requestArrivedMs: number,
+    { needsEndMark }: Pick<RecordedEndpoint, 'needsEndMark'>,
+    usage: UsageTally,
+  ) {
+    this.#requestArrivedMs = requestArrivedMs;
+    this.#needsEndMark = needsEndMark;
+    this.#usage = usage;
+  }
+
+  /** Whether no event so far has named both the response and its model. */
+  get wantsIdentity(): boolean {
+    return this.#identity.id === null || this.#identity.model === null;
+  }
+
+  /** Whether the end mark came. A break after it is no error. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  /** Whether the replica reported an error inside the stream. */
+  get hasError(): boolean {
+    return this.#hasError;
+  }
+
+  /**
+   * Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. Also if its last
+   * event was too large to be read: that of a response repeats the whole output.
+   */
+  get isWhole(): boolean {
+    return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
+  }
+
+  /** What the engine calls the response; null if it has not said, or nothing that could be an id. */
+  get responseId(): string | null {
+    return toResponseId(this.#identity.id);
+  }
+
+  /** What the engine has reported so far. */
+  get usage(): UsageFigures {
+    return this.#usage.total();
+  }
+
+  /** How many events with output have come. */
+  get outputCount(): number {
+    return this.#gaps.chunkCount;
+  }
+
+  /** Takes one event; `chunk` is null if the event has no data. */
+  observe(chunk: StreamChunk | null, hasErrorLine: boolean, arrivedMs: number): void {
+    this.#isLastUnread = false;
+    if (hasErrorLine) this.#hasError = true;
+    if (chunk === null) return;
+    if (chunk.kind === 'done') this.#isDone = true;
+    if (chunk.hasError) this.#hasError = true;
+    if (chunk.usage !== null) this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex);
+    if (chunk.timings !== null) this.#timings = chunk.timings;
+    if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
+    for (const finished of chunk.finished) this.#finishReasons.add(finished);
+    if (chunk.hasOutput) this.observeOutput(arrivedMs);
+  }
+
+  /** An event was too large to be read. */
+  noteUnread(): void {
+    this.#isLastUnread = true;
+  }
+
+  /** Takes one event that carries output and says nothing else. */
+  observeOutput(arrivedMs: number): void {
+    this.#isLastUnread = false;
+    this.#firstOutputMs ??= arrivedMs;
+    this.#lastOutputMs = arrivedMs;
+    this.#gaps.add(arrivedMs);
+  }
+
+  /** Writes the facts into a record. */
+  fill(fields: ResponseFields): void {
+    const usage = this.#usage.total();
+    fillUsage(fields, usage);
+    if (this.#firstOutputMs !== null) fields.ttft_ms = this.#firstOutputMs - this.#requestArrivedMs;
+    const rate = tokensPerSecond(usage.completionTokens, this.#lastOutputMs - (this.#firstOutputMs ?? 0));
+    if (rate !== null) fields.tokens_per_second = rate;
+    const gaps = this.#gaps.percentiles();
+    if (gaps !== null) {
+      fields.gap_p50_ms = gaps.p50;
+      fields.gap_p95_ms = gaps.p95;
+    }
+    this.#finishReasons.fill(fields);
+    if (this.#timings !== null) fields.timings = this.#timings;
+    fillIdentity(fields, this.#identity);
+  }
+
+  #noteIdentity({ id, model }: ResponseIdentity): void {
+    this.#identity = { id: this.#identity.id ?? id, model: this.#identity.model ?? model };
+  }
+}
+
+/**
+ * The completion tokens after the first one, by the time after the first event with output until the last one. Null if
+ * there is no such token, or all came at the same time.
+ */
+function tokensPerSecond(completionTokens: number | undefined, durationMs: number): number | null {
+  if (completionTokens === undefined || completionTokens < 2 || !(durationMs > 0)) return null;
+  return ((completionTokens - 1) / durationMs) * 1000;
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { createStateFile, type DamageLog, type Parsed } from '../state-dir/state-file.ts';
+import { type DrainFile, type DrainState, isRamp } from './drains.ts';
+import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts';
+
+const FILE_NAME = 'drains.json';
+/** How long after states could not be stored, as on a full disk, they are stored again. */
+const STORE_AGAIN_MS = 2_000;
+
+/** The log of the file. A pino logger fits. */
+interface DrainFileLog extends DamageLog {
+  info(fields: object, message: string): void;
+}
+
+/**
+ * Creates the access to the file, which exists once something is stored. If a drain is lost because the file is
+ * damaged, the log says so and the gateway starts: to serve no requests at all would be worse than to send some to a
+ * replica that is about to be stopped. States that cannot be stored are stored as soon as the disk allows it.
+ */
+export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile {
+  const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
+  /** What was given last. It is on disk, or is being written, unless `isStored` is false. */
+  let latest: ReadonlyMap<string, DrainState> = new Map();
+  let isStored = true;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  async function write(states: ReadonlyMap<string, DrainState>): Promise<void> {
+    latest = states;
+    try {
+      await file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
+    } catch (error) {
+      isStored = false;
+      if (!isClosed) timer ??= setTimeout(() => void storeAgain(), STORE_AGAIN_MS).unref();
+      throw error;
+    }
+    if (!isStored) log.info({}, 'drain states stored: the disk takes them again');
+    isStored = true;
+  }
+
+  /** The caller of the first attempt was told that it failed. */
+  async function storeAgain(): Promise<void> {
+    timer = undefined;
+    if (!isStored) await write(latest).catch(() => undefined);
+  }
+
+  return {
+    async read() {
+      const { value, isDamaged } = await file.read(parseStates);
+      if (value !== null && isDamaged) await write(value);
+      return value ?? new Map();
+    },
+    write,
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await storeAgain();
+    },
+  };
+}
+
+function parseStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | null {
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isObject(stored) || stored.version !== 1 || !isObject(stored.replicas)) return null;
+  const value = new Map<string, DrainState>();
+  const unreadable: string[] = [];
+  for (const [name, each] of Object.entries(stored.replicas)) {
+    const state = toState(each);
+    if (state === null) unreadable.push(name);
+    // A drained replica stays drained, whatever else of its state is damaged.
+    const kept = state ?? (isObject(each) && each.drained === true ? DAMAGED_DRAIN : null);
+    if (kept !== null) value.set(name, kept);
+  }
+  return { value, unreadable };
+}
+
+const DAMAGED_DRAIN: DrainState = { drained: true, since: null, reason: null, version: timestampOf(null) };
+
+/** Null if it is damaged. Files of early releases have no reason and no version. */
+function toState(stored: unknown): DrainState | null {
+  if (!isObject(stored)) return null;
+  const { drained, since, reason = null, version = timestampOf(since), rampMs } = stored;
+  const isState =
+    typeof drained === 'boolean' &&
+    (since === null || typeof since === 'string') &&
+    (reason === null || typeof reason === 'string') &&
+    (version === '' || isLogicalTimestamp(version)) &&
+    (rampMs === undefined || isRamp(rampMs));
+  const ramp = rampMs === undefined ? {} : { rampMs };
+  return isState ? ({ drained, since, reason, version, ...ramp } as DrainState) : null;
+}
+
+/** The logical timestamp for the time when a state was set; for 1970 if that is unknown. */
+function timestampOf(since: unknown): string {
+  const epochMs = typeof since === 'string' ? Date.parse(since) : 0;
+  return nextLogicalTimestamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,168 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Pool } from 'undici';
+import type { Engine, ReplicaConfig } from '../../../config/config.ts';
+import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../../data/connections.ts';
+import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
+import { type Finding, NOT_SEEN, type ReachabilityState } from '../../reachability.ts';
+import type { GpuTime } from '../../shared/gpu-time-table.ts';
+import type { Health } from '../../shared/health-table.ts';
+import type { RampProgress } from '../../shared/ramp-table.ts';
+import type { SharedState } from '../../shared/shared-state.ts';
+import type { DrainState, Drains } from '../drains/drains.ts';
+
+/** What replicas and their registry work with. */
+export interface RegistryCollaborators {
+  readonly shared: SharedState;
+  readonly drains: Drains;
+  /** For the gateway's own probes. */
+  readonly timeouts: ConnectionTimeouts;
+}
+
+/** One replica as the control plane knows it: its configuration, what probes have found, and its present state. */
+export class RegisteredReplica {
+  readonly slot: number;
+  readonly pathPrefix: string;
+  #connections: Pool;
+  readonly #collaborators: RegistryCollaborators;
+  #config: ReplicaConfig;
+  #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
+  #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
+
+  constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
+    this.slot = slot;
+    this.pathPrefix = pathPrefixOf(config.url);
+    this.#connections = createProbeConnections(config, collaborators.timeouts);
+    this.#collaborators = collaborators;
+    this.#config = config;
+  }
+
+  /** For probes only. Requests of clients use the connections of the workers. */
+  get connections(): Pool {
+    return this.#connections;
+  }
+
+  get name(): string {
+    return this.#config.name;
+  }
+
+  get config(): ReplicaConfig {
+    return this.#config;
+  }
+
+  /** What is configured, and what probes have found where the configuration says `auto`. */
+  get knowledge(): ReplicaKnowledge {
+    const { models, engine } = this.#config;
+    return {
+      models: models === 'auto' ? this.#found.models : models,
+      engine: engine === 'auto' ? this.#found.engine : engine,
+      engineVersion: this.#found.engineVersion,
+    };
+  }
+
+  /** Null while its model list is unknown. */
+  get models(): readonly string[] | null {
+    return this.knowledge.models;
+  }
+
+  /** The engine; `openai` while it is unknown. */
+  get engine(): Engine {
+    return this.knowledge.engine ?? 'openai';
+  }
+
+  /** Whether models and engine are known, so that a probe of /v1/models is not urgent. */
+  get isFullyKnown(): boolean {
+    return this.models !== null && this.knowledge.engine !== null;
+  }
+
+  /** The drain state of its name. A removed replica counts as drained, because it takes no requests either. */
+  get drain(): DrainState {
+    const state = this.#collaborators.drains.stateOf(this.name);
+    return this.#removal === null
+      ? state
+      : { ...state, drained: true, since: this.#removal.at, reason: 'removed' };
+  }
+
+  /** Whether its name is drained, whatever else is known of it. */
+  get hasDrainedName(): boolean {
+    return this.#collaborators.drains.stateOf(this.name).drained;
+  }
+
+  /** Whether it was removed and finishes its requests. */
+  get isRemoving(): boolean {
+    return this.#removal !== null;
+  }
+
+  /** Its health; null while it is drained, and if health checks are off. */
+  get health(): Health | null {
+    return this.drain.drained ? null : this.#collaborators.shared.health.healthOf(this.slot);
+  }
+
+  /** What requests and probes have shown; unknown while it is drained. */
+  get reachability(): ReachabilityState {
+    return this.drain.drained ? NOT_SEEN : this.#collaborators.shared.reachability.stateOf(this.slot);
+  }
+
+  /** Whether it has ever answered a request or a probe. */
+  get hasAnswered(): boolean {
+    return this.#collaborators.shared.reachability.hasAnswered(this.slot);
+  }
+
+  /** Notes what a probe has shown. `isEngine`: also, that it is an inference server. */
+  noteFinding(finding: Finding, isEngine = false): void {
+    this.#collaborators.shared.reachability.note(this.slot, finding, isEngine);
+  }
+
+  /** How far its ramp is; null: it gets an even share of the turns, or none. */
+  get ramp(): RampProgress | null {
+    return this.drain.drained ? null : this.#collaborators.shared.ramps.progressOf(this.slot);
+  }
+
+  /** Requests in flight, of all workers. */
+  get inflight(): number {
+    return this.#collaborators.shared.inflightOf(this.slot);
+  }
+
+  /** Its GPU time up to now; null without a `gpu_count`. */
+  get gpuTime(): GpuTime | null {
+    return this.#config.gpuCount ? this.#collaborators.shared.gpuTimes.timeOf(this.slot) : null;
+  }
+
+  /**
+   * Whether it is drained and has no requests in flight; null while a worker has not confirmed the drain. A lease is
+   * counted before the drained flag is read for the last time, so no request can follow those that are in flight once
+   * the drain is confirmed.
+   */
+  get isSafeToStop(): boolean | null {
+    if (!this.drain.drained || this.inflight > 0) return false;
+    const isKnown = this.#removal?.isApplied ?? this.#collaborators.drains.isConfirmed(this.name);
+    return isKnown ? true : null;
+  }
+
+  /** Takes over what a probe has found; the rest stays as it is. */
+  learn(found: Partial<ReplicaKnowledge>): void {
+    this.#found = { ...this.#found, ...found };
+  }
+
+  /** Takes over another configuration of the same server. */
+  configure(config: ReplicaConfig): void {
+    const hasOtherTls = !isDeepStrictEqual(config.tls, this.#config.tls);
+    this.#config = config;
+    if (!hasOtherTls) return;
+    // A probe in flight ends on the old connections.
+    void this.#connections.close();
+    this.#connections = createProbeConnections(config, this.#collaborators.timeouts);
+  }
+
+  /** Removes it, at a time in RFC 3339. */
+  remove(at: string): void {
+    this.#removal = { at, isApplied: false };
+    void this.#connections.destroy();
+  }
+
+  /** Notes that every worker uses a snapshot without it, so that it gets no further requests. */
+  forget(): void {
+    if (this.#removal !== null) this.#removal = { ...this.#removal, isApplied: true };
+    this.#collaborators.drains.unbind(this.name, this.slot);
+    this.#collaborators.shared.setDrained(this.slot, true);
+  }
+}

@@ -1,0 +1,159 @@
+import type { ReplicaConfig } from '../../../config/config.ts';
+import type { PoolSnapshot } from '../../pool-snapshot.ts';
+import { MAX_REPLICAS } from '../../shared/shared-state.ts';
+import { CursorAllocator } from './cursor-allocator.ts';
+import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
+import { RegisteredReplica, type RegistryCollaborators } from './registered-replica.ts';
+
+/** A removed replica, and the version of the first snapshot without it. */
+interface Retired {
+  readonly replica: RegisteredReplica;
+  readonly removedIn: number;
+}
+
+/** There is no room for all wanted replicas. `message` is one line for the operator. */
+export class TooManyReplicasError extends Error {
+  constructor() {
+    super(`more than ${MAX_REPLICAS} replicas, including removed ones that finish their requests`);
+    this.name = 'TooManyReplicasError';
+  }
+}
+
+/** The names of the replicas that a configuration has changed. */
+export interface ReplicaChanges {
+  readonly added: readonly string[];
+  /** Includes names that moved to another server. */
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/**
+ * The replicas of the control plane: their configuration, what is known of them, and their slots and cursors in shared
+ * memory. Workers learn of changes through snapshots.
+ */
+export class ReplicaRegistry {
+  readonly #collaborators: RegistryCollaborators;
+  readonly #cursors: CursorAllocator;
+  #replicas: readonly RegisteredReplica[] = [];
+  #isComplete = true;
+  #retired: readonly Retired[] = [];
+  #freeSlots = Array.from({ length: MAX_REPLICAS }, (_, index) => MAX_REPLICAS - 1 - index);
+  #version = 0;
+
+  constructor(collaborators: RegistryCollaborators) {
+    this.#collaborators = collaborators;
+    this.#cursors = new CursorAllocator(collaborators.shared);
+  }
+
+  /** In configured order. */
+  get replicas(): readonly RegisteredReplica[] {
+    return this.#replicas;
+  }
+
+  /** Removed replicas that still finish requests. */
+  get removing(): readonly RegisteredReplica[] {
+    return this.#retired.map(({ replica }) => replica).filter(isPresent);
+  }
+
+  /** The configured replicas, followed by those that are being removed. */
+  get all(): readonly RegisteredReplica[] {
+    return [...this.#replicas, ...this.removing];
+  }
+
+  /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
+  get waiting(): number {
+    return this.#collaborators.shared.waiting.count;
+  }
+
+  find(name: string): RegisteredReplica | undefined {
+    return this.#replicas.find((replica) => replica.name === name);
+  }
+
+  /**
+   * Takes over the wanted replicas, at a time in RFC 3339. A replica whose name and server stay the same keeps what is
+   * known of it; drain states belong to names. Throws a TooManyReplicasError, and changes nothing, if removed replicas
+   * that are still busy leave too little room. `isComplete`: whether the names of all services are resolved.
+   */
+  configure(configs: readonly ReplicaConfig[], at: string, { isComplete = true } = {}): ReplicaChanges {
+    const { steps, removed } = diffReplicas(
+      this.#replicas.map(({ config }) => config),
+      configs,
+    );
+    const isNew = ({ action }: ReplicaDiffStep) => action === 'add' || action === 'replace';
+    this.#releaseSlots();
+    if (steps.filter(isNew).length > this.#freeSlots.length) throw new TooManyReplicasError();
+    this.#isComplete = isComplete;
+    const present = new Map(this.#replicas.map((replica) => [replica.name, replica]));
+    this.#replicas = steps.map((step) => {
+      const known = isNew(step) ? undefined : present.get(step.config.name);
+      if (known === undefined) return this.#add(step.config);
+      known.configure(step.config);
+      return known;
+    });
+    const kept = new Set(this.#replicas);
+    for (const replica of present.values()) if (!kept.has(replica)) this.#retire(replica, at);
+    const namesOf = (...actions: readonly ReplicaDiffStep['action'][]) =>
+      steps.filter(({ action }) => actions.includes(action)).map(({ config }) => config.name);
+    return { added: namesOf('add'), changed: namesOf('configure', 'replace'), removed };
+  }
+
+  /** Requests in flight by name, including those on removed replicas; names without any are left out. */
+  inflightByName(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { name, inflight } of this.all) {
+      if (inflight > 0) counts.set(name, (counts.get(name) ?? 0) + inflight);
+    }
+    return counts;
+  }
+
+  /** The snapshot to publish to the workers. */
+  nextSnapshot(): PoolSnapshot {
+    this.#version++;
+    return {
+      version: this.#version,
+      replicas: this.#replicas.map(({ slot, config, knowledge }) => ({ slot, config, knowledge })),
+      isComplete: this.#isComplete,
+      cursors: this.#cursors.assign(this.#replicas),
+    };
+  }
+
+  /**
+   * Notes that every worker uses the snapshot of this version, so that none takes a lease on a replica that it leaves
+   * out. Requests that hold such a lease and are not written yet move to another replica, as with a drain.
+   */
+  noteApplied(version: number): void {
+    for (const { replica, removedIn } of this.#retired) if (removedIn <= version) replica.forget();
+    this.#releaseSlots();
+  }
+
+  /** Destroys the connections for probes. */
+  async close(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.connections.destroy()));
+  }
+
+  #add(config: ReplicaConfig): RegisteredReplica {
+    const slot = this.#freeSlots.pop();
+    if (slot === undefined) throw new TooManyReplicasError();
+    this.#collaborators.shared.clearSlot(slot);
+    this.#collaborators.drains.bind(config.name, slot);
+    return new RegisteredReplica(slot, config, this.#collaborators);
+  }
+
+  #retire(replica: RegisteredReplica, at: string): void {
+    replica.remove(at);
+    this.#retired = [...this.#retired, { replica, removedIn: this.#version + 1 }];
+  }
+
+  /** Frees the slots of removed replicas that have finished their requests. */
+  #releaseSlots(): void {
+    const present = this.#retired.filter(({ replica }) => isPresent(replica));
+    const gone = this.#retired.filter((retired) => !present.includes(retired));
+    this.#retired = present;
+    for (const { replica } of gone) this.#freeSlots.push(replica.slot);
+  }
+}
+
+/** Whether a removed replica may still have requests in flight. */
+function isPresent({ isSafeToStop }: RegisteredReplica): boolean {
+  return isSafeToStop !== true;
+}
