@@ -8,7 +8,7 @@ import { type StartedGateway, startGateway } from '../../support/start-gateway.t
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, toService, untilNames } from './pods.ts';
 
-vi.setConfig({ testTimeout: 30_000 });
+vi.setConfig({ testTimeout: 60_000 });
 
 const ANSWERS = 'spangate.dev/answers';
 const GATED = { gates: [ANSWERS] };
