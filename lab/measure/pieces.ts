@@ -68,7 +68,6 @@ const reading: ResponseReading = {
   endpoint: CHAT,
   scratch: new EventScratch(),
   maxEventBytes: 1024 ** 2,
-  modelName: null,
   undo: null,
   onResponseId: null,
   choicesPerPrompt: 1,

@@ -1,14 +1,16 @@
 import { FALSE_ALARMS_PER_DAY } from '../../src/verdict/watch.ts';
-import { toRandom } from '../../test/support/random.ts';
+import { toLongRandom, toRandom } from '../../test/support/random.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { replaceBetween } from '../support/results.ts';
 import { percentile } from '../support/statistics.ts';
-import { runWatch, UNTIL_FOUND, type WatchSettings } from '../verdict/run-watch.ts';
+import { runWatch, UNTIL_FOUND } from '../verdict/run-watch.ts';
 import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../verdict/workload.ts';
 
-const USAGE = `npm run lab -- measure/watch [--days N] [--bad N] [--write]
+const USAGE = `npm run lab -- measure/watch [--days N] [--minutes N] [--bad N] [--write]
   Simulates replicas that health.peers watches, four beside each other, with the code of the gateway.
-  --days     days of equal replicas, over all four and all kinds of load together (default 28)
+  --days     days of equal replicas, over all four and all kinds of load together (default 28); more are rounded up
+             to a multiple of 28, a day of each of the four under each kind
+  --minutes  begins no further 28 days when the program has run for so long; the days that were simulated are stated
   --bad      bad replicas of each kind (default 200)
   --write    writes the figures into docs/routing.md
   Exits with 1 if equal replicas are found bad more often than promised, or a bad one is not found within an hour.`;
@@ -19,11 +21,8 @@ const DAY_S = 86_400;
 /** Requests per second of all replicas together, for the days of equal ones. */
 const EQUAL_RATE = 40;
 
-/** The bounds that are tried: the promised one, and one that equal replicas may reach in reasonable time. */
-const BOUNDS = [
-  ['the bound of the gateway: once in 1,000 days', FALSE_ALARMS_PER_DAY],
-  ['a lower bound: once in an hour', 24],
-] as const;
+/** A day of each replica under each kind of load. Longer watches are several of these, each with seeds of its own. */
+const DAYS_OF_A_PORTION = ALL.length * EQUAL_REPLICAS.length;
 
 const BAD_REPLICAS: readonly (readonly [title: string, scenario: Partial<Scenario>])[] = [
   ['20 % slower', { slowness: 1.2 }],
@@ -37,46 +36,81 @@ const RATES = [200, 40, 8] as const;
 
 const options = startProgram(USAGE, {
   days: { type: 'string', default: '28' },
+  minutes: { type: 'string' },
   bad: { type: 'string', default: '200' },
   write: { type: 'boolean', default: false },
 });
-const lines: string[] = [];
-const isWithinBounds = [measureEqual(toCount(options.days)), measureBad(toCount(options.bad))].every(Boolean);
-console.log(lines.join('\n'));
+const limitMs = options.minutes === undefined ? Number.POSITIVE_INFINITY : 60_000 * toCount(options.minutes);
+const bad = measureBad(toCount(options.bad));
+const equal = measureEqual(toCount(options.days), limitMs);
+const report = [...equal.lines, '', ...bad.lines].join('\n');
+console.log(report);
 if (options.write)
-  replaceBetween('docs/routing.md', '<!-- measured: measure/watch -->', '<!-- end -->', lines.join('\n'));
-process.exitCode = isWithinBounds ? 0 : 1;
+  replaceBetween('docs/routing.md', '<!-- measured: measure/watch -->', '<!-- end -->', report);
+process.exitCode = equal.isRight && bad.isRight ? 0 : 1;
 
-/** Watches equal replicas of each kind for so many days. Returns whether there are as few alarms as promised. */
-function measureEqual(days: number): boolean {
-  const secondsPerKind = Math.ceil((days * DAY_S) / ALL.length / EQUAL_REPLICAS.length);
-  lines.push(
-    '| Equal replicas, 10 requests/s each | Days | Found failing | Promised at most |',
-    '|---|---:|---:|---:|',
-  );
-  return BOUNDS.map(([title, falseAlarmsPerDay]) => {
-    const alarms = EQUAL_REPLICAS.reduce((sum, [, scenario], kind) => {
-      const seed = toRandom(kind + 1);
-      const settings: WatchSettings = {
-        ...{ replicas: ALL, seconds: secondsPerKind, endsWithAlarm: false, isProbation: false },
-        falseAlarmsPerDay,
-      };
-      return sum + runWatch({ ...scenario, requestsPerSecond: EQUAL_RATE }, seed, settings).length;
-    }, 0);
-    const watchedDays = (secondsPerKind * ALL.length * EQUAL_REPLICAS.length) / DAY_S;
-    const promised = watchedDays * falseAlarmsPerDay;
-    lines.push(`| ${title} | ${watchedDays.toFixed(0)} | ${alarms} | ${promised.toFixed(1)} |`);
-    return alarms <= Math.max(1, promised);
-  }).every(Boolean);
+/** A table, and whether its figures are as promised. */
+interface Table {
+  readonly lines: readonly string[];
+  readonly isRight: boolean;
 }
 
-/** Watches bad replicas until they are found. Returns whether all are. */
-function measureBad(count: number): boolean {
-  lines.push(
-    '',
+/**
+ * Watches equal replicas for so many days, or for as many as fit; and 28 days by a bound that they may reach in
+ * reasonable time.
+ */
+function measureEqual(days: number, limitMs: number): Table {
+  const lines = [
+    '| Equal replicas, 10 requests/s each | Days | Found failing | Promised at most |',
+    '|---|---:|---:|---:|',
+  ];
+  const lower = watchEqual(Math.min(days, DAYS_OF_A_PORTION), 24, Number.POSITIVE_INFINITY);
+  const promised = watchEqual(days, FALSE_ALARMS_PER_DAY, limitMs);
+  const isWithin = (title: string, of: EqualDays, perDay: number) => {
+    const most = of.days * perDay;
+    lines.push(`| ${title} | ${of.days} | ${of.alarms} | ${most.toFixed(1)} |`);
+    return of.alarms <= Math.max(1, most);
+  };
+  const areWithin = [
+    isWithin('the bound of the gateway: once in 1,000 days', promised, FALSE_ALARMS_PER_DAY),
+    isWithin('a lower bound: once in an hour', lower, 24),
+  ];
+  return { lines, isRight: areWithin.every(Boolean) };
+}
+
+interface EqualDays {
+  /** Of replicas: four are watched at a time. */
+  readonly days: number;
+  readonly alarms: number;
+}
+
+/** Watches equal replicas of each kind, one portion after the other. */
+function watchEqual(days: number, falseAlarmsPerDay: number, limitMs: number): EqualDays {
+  const seconds = Math.ceil((DAY_S * Math.min(days, DAYS_OF_A_PORTION)) / DAYS_OF_A_PORTION);
+  const portions = Math.ceil(days / DAYS_OF_A_PORTION);
+  const settings = { replicas: ALL, seconds, endsWithAlarm: false, isProbation: false, falseAlarmsPerDay };
+  let watched: EqualDays = { days: 0, alarms: 0 };
+  for (let portion = 0; portion < portions; portion++) {
+    if (performance.now() >= limitMs) break;
+    const found = EQUAL_REPLICAS.flatMap(([, scenario], kind) => {
+      const random = toLongRandom(portion * EQUAL_REPLICAS.length + kind + 1);
+      return runWatch({ ...scenario, requestsPerSecond: EQUAL_RATE }, random, settings);
+    });
+    watched = {
+      days: watched.days + Math.min(days, DAYS_OF_A_PORTION),
+      alarms: watched.alarms + found.length,
+    };
+    console.error(`${watched.days} days by a bound of ${falseAlarmsPerDay} per day: ${watched.alarms} found`);
+  }
+  return watched;
+}
+
+/** Watches bad replicas until they are found. */
+function measureBad(count: number): Table {
+  const lines = [
     `| A replica that (${count} of each) | 50 requests/s | 10 requests/s | 2 requests/s | again, on probation at 50 requests/s |`,
     '|---|---:|---:|---:|---:|',
-  );
+  ];
   let areAllFound = true;
   const toCell = (scenario: Scenario, isProbation: boolean) => {
     const found = Array.from({ length: count }, (_, seed) => {
@@ -88,8 +122,9 @@ function measureBad(count: number): boolean {
   };
   for (const [title, changes] of BAD_REPLICAS) {
     const scenario = { ...PLAIN, ...changes };
+    console.error(`replicas that are bad: ${title}`);
     const cells = RATES.map((requestsPerSecond) => toCell({ ...scenario, requestsPerSecond }, false));
     lines.push(`| ${[title, ...cells, toCell({ ...scenario, requestsPerSecond: 200 }, true)].join(' | ')} |`);
   }
-  return areAllFound;
+  return { lines, isRight: areAllFound };
 }

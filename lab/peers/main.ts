@@ -1,33 +1,37 @@
 import { mkdtempDisposable } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, startChild } from '../support/child.ts';
 import { askAdmin, startGatewayProcess } from '../support/gateway-process.ts';
 import { Load } from '../support/load/load.ts';
 import { startProgram, toCount } from '../support/program.ts';
-import { ROOT } from '../support/results.ts';
+import { ROOT, readCircumstances, replaceBetween } from '../support/results.ts';
 
-const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N]
+const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N] [--write]
   A gateway with health.peers before four simulated engines, each a process of its own, under load. One of
   the engines is bad from the start; in one case none is.
-  --rate       requests per second, of all engines together (default 80)
+  --rate       requests per second, of all engines together (default 40)
   --seconds    how long a bad engine may take to be found, and how long equal ones are watched (default 300)
   --workers    of the gateway (default 2)
+  --write      writes the figures into docs/routing.md
   Exits with 1 if an equal engine is found, or a bad one is not.`;
 
 const NO_COLLECTOR = 'http://127.0.0.1:9';
 const NAMES = ['vllm-0', 'vllm-1', 'vllm-2', 'vllm-3'] as const;
 
-/** The engines, but for the bad one: slow enough for a difference of 20 % to be far above the noise of a process. */
-const EQUAL = { ttftMs: 100, gapMs: 20, errorRate: 0 };
+/**
+ * The engines, but for the bad one. They are slow, so that 20 % of a time is more than a busy machine adds to it; a machine
+ * that is slow for all of them makes none worse than its peers.
+ */
+const EQUAL = { ttftMs: 250, gapMs: 50, errorRate: 0 };
 
 /** The cases, with what the first engine is like. Null: like the others. */
 const CASES: readonly (readonly [title: string, bad: Partial<typeof EQUAL> | null])[] = [
   ['equal', null],
   ['fails 5 % of its requests', { errorRate: 0.05 }],
-  ['20 % slower', { ttftMs: 120, gapMs: 24 }],
-  ['twice as slow', { ttftMs: 200, gapMs: 40 }],
+  ['20 % slower', { ttftMs: 300, gapMs: 60 }],
+  ['twice as slow', { ttftMs: 500, gapMs: 100 }],
 ];
 
 /** What became of a case. */
@@ -40,18 +44,22 @@ interface Report {
   readonly failures: number;
 }
 
-const { rate, seconds, workers } = startProgram(USAGE, {
-  rate: { type: 'string', default: '80' },
+const { rate, seconds, workers, write } = startProgram(USAGE, {
+  rate: { type: 'string', default: '40' },
   seconds: { type: 'string', default: '300' },
   workers: { type: 'string', default: '2' },
+  write: { type: 'boolean', default: false },
 });
 process.exitCode = (await measure(toCount(rate), toCount(seconds))) ? 0 : 1;
 
-/** Runs the cases and prints a table. Returns whether each ended as it should. */
+/** Runs the cases and prints a table, which it may write. Returns whether each ended as it should. */
 async function measure(perSecond: number, limitS: number): Promise<boolean> {
+  const { date, commit, machine } = readCircumstances();
   const lines = [
-    '| One of four engines | Found | After | Requests/s of all | Requests |',
-    '|---|---|---:|---:|---:|',
+    `${date}, commit ${commit}, ${machine}; ${workers} workers.`,
+    '',
+    '| One of four engines | Found | After | Requests/s of all | Requests | Load of the machine |',
+    '|---|---|---:|---:|---:|---:|',
   ];
   let isRight = true;
   for (const [title, bad] of CASES) {
@@ -61,11 +69,21 @@ async function measure(perSecond: number, limitS: number): Promise<boolean> {
       found === null
         ? ['nothing', `watched for ${limitS} s`]
         : [`${found.name}: ${found.reasons}`, `${found.afterS.toFixed(0)} s`];
-    lines.push(`| ${[title, ...cells, sent, `${requests}, ${failures} failed`].join(' | ')} |`);
+    lines.push(
+      `| ${[title, ...cells, sent, `${requests}, ${failures} failed`, loadOfMachine()].join(' | ')} |`,
+    );
     console.log(lines.at(-1));
   }
   console.log(lines.join('\n'));
+  if (write)
+    replaceBetween('docs/routing.md', '<!-- measured: peers -->', '<!-- end: peers -->', lines.join('\n'));
   return isRight;
+}
+
+/** How many threads want a core, on average over the last five minutes. */
+function loadOfMachine(): string {
+  const [, fiveMinutes = 0] = loadavg();
+  return `${fiveMinutes.toFixed(1)} on ${availableParallelism()} cores`;
 }
 
 /** Runs one case until a replica is found failing, or for so long. */

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startChild } from './child.ts';
+import { type Child, startChild } from './child.ts';
 import { ROOT } from './results.ts';
 
 /** How long the queue may go without a record less, once the collector is back: a busy machine takes its time. */
@@ -79,7 +79,7 @@ export async function startGateway(
     },
     { stdout: 'lines' },
   );
-  const serving = JSON.parse(await child.untilLine((line) => JSON.parse(line).msg === 'serving'));
+  const serving = JSON.parse(await untilServing(child));
   const adminUrl = `http://${serving.adminListen}`;
   const stats = async () => (await askAdmin(adminUrl, 'GET', '/admin/stats')) as Stats;
   return {
@@ -102,6 +102,15 @@ export async function startGateway(
     end: (signal) => child.end(signal),
     [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
+}
+
+/** Resolves with the log line of a gateway that serves. If it ends first, its log tells why. */
+async function untilServing(child: Child): Promise<string> {
+  try {
+    return await child.untilLine((line) => JSON.parse(line).msg === 'serving');
+  } catch (error) {
+    throw new Error(`the gateway does not serve\n${child.lines.join('\n')}`, { cause: error });
+  }
 }
 
 /** Sends a request to the admin API and resolves with its JSON. Rejects if the status is not 2xx. */

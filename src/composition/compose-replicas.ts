@@ -89,8 +89,7 @@ export async function composeReplicas(
   );
   started.defer(() => fleet?.leave());
   const { health: table, silences } = shared;
-  const healthDecisions = new HealthDecisions({ registry, log, onAction });
-  const decisions = healthDecisions;
+  const decisions = new HealthDecisions({ registry, log, onAction });
   const frozen = new FrozenWatch({ registry, table, silences, decisions });
   const peerWatch = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
   const healthChecker = new HealthChecker(config.health, {
@@ -108,7 +107,10 @@ export async function composeReplicas(
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, peerWatch, isKnownModel };
+  return {
+    ...{ registry, drains, fleet, discovery, healthChecker, peerWatch, isKnownModel },
+    healthDecisions: decisions,
+  };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

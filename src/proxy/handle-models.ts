@@ -1,6 +1,6 @@
 import type { ReplicaPool } from '../replicas/data/pool.ts';
 import { forward } from './attempt/forward.ts';
-import { UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
+import { NO_SUBJECT, UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
@@ -15,7 +15,7 @@ export async function handleModels(
 ): Promise<void> {
   exchange.http.discardBody();
   try {
-    const attempts = new UnrecordedAttempts(exchange, { body: null, home: null }, settings, collaborators);
+    const attempts = new UnrecordedAttempts(exchange, { body: null, ...NO_SUBJECT }, settings, collaborators);
     await forward(exchange, attempts, settings);
   } catch (error) {
     failExchange(exchange, error, collaborators.log);

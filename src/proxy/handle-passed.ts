@@ -1,6 +1,10 @@
-import type { Replica } from '../replicas/data/replica.ts';
 import { forward } from './attempt/forward.ts';
-import { UnrecordedAttempts, type UnrecordedBody } from './attempt/unrecorded-attempts.ts';
+import {
+  NO_SUBJECT,
+  type RequestSubject,
+  UnrecordedAttempts,
+  type UnrecordedBody,
+} from './attempt/unrecorded-attempts.ts';
 import { Upload } from './attempt/upload.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
@@ -15,11 +19,11 @@ const HELD_BYTES = 64 * 1024;
  * Relays a request of `pass` to the next replica in turn, or one about a stored response to the replica that has it.
  * Leaves no record. Every path ends with an answer.
  *
- * @param home the replica that has the response; null: any
+ * @param subject the response; null: the request is one of `pass`
  */
 export async function handlePassed(
   exchange: Exchange,
-  home: Replica | null,
+  subject: RequestSubject | null,
   settings: ProxySettings,
   tools: ProxyTools,
 ): Promise<void> {
@@ -39,7 +43,8 @@ export async function handlePassed(
     } else if (framing.kind !== 'none') {
       body = new Upload(exchange.http, framing, limits);
     }
-    await forward(exchange, new UnrecordedAttempts(exchange, { body, home }, settings, tools), settings);
+    const request = { body, ...(subject ?? NO_SUBJECT) };
+    await forward(exchange, new UnrecordedAttempts(exchange, request, settings, tools), settings);
   } catch (error) {
     failExchange(exchange, error, tools.log);
   } finally {

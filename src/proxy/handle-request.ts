@@ -178,7 +178,11 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     beginUnrecorded(http, settings, (exchange, client) => {
       const models = client?.models?.map((name) => resolveModel(name, settings.aliases)) ?? null;
       if (models !== null && !pool.isMadeByOneOf(models, responseId)) exchange.fail('not_found');
-      else void handlePassed(exchange, pool.homeOf(responseId), settings, tools);
+      else {
+        const home = pool.homeOf(responseId);
+        const modelName = pool.calledAs(settings.aliases?.keys() ?? [], responseId);
+        void handlePassed(exchange, { home, modelName }, settings, tools);
+      }
     });
   }
 

@@ -78,7 +78,7 @@ export function toPairs(
     const value = measuredValueOf(measure, observation);
     if (value !== null) groups.get(stratumOf(measure, observation))?.peers.push(value);
   }
-  const toSorted = (values: readonly number[]) => Float64Array.from(values).sort();
+  const toSorted = (values: readonly number[]) => new Float64Array(values).sort();
   return Array.from(groups.values(), (group) => ({
     own: toSorted(group.own),
     peers: toSorted(group.peers),

@@ -2,14 +2,35 @@ import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { createPeerObserver } from '../../src/composition/observe-peers.ts';
 import type { Observation } from '../../src/verdict/observation.ts';
+import { encodeRecord } from '../otel/encoded-spans.ts';
 import { LEAST_RECORD } from '../otel/records.ts';
 
-/** What a request shows whose record has these members. */
-function observe(members: Partial<RequestRecord>): readonly Observation[] {
+/** What a request shows whose record has these members, after these attempts failed. */
+function observe(
+  members: Partial<RequestRecord>,
+  failedAttempts: readonly FailedAttempt[] = [],
+): readonly Observation[] {
   const seen: Observation[] = [];
   const take = createPeerObserver({ observe: (each) => void seen.push(each) });
-  take({ record: { ...LEAST_RECORD, replica: 'a', ...members }, encodedSpan: null });
+  const record = { ...LEAST_RECORD, replica: 'a', ...members };
+  take({ record, encodedSpan: encodeRecord(record, { events: failedAttempts.map(toEvent) }) });
   return seen;
+}
+
+interface FailedAttempt {
+  readonly replica: string;
+  readonly durationMs: number;
+  readonly status?: number;
+}
+
+function toEvent({ replica, durationMs, status }: FailedAttempt): object {
+  const attributes = [
+    { key: 'gateway.replica', value: { stringValue: replica } },
+    { key: 'error.type', value: { stringValue: 'upstream_failed' } },
+    { key: 'gateway.duration_ms', value: { doubleValue: durationMs } },
+    ...(status === undefined ? [] : [{ key: 'http.response.status_code', value: { intValue: status } }]),
+  ];
+  return { name: 'gateway.attempt_failed', attributes };
 }
 
 describe('a request shows of its replica', () => {
@@ -42,4 +63,30 @@ describe('a request shows of its replica', () => {
       { ttftMs: 30, e2eMs: 70 },
     ]);
   });
+
+  test('its own time only, without that of the attempts before at other replicas', () => {
+    const record = { stream: true, ttft_ms: 500, e2e_ms: 900, queue_ms: 20, attempts: 3 };
+    const failed = [
+      { replica: 'b', durationMs: 300 },
+      { replica: 'c', durationMs: 50 },
+    ];
+    expect(observe(record, failed)).toMatchObject([{ replica: 'a', ttftMs: 130, e2eMs: 530 }]);
+  });
+
+  test('no time below zero, where clocks differ by less than the time of an attempt', () => {
+    const record = { stream: true, ttft_ms: 50, e2e_ms: 60, attempts: 2 };
+    expect(observe(record, [{ replica: 'b', durationMs: 70 }])).toMatchObject([{ ttftMs: 0, e2eMs: 0 }]);
+  });
+});
+
+test('a failed attempt is an error of its replica if that answered with a status from 500', () => {
+  const failed = [
+    { replica: 'b', durationMs: 5, status: 503 },
+    { replica: 'c', durationMs: 5, status: 429 },
+    { replica: 'd', durationMs: 5 },
+  ];
+  expect(observe({ attempts: 4 }, failed).map(({ replica, outcome }) => [replica, outcome])).toEqual([
+    ['b', 'error'],
+    ['a', 'ok'],
+  ]);
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '../support/event-log.ts';
 import { findFreePort } from '../support/processes/free-port.ts';
+import { addresses, createFakeResolver } from '../support/servers/fake-resolver.ts';
 import { closeServer, listen } from '../support/servers/local-server.ts';
 import {
   promtool,
@@ -116,7 +117,11 @@ describe('a real Prometheus with the shipped configuration', () => {
       tokens: 1000,
       gapMs: 20,
     });
+    const resolver = createFakeResolver();
+    resolver.point('pods.test', addresses('127.0.0.1'));
     await using gateway = await startGateway({
+      services: [{ name: 'pods', dns: `http://pods.test:${await findFreePort()}`, models: ['down'] }],
+      resolver,
       replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
       readToken: READ_TOKEN,
       config: { health: { frozen_after: '1h' } },

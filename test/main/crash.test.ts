@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { hang } from '../support/fake-replica.ts';
-import { AWAY, chat, serve, spooledEndings, startReplica } from '../support/processes/main-process.ts';
+import {
+  AWAY,
+  chat,
+  runMain,
+  serve,
+  spooledEndings,
+  startReplica,
+  writeConfig,
+} from '../support/processes/main-process.ts';
 
 describe('an uncaught error ends the gateway with 1', () => {
   it.each([
@@ -42,4 +50,16 @@ describe('an uncaught error ends the gateway with 1', () => {
     expect((await gateway.stderr).trim().split('\n')).toHaveLength(1);
     expect(await spooledEndings(gateway)).toEqual([undefined]);
   });
+});
+
+it('a worker that cannot load its code ends the start with 1, and the last line says why', async () => {
+  const config = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]', 2);
+  const preload = `
+    import { isMainThread, threadName } from 'node:worker_threads';
+    if (!isMainThread && threadName === 'worker 2') throw new SyntaxError('half a file');`;
+  const { code, stderr } = await runMain(['-config', config], { preload });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /gateway\.listen 127\.0\.0\.1:0: worker 2 ended before it could listen: half a file\n$/,
+  );
 });

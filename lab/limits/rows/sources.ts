@@ -44,7 +44,7 @@ export const SOURCES: readonly Limit[] = [
     source: inFile('src/fleet/redis/redis-store.ts', 'MAX_MESSAGE_CHARS'),
     past: 'it is not read: that gateway counts as not alive; one line in the log',
     proof: testedBy(
-      'test/e2e/fleet/foreign-values.test.ts',
+      'test/e2e/fleet/foreign/values.test.ts',
       'a value of 20 MB is ignored, even if reading it takes long',
     ),
   },

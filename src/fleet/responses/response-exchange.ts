@@ -10,14 +10,14 @@ export interface ResponseExchangeCollaborators {
 
 /** Responses in one message. */
 const MAX_IN_MESSAGE = 256;
-/** A response in a message: the words of its digest, the seed of its replica and the words of its model, in hexadecimal. */
-const MESSAGE = /^(?:[0-9a-f]{56}){1,256}$/;
+/** A response in a message: its words in the order of `wordsOf`, in hexadecimal. */
+const MESSAGE = /^(?:[0-9a-f]{72}){1,256}$/;
 const WORD_CHARS = 8;
-const WORDS = 7;
+const WORDS = 9;
 
 /**
- * Tells the other gateways of a fleet which replica and model made which response, and learns it from them. A message that is lost
- * means that a gateway does not know a response: nothing waits for the exchange.
+ * Tells the other gateways of a fleet which replica and model made which response, and learns it from them. A message
+ * that is lost means that a gateway does not know a response: nothing waits for the exchange.
  */
 export class ResponseExchange {
   readonly #collaborators: ResponseExchangeCollaborators;
@@ -67,7 +67,11 @@ export class ResponseExchange {
 /** Prints at most 256 responses. */
 export function printMessage(responses: readonly StoredResponse[]): string {
   const toHex = (word: number) => (word >>> 0).toString(16).padStart(WORD_CHARS, '0');
-  return responses.flatMap(({ digest, seed, model }) => [...digest, seed, ...model].map(toHex)).join('');
+  return responses.flatMap((response) => wordsOf(response).map(toHex)).join('');
+}
+
+function wordsOf({ digest, seed, model, calledAs }: StoredResponse): readonly number[] {
+  return [...digest, seed, ...model, ...calledAs];
 }
 
 /** The responses in a message; none if no gateway wrote it. */
@@ -78,7 +82,12 @@ export function parseMessage(message: string): readonly StoredResponse[] {
   const responses: StoredResponse[] = [];
   for (let at = 0; at < message.length / WORD_CHARS; at += WORDS) {
     const digest = [wordAt(at), wordAt(at + 1), wordAt(at + 2), wordAt(at + 3)] as const;
-    responses.push({ digest, seed: wordAt(at + 4), model: [wordAt(at + 5), wordAt(at + 6)] });
+    responses.push({
+      digest,
+      seed: wordAt(at + 4),
+      model: [wordAt(at + 5), wordAt(at + 6)],
+      calledAs: [wordAt(at + 7), wordAt(at + 8)],
+    });
   }
   return responses;
 }

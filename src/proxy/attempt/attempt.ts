@@ -2,8 +2,7 @@ import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
-import type { RelayedResponse } from '../response/relay.ts';
-import type { ResponseReading } from '../response/response-reading.ts';
+import type { RelayedResponse, ResponseUse } from '../response/relay.ts';
 import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */
@@ -32,7 +31,7 @@ export type AttemptOutcome =
   | { readonly kind: 'abandoned' };
 
 /** One request to one replica. */
-export interface AttemptRequest {
+export interface AttemptRequest extends ResponseUse {
   readonly replica: Replica;
   readonly exchange: Exchange;
   readonly trace: TraceContextFields;
@@ -46,8 +45,6 @@ export interface AttemptRequest {
   readonly mayRepeat: boolean;
   /** Whether another replica may be tried because of the status that this one answers. */
   readonly mayRetryStatus: boolean;
-  /** How the response is read; null: it leaves no record. */
-  readonly reading: ResponseReading | null;
   readonly observer: AttemptObserver;
 }
 

@@ -87,6 +87,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     const facts = this.#facts;
     const asksUsage = withUsage && isUsageToBeAsked(facts, endpoint, replica);
     const { engine } = replica;
+    const modelName = facts.alias?.name ?? null;
     return {
       replica,
       exchange,
@@ -100,10 +101,9 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
       reading: {
         endpoint,
         scratch: this.tools.scratch,
-        modelName: facts.alias?.name ?? null,
         maxEventBytes: this.settings.maxEventBytes,
         onResponseId: endpoint.keepsResponses
-          ? (id) => this.tools.pool.noteResponse(id, replica, this.#model)
+          ? (id) => this.tools.pool.noteResponse(id, replica, this.#model, modelName ?? this.#model)
           : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
@@ -111,6 +111,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
         choicesPerPrompt: facts.n ?? 1,
         isTotalPerChoice: engine === 'llamacpp',
       },
+      modelName,
       observer: this,
     };
   }

@@ -63,7 +63,10 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     else exchange.outbox.add(this);
   }
 
-  /** Sends on a kept connection, after everything that arrived in this turn was read: it may say that the connection is dead. */
+  /**
+   * Sends on a kept connection, after everything that arrived in this turn was read: it may say that the connection is
+   * dead.
+   */
   sendOut(): void {
     const connection = this.#connection;
     if (connection === null) return;
@@ -200,7 +203,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (this.#asksUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
     const connection = this.#connection;
     const isRemembered = reading?.undo?.movedMember === 'systemFingerprint' && connection !== null;
-    const started = new Relay(exchange, head, reading, {
+    const started = new Relay(exchange, head, this.#request, {
       source: connection,
       arrivedMs,
       fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),

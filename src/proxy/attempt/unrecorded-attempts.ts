@@ -13,11 +13,20 @@ export type UnrecordedBody = readonly Buffer[] | Upload | null;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** What is sent, and where to. */
-export interface UnrecordedRequest {
-  readonly body: UnrecordedBody;
-  /** The replica that has what the request is about; null: any. */
+/** What a request is about: a stored response. */
+export interface RequestSubject {
+  /** The replica that has it; null: any may. */
   readonly home: Replica | null;
+  /** What the client called the model that made it; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
+}
+
+/** The subject of a request that is about nothing the gateway knows. */
+export const NO_SUBJECT: RequestSubject = { home: null, modelName: null };
+
+/** What is sent, and what it is about. */
+export interface UnrecordedRequest extends RequestSubject {
+  readonly body: UnrecordedBody;
 }
 
 /**
@@ -29,16 +38,18 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
   readonly #home: Replica | null;
+  readonly #modelName: string | null;
   readonly #trace: TraceContextFields;
   readonly #collaborators: ProxyCollaborators;
 
   constructor(
     exchange: Exchange,
-    { body, home }: UnrecordedRequest,
+    { body, home, modelName }: UnrecordedRequest,
     { continuesTraces }: Pick<ProxySettings, 'continuesTraces'>,
     collaborators: ProxyCollaborators,
   ) {
     this.#home = home;
+    this.#modelName = modelName;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
@@ -67,6 +78,7 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
       // What a request of `pass` does is not known: one that may change something is not repeated (RFC 9110 9.2.2).
       mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
+      modelName: this.#modelName,
       observer: this,
     };
   }

@@ -55,13 +55,13 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
       reading: {
         endpoint,
         scratch: this.tools.scratch,
-        modelName: this.#form.alias,
         maxEventBytes: this.settings.maxEventBytes,
         undo: null,
         onResponseId: null,
         choicesPerPrompt: 1,
         isTotalPerChoice: false,
       },
+      modelName: this.#form.alias,
       observer: this,
     };
   }

@@ -35,6 +35,14 @@ export interface ResponseOrigin {
   readonly fingerprint: Fingerprint;
 }
 
+/** What happens to a response on its way to the client. */
+export interface ResponseUse {
+  /** How it is read; null: it leaves no record. */
+  readonly reading: ResponseReading | null;
+  /** What the client called the model; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
+}
+
 /** What is known of a response that goes to the client. */
 export interface RelayedResponse {
   readonly isEventStream: boolean;
@@ -69,11 +77,10 @@ export class Relay implements RelayedResponse, Sendable {
   /** Null until the response is complete. */
   #last: { readonly trailers: Fields | null } | null = null;
 
-  /** @param reading null for a response that leaves no record */
   constructor(
     exchange: Exchange,
     head: RelayedHead,
-    reading: ResponseReading | null,
+    { reading, modelName }: ResponseUse,
     origin: ResponseOrigin,
   ) {
     this.#exchange = exchange;
@@ -83,7 +90,7 @@ export class Relay implements RelayedResponse, Sendable {
     this.#connectionOptions = head.connectionOptions;
     this.#reading = reading;
     this.#onResponseId = head.status < 300 ? (reading?.onResponseId ?? null) : null;
-    // A compressed response cannot be read.
+    // A compressed response cannot be read, and no name in it replaced.
     const isRead = reading !== null && !head.isEncoded;
     if (isRead && this.isEventStream) {
       this.#streamTap = new StreamTap(exchange.arrivedMs, reading.endpoint, new UsageTally(reading));
@@ -99,8 +106,8 @@ export class Relay implements RelayedResponse, Sendable {
         : withoutRateLimits(head.fieldLines) + ownLines + admission.fieldLines();
     const { status, reason, contentLength } = head;
     const outgoing = { status, reason, fieldLines, contentLength };
-    if (isRead && reading.modelName !== null && (this.isEventStream || head.isJson)) {
-      this.#rewriter = new ModelRewriter(reading.modelName, this.isEventStream);
+    if (modelName !== null && !head.isEncoded && (this.isEventStream || head.isJson)) {
+      this.#rewriter = new ModelRewriter(modelName, this.isEventStream);
       if (contentLength !== null && !isBodiless(status)) {
         this.#unsent = outgoing;
         return;

@@ -7,8 +7,6 @@ import type { UsageTallySettings } from './usage-tally.ts';
 export interface ResponseReading extends UsageTallySettings {
   readonly endpoint: RecordedEndpoint;
   readonly scratch: EventScratch;
-  /** What the client called the model; null: what the engine calls it goes to the client. */
-  readonly modelName: string | null;
   /** Larger events are relayed unread. */
   readonly maxEventBytes: number;
   /** What has to be undone in a stream; null if the client's own request went upstream. */

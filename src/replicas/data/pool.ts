@@ -6,7 +6,7 @@ import { PrefixPopularity } from '../routing/prefix-popularity.ts';
 import { decideWhyNone } from '../routing/why-none.ts';
 import type { HealthSettings } from '../shared/health-table.ts';
 import { CURSORS } from '../shared/shared-state.ts';
-import { isMadeBy, type StoredResponses } from '../shared/stored-responses.ts';
+import { isCalledAs, isMadeBy, type StoredResponses } from '../shared/stored-responses.ts';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -132,11 +132,11 @@ export class ReplicaPool {
   }
 
   /**
-   * Notes that a model on a replica has made the response with this id. Engines that keep responses keep them for
-   * themselves.
+   * Notes that a model on a replica has made the response with this id, and what the client called the model. Engines
+   * that keep responses keep them for themselves.
    */
-  noteResponse(id: string, { seed }: Replica, model: string): void {
-    this.#storedResponses.note(id, seed, model);
+  noteResponse(id: string, { seed }: Replica, model: string, calledAs: string): void {
+    this.#storedResponses.note(id, seed, model, calledAs);
   }
 
   /** The replica that has the response with this id; null if that is not known, or the replica is gone. */
@@ -149,6 +149,14 @@ export class ReplicaPool {
   isMadeByOneOf(models: readonly string[], responseId: string): boolean {
     const response = this.#storedResponses.find(responseId);
     return response !== null && models.some((model) => isMadeBy(response, model));
+  }
+
+  /** Which of these names the client used for the model that made the response with this id; null: none, or not known. */
+  calledAs(names: Iterable<string>, responseId: string): string | null {
+    const response = this.#storedResponses.find(responseId);
+    if (response === null) return null;
+    for (const name of names) if (isCalledAs(response, name)) return name;
+    return null;
   }
 
   /**

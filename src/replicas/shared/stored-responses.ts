@@ -10,6 +10,8 @@ export interface StoredResponse {
   readonly seed: number;
   /** The first 64 bits of the SHA-256 of the name of the model that made it, as two words. */
   readonly model: readonly [number, number];
+  /** The same of what the client called the model: that name, or an alias. */
+  readonly calledAs: readonly [number, number];
 }
 
 /** How many responses are known at one time. */
@@ -32,6 +34,8 @@ const RESPONSE_COLUMNS = {
   seed: 'int32',
   model0: 'int32',
   model1: 'int32',
+  calledAs0: 'int32',
+  calledAs1: 'int32',
   /** Seconds of the clock. */
   usedAt: 'int32',
 } as const;
@@ -52,8 +56,9 @@ export function allocateStoredResponses(): SharedArrayBuffer {
 }
 
 /**
- * Which replica has which response, and which model made it: what all threads of a gateway know. It is bounded, by count and by age. No thread
- * ever blocks: a row that another thread writes at this moment counts as one that is not there.
+ * Which replica has which response, which model made it, and what the client called the model: what all threads of a
+ * gateway know. It is bounded, by count and by age. No thread ever blocks: a row that another thread writes at this
+ * moment counts as one that is not there.
  */
 export class StoredResponses {
   readonly #rows: Rows;
@@ -72,9 +77,17 @@ export class StoredResponses {
     this.#nowMs = nowMs;
   }
 
-  /** Notes that a model on a replica made the response with this id, and tells the main thread. */
-  note(id: string, seed: number, model: string): void {
-    const response = { digest: digestOf(id), seed, model: modelDigestOf(model) };
+  /**
+   * Notes that a model on a replica made the response with this id, and tells the main thread. `calledAs`: what the
+   * client called the model.
+   */
+  note(id: string, seed: number, model: string, calledAs = model): void {
+    const response = {
+      digest: digestOf(id),
+      seed,
+      model: nameDigestOf(model),
+      calledAs: nameDigestOf(calledAs),
+    };
     this.learn(response);
     this.#tell(response);
   }
@@ -117,7 +130,7 @@ export class StoredResponses {
       const entry = this.#takenCount % MAX_NEWS;
       const number = this.#takenCount + 1;
       const written = Atomics.load(this.#news.version, entry);
-      // Not written yet: whoever writes it wakes this thread again.
+      // Not written yet: the thread that writes it wakes this one again.
       if (written < number) break;
       const response = readRow(this.#news, entry);
       if (written === number && Atomics.load(this.#news.version, entry) === number) news.push(response);
@@ -180,14 +193,23 @@ function digestOf(id: string): StoredResponse['digest'] {
   return [bytes.readInt32BE(0), bytes.readInt32BE(4), bytes.readInt32BE(8), bytes.readInt32BE(12)];
 }
 
-function modelDigestOf(model: string): StoredResponse['model'] {
-  const bytes = hash('sha256', model, 'buffer');
+function nameDigestOf(name: string): readonly [number, number] {
+  const bytes = hash('sha256', name, 'buffer');
   return [bytes.readInt32BE(0), bytes.readInt32BE(4)];
 }
 
 /** Whether the model with this name made a response. */
-export function isMadeBy({ model: [first, second] }: StoredResponse, model: string): boolean {
-  const digest = modelDigestOf(model);
+export function isMadeBy({ model }: StoredResponse, name: string): boolean {
+  return isDigestOf(model, name);
+}
+
+/** Whether the client called the model that made a response by this name. */
+export function isCalledAs({ calledAs }: StoredResponse, name: string): boolean {
+  return isDigestOf(calledAs, name);
+}
+
+function isDigestOf([first, second]: readonly [number, number], name: string): boolean {
+  const digest = nameDigestOf(name);
   return digest[0] === first && digest[1] === second;
 }
 
@@ -200,7 +222,7 @@ function nextVersion(version: number): number {
   return version >= 2 ** 30 ? 2 : version + 2;
 }
 
-function writeRow(rows: Rows, row: number, { digest, seed, model }: StoredResponse): void {
+function writeRow(rows: Rows, row: number, { digest, seed, model, calledAs }: StoredResponse): void {
   Atomics.store(rows.digest0, row, digest[0]);
   Atomics.store(rows.digest1, row, digest[1]);
   Atomics.store(rows.digest2, row, digest[2]);
@@ -208,6 +230,8 @@ function writeRow(rows: Rows, row: number, { digest, seed, model }: StoredRespon
   Atomics.store(rows.seed, row, seed);
   Atomics.store(rows.model0, row, model[0]);
   Atomics.store(rows.model1, row, model[1]);
+  Atomics.store(rows.calledAs0, row, calledAs[0]);
+  Atomics.store(rows.calledAs1, row, calledAs[1]);
 }
 
 function readRow(rows: Rows, row: number): StoredResponse {
@@ -218,5 +242,6 @@ function readRow(rows: Rows, row: number): StoredResponse {
     Atomics.load(rows.digest3, row),
   ] as const;
   const model = [Atomics.load(rows.model0, row), Atomics.load(rows.model1, row)] as const;
-  return { digest, seed: Atomics.load(rows.seed, row), model };
+  const calledAs = [Atomics.load(rows.calledAs0, row), Atomics.load(rows.calledAs1, row)] as const;
+  return { digest, seed: Atomics.load(rows.seed, row), model, calledAs };
 }

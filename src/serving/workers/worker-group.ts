@@ -189,7 +189,7 @@ export class WorkerGroup implements Serving {
     await Promise.all(
       this.#threads().map(async (thread) => {
         // A worker with older settings is terminated; its replacement starts with the current ones.
-        if ((await thread.call(call).catch(() => null)) === null) await thread.terminate();
+        await thread.call(call).catch((error: Error) => thread.terminate(error));
       }),
     );
   }
@@ -198,7 +198,7 @@ export class WorkerGroup implements Serving {
     return LOG_LEVELS.filter((level) => this.#collaborators.log.isLevelEnabled(level));
   }
 
-  #startThread(worker: number, onEnd: (error: unknown) => void): WorkerThread {
+  #startThread(worker: number, onEnd: (reason: Error) => void): WorkerThread {
     const { workerCount: _, ...settings } = this.#settings;
     const { telemetry, onHealth, log } = this.#collaborators;
     return new WorkerThread(

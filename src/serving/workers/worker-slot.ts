@@ -13,7 +13,7 @@ export type WorkerEnd = 'died' | 'hung';
 /** What a slot works with. */
 export interface WorkerSlotCollaborators {
   /** Starts a thread with the current settings. `onEnd` is called once, after its last message. */
-  readonly startThread: (worker: number, onEnd: (error: unknown) => void) => WorkerThread;
+  readonly startThread: (worker: number, onEnd: (reason: Error) => void) => WorkerThread;
   /** Frees what an ended thread held. Returns the number of requests that ended with it. */
   readonly free: (worker: number) => number;
   readonly watchdog: Pick<Watchdog, 'isHung' | 'reset'>;
@@ -28,6 +28,8 @@ export class WorkerSlot {
   readonly #collaborators: WorkerSlotCollaborators;
   /** Null between the end of a thread and the start of the next. */
   #thread: WorkerThread | null = null;
+  /** Why the last thread that ended did so. */
+  #endedBy: Error | null = null;
   #startedAtMs = 0;
   /** The number of threads in a row that ended within SHORT_LIFE_MS. */
   #shortLives = 0;
@@ -56,10 +58,17 @@ export class WorkerSlot {
     return this.#lostInClosing;
   }
 
-  /** Has the thread listen. Once it does, it is replaced when it ends. */
+  /** Has the thread listen. Once it does, it is replaced when it ends. Rejects with the reason if it ended before. */
   async listen(address: ListenOptions): Promise<void> {
-    if (this.#thread === null) throw new Error('a worker ended before it could listen');
-    await this.#thread.call({ kind: 'listen', address });
+    try {
+      await this.#thread?.call({ kind: 'listen', address });
+    } catch (error) {
+      if (this.#thread !== null) throw error;
+    }
+    if (this.#thread === null) {
+      const message = `worker ${this.#worker + 1} ended before it could listen: ${this.#endedBy?.message}`;
+      throw new Error(message, { cause: this.#endedBy });
+    }
     this.#address = address;
   }
 
@@ -75,12 +84,12 @@ export class WorkerSlot {
     if (this.#thread === null || this.#isHung || !watchdog.isHung(this.#worker)) return;
     this.#isHung = true;
     log.error({ worker: this.#worker + 1 }, 'worker hangs');
-    void this.#thread.terminate();
+    void this.#thread.terminate(new Error('it hangs'));
   }
 
   #start(): WorkerThread {
     const { startThread, watchdog } = this.#collaborators;
-    const thread = startThread(this.#worker, (error) => this.#ended(error));
+    const thread = startThread(this.#worker, (reason) => this.#ended(reason));
     watchdog.reset(this.#worker);
     this.#thread = thread;
     this.#isHung = false;
@@ -88,9 +97,10 @@ export class WorkerSlot {
     return thread;
   }
 
-  #ended(error: unknown): void {
+  #ended(reason: Error): void {
     const { free, onWorkerEnd, log } = this.#collaborators;
     this.#thread = null;
+    this.#endedBy = reason;
     const lost = free(this.#worker);
     if (this.#isClosing) {
       this.#lostInClosing += lost;
@@ -100,7 +110,7 @@ export class WorkerSlot {
     const isShortLife = performance.now() - this.#startedAtMs < SHORT_LIFE_MS;
     this.#shortLives = isShortLife ? this.#shortLives + 1 : 0;
     const delayMs = restartDelayMs(this.#shortLives);
-    log.error({ worker: this.#worker + 1, err: error, lost, restart_ms: delayMs }, 'worker ended');
+    log.error({ worker: this.#worker + 1, err: reason, lost, restart_ms: delayMs }, 'worker ended');
     const address = this.#address;
     if (address !== null) this.#restart = setTimeout(() => void this.#replace(address), delayMs);
   }
@@ -113,7 +123,7 @@ export class WorkerSlot {
       log.info({ worker: this.#worker + 1 }, 'worker replaced');
     } catch (error) {
       log.error({ worker: this.#worker + 1, err: error }, 'worker cannot listen');
-      await thread.terminate();
+      await thread.terminate(new Error('it could not listen', { cause: error }));
     }
   }
 }

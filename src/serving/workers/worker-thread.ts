@@ -20,8 +20,8 @@ export interface WorkerThreadHandlers {
   readonly onQuestion: (question: WorkerQuestion) => Promise<number | null>;
   readonly onHealth: (decision: HealthDecision) => void;
   readonly onLog: (level: LogLevel, fields: object, message: string) => void;
-  /** Called once, after the last message of the thread. `error`: what ended the thread, if it threw. */
-  readonly onEnd: (error: unknown) => void;
+  /** Called once, after the last message of the thread. `reason`: why it ended. */
+  readonly onEnd: (reason: Error) => void;
 }
 
 interface PendingCall {
@@ -36,7 +36,7 @@ export class WorkerThread {
   readonly #pending = new Map<number, PendingCall>();
   readonly #ended = Promise.withResolvers<void>();
   #lastId = 0;
-  #error: unknown;
+  #reason: Error | null = null;
   #hasEnded = false;
 
   constructor(start: WorkerStart, handlers: WorkerThreadHandlers) {
@@ -46,11 +46,11 @@ export class WorkerThread {
       name: `worker ${start.settings.worker + 1}`,
     });
     this.#worker.on('message', (message: WorkerMessage) => this.#receive(message));
-    this.#worker.on('error', (error) => {
-      this.#error = error;
+    this.#worker.on('error', (error: unknown) => {
+      this.#reason ??= error instanceof Error ? error : new Error('it threw what is no error');
     });
     // Node delivers all messages of the thread before this event.
-    this.#worker.on('exit', () => this.#end());
+    this.#worker.on('exit', (code) => this.#end(this.#reason ?? new Error(`it exited with code ${code}`)));
   }
 
   /** Calls the worker. Resolves with the result; rejects if the call fails or the thread ends before it answers. */
@@ -75,8 +75,9 @@ export class WorkerThread {
     return this.#worker.performance.eventLoopUtilization();
   }
 
-  /** Ends the thread, even if it is blocked. Resolves when it has ended. */
-  async terminate(): Promise<void> {
+  /** Ends the thread, even if it is blocked. Resolves when it has ended. `reason`: for the log. */
+  async terminate(reason: Error | null = null): Promise<void> {
+    this.#reason ??= reason;
     void this.#worker.terminate();
     await this.#ended.promise;
   }
@@ -120,12 +121,11 @@ export class WorkerThread {
     return pending;
   }
 
-  #end(): void {
+  #end(reason: Error): void {
     this.#hasEnded = true;
-    const reason = this.#error instanceof Error ? { cause: this.#error } : {};
-    for (const { reject } of this.#pending.values()) reject(new Error('the worker ended', reason));
+    for (const { reject } of this.#pending.values()) reject(new Error('the worker ended', { cause: reason }));
     this.#pending.clear();
-    this.#handlers.onEnd(this.#error);
+    this.#handlers.onEnd(reason);
     this.#ended.resolve();
   }
 }

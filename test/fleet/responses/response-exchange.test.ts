@@ -13,6 +13,7 @@ const response = fc.record({
   digest: fc.tuple(word, word, word, word),
   seed: word,
   model: fc.tuple(word, word),
+  calledAs: fc.tuple(word, word),
 });
 
 test('a message says what was put into it', () => {
@@ -26,11 +27,11 @@ test('a message says what was put into it', () => {
 test.each([
   '',
   'x',
-  '0'.repeat(55),
-  '0'.repeat(57),
-  'g'.repeat(56),
-  `${'0'.repeat(56)}\n`,
-  '0'.repeat(56 * 257),
+  '0'.repeat(71),
+  '0'.repeat(73),
+  'g'.repeat(72),
+  `${'0'.repeat(72)}\n`,
+  '0'.repeat(72 * 257),
 ])('a message that no gateway wrote says nothing: %#', (message) => {
   expect(parseMessage(message)).toEqual([]);
 });
@@ -66,7 +67,7 @@ test('what one gateway knows the other learns, while both exchange', async () =>
   await expect.poll(() => other.table.find('resp_1')).toMatchObject({ seed: 7 });
   for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, i, 'm');
   await expect.poll(() => one.table.find('resp_299')).toMatchObject({ seed: 299 });
-  expect(messages.map(({ length }) => length / 56)).toEqual([1, 256, 44]);
+  expect(messages.map(({ length }) => length / 72)).toEqual([1, 256, 44]);
   other.exchange.configure(false);
   expect(listeners.size).toBe(1);
   one.table.note('resp_late', 1, 'm');

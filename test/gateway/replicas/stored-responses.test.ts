@@ -236,6 +236,47 @@ describe('a request about a response, of a client that may use some models only,
   });
 });
 
+describe('a response that is asked for again', () => {
+  const config = { endpoints: ['responses'], aliases: { short: 'm', 'm-alias': 'm' } };
+  const read = async (gateway: StartedGateway, id: string, rest = '') => {
+    const response = await fetch(`${gateway.url}${RESPONSES}/${id}${rest}`);
+    const text = await response.text();
+    const length = response.headers.get('content-length');
+    if (length !== null) expect(Number(length)).toBe(Buffer.byteLength(text));
+    return text;
+  };
+
+  test('calls the model what the client called it when it was made, whichever worker is asked', async () => {
+    const { gateway } = await start({ config: { ...config, gateway: { workers: 2 } } });
+    const made: [string, string][] = [];
+    for (const model of ['short', 'm', 'm-alias', 'short'])
+      made.push([model, await respond(gateway, { model })]);
+    for (const [model, id] of [...made, ...made, ...made]) {
+      expect(JSON.parse(await read(gateway, id))).toMatchObject({ model });
+    }
+  });
+
+  test('calls it so in events too', async () => {
+    const { gateway, replicas } = await start({ config });
+    const id = await respond(gateway, { model: 'short' });
+    const data = (model: string) => [
+      event({ type: 'response.created', response: { id, model } }),
+      event({ type: 'response.completed', response: { id, status: 'completed', model } }),
+    ];
+    replicas[0].answerOnce(answerStream(data('m')));
+    expect(await read(gateway, id, '?stream=true')).toBe(data('short').join(''));
+  });
+
+  test('has the engine\u2019s own name when the alias is gone, and if nothing is known of it', async () => {
+    const { gateway } = await start({ config });
+    const id = await respond(gateway, { model: 'short' });
+    expect(JSON.parse(await read(gateway, 'resp_unknown'))).toMatchObject({ model: 'm' });
+    gateway.writeConfig({ config: { ...config, aliases: { other: 'm' } } });
+    await gateway.reload();
+    expect(JSON.parse(await read(gateway, id))).toMatchObject({ model: 'm' });
+  });
+});
+
 test('a response of one worker is known to the others', async () => {
   const { gateway } = await start({ config: { endpoints: ['responses'], gateway: { workers: 2 } } });
   const id = await respond(gateway);

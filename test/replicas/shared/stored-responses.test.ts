@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   allocateStoredResponses,
+  isCalledAs,
   isMadeBy,
   MAX_STORED_RESPONSES,
   StoredResponses,
@@ -46,6 +47,19 @@ test('it is known which model made a response: the one that was noted last', () 
   expect([madeBy('resp_1'), madeBy('resp_2'), madeBy('resp_3')]).toEqual([['one'], ['other'], []]);
   responses.note('resp_1', 7, 'other');
   expect(madeBy('resp_1')).toEqual(['other']);
+});
+
+test('it is known what the client called the model: the name of the model, if it was called nothing else', () => {
+  const { table } = open();
+  const [one, other] = [table(), table()];
+  one.note('resp_1', 7, 'model', 'alias');
+  one.note('resp_2', 7, 'model');
+  const calledAs = (id: string) =>
+    ['model', 'alias', 'aliases', ''].filter((name) => {
+      const response = other.find(id);
+      return response !== null && isCalledAs(response, name);
+    });
+  expect([calledAs('resp_1'), calledAs('resp_2'), calledAs('resp_3')]).toEqual([['alias'], ['model'], []]);
 });
 
 test('it says of each response what was noted last, or nothing', () => {
@@ -132,7 +146,7 @@ test('threads that write the same rows at the same time never mix responses up',
     import(${JSON.stringify(module)}).then(({ StoredResponses }) => {
       const responses = new StoredResponses(workerData, () => 0);
       for (let round = 0; round < 200; round++)
-        for (let i = 0; i < 50; i++) responses.note('resp_' + i, i * 1000 + (round % 1000), 'm' + i);
+        for (let i = 0; i < 50; i++) responses.note('resp_' + i, i * 1000 + (round % 1000), 'm' + i, 'a' + i);
       parentPort.postMessage('done');
     });`;
   const done = Array.from({ length: 2 }, () => {
@@ -153,6 +167,7 @@ test('threads that write the same rows at the same time never mix responses up',
       if (response === null) continue;
       expect(Math.floor(response.seed / 1000)).toBe(i);
       expect(isMadeBy(response, `m${i}`)).toBe(true);
+      expect(isCalledAs(response, `a${i}`)).toBe(true);
     }
     await new Promise((resolve) => setImmediate(resolve));
   }

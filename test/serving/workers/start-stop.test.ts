@@ -23,6 +23,20 @@ describe('starting and stopping', () => {
     },
   );
 
+  test('a start fails with the reason why a worker has ended', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica();
+
+    const starting = startWorkers(2, { replicas: [replica] });
+    const failed = expect(starting).rejects.toThrow(
+      /^gateway\.listen 127\.0\.0\.1:0: worker 2 ended before it could listen: it exited with code \d$/,
+    );
+    await watched.untilStarted(2);
+    await watched.kill(1);
+
+    await failed;
+  });
+
   test('a shutdown waits for the requests of all workers, and delivers all records', async () => {
     const gate = createStreamGate([chatChunk('x')], DONE);
     await using collector = await startFakeCollector();

@@ -24,7 +24,6 @@ export function toReading(settings: Partial<ResponseReading> = {}): ResponseRead
     maxEventBytes: 1024 * 1024,
     undo: null,
     onResponseId: null,
-    modelName: null,
     choicesPerPrompt: 1,
     isTotalPerChoice: false,
     ...settings,

@@ -72,7 +72,7 @@ function readAnswer(endpoint: RecordedEndpoint, pieces: readonly Buffer[]): Json
 function createStreamReader(endpoint: RecordedEndpoint) {
   const reading: ResponseReading = {
     ...{ endpoint, scratch: SCRATCH, maxEventBytes: 1 << 20, undo: null, onResponseId: null },
-    ...{ modelName: null, choicesPerPrompt: 1, isTotalPerChoice: false },
+    ...{ choicesPerPrompt: 1, isTotalPerChoice: false },
   };
   const tap = new StreamTap(0, endpoint, new UsageTally(reading));
   return { reading, tap, relay: new EventRelay(reading, new Fingerprint(), tap) };
