@@ -12,7 +12,7 @@ import {
 import type { ConfigProblem } from '../config-error.ts';
 import { expandReferences, type ReferenceSources } from '../secrets/references.ts';
 import { toKeyPath } from '../values/shown-value.ts';
-import { isTooDeep, TOO_DEEP, toSyntaxProblems } from './yaml-syntax.ts';
+import { isTooDeep, isTooLong, TOO_DEEP, TOO_LONG, toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
 export interface Place {
@@ -42,18 +42,19 @@ const MAX_ALIASED_VALUES = 100_000;
  */
 export function readYaml(text: string, sources: ReferenceSources | null): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
-  const lines = new LineCounter();
+  if (isTooLong(text)) return toUnreadable(TOO_LONG);
   if (isTooDeep(text)) return toUnreadable(TOO_DEEP);
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const lines = new LineCounter();
+  // The walk finds keys that are there twice: the parser would compare each key with all others of its map.
+  const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, uniqueKeys: false } as const;
+  const document = parseDocument(text, options);
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
-  if (syntax.some(({ keyPath }) => keyPath === '')) {
-    return toNoData(syntax);
-  }
+  if (syntax.length > 0) return toNoData(syntax);
   const walk = new Walk(lineOf, sources);
   const data = walk.read(document.contents);
   if (walk.isTooLarge) return toNoData(walk.problems);
-  return { data, places: walk.places, problems: [...syntax, ...walk.problems], fromFiles: walk.fromFiles };
+  return { data, places: walk.places, problems: walk.problems, fromFiles: walk.fromFiles };
 }
 
 function toUnreadable(problem: string): YamlSource {
@@ -146,14 +147,18 @@ class Walk {
   /** Adds the keys of a map that are not there yet: its own ones, then those that its merge keys bring. */
   #readEntries({ items }: MapNode, position: Position, entries: Map<string, unknown>): void {
     const taken = new Set(entries.keys());
+    const own = new Set<string>();
     const merged: { readonly source: Node; readonly line: number }[] = [];
     for (const { key, value } of items) {
       const at = { ...position, line: this.#lineOfNode(key) };
+      const name = isScalar(key) ? String(key.value) : '';
+      // Through an alias the map is seen again.
+      if (own.has(name) && !position.isAliased) this.#reportDuplicate(name, at);
+      own.add(name);
       if (isMergeKey(key)) {
         for (const source of this.#mergeSources(value, at)) merged.push({ source, line: at.line });
         continue;
       }
-      const name = isScalar(key) ? String(key.value) : '';
       if (!taken.has(name)) entries.set(name, this.#visit(value, { ...at, path: [...at.path, name] }));
     }
     for (const { source, line } of merged) {
@@ -213,6 +218,11 @@ class Walk {
     if (!PATH_KEY.test(String(position.path.at(-1)))) return expanded;
     this.#report(position, `found a \${file:…}, expected the path itself: the gateway reads the file`);
     return text;
+  }
+
+  #reportDuplicate(name: string, { path, ...position }: Position): void {
+    const hint = name === '<<' ? ', expected <<: [*a, *b]' : '';
+    this.#report({ ...position, path: [...path, name] }, `duplicate key${hint}`);
   }
 
   #noteNothing(position: Position): null {

@@ -326,6 +326,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'a duplicate key below others, once, also where aliases bring it again',
+      `x-a: &a\n  - { k: 1, k: 2 }\nx-b: [*a, *a]\n${REPLICA}`,
+      ['2: x-a[0].k: duplicate key'],
+    ],
+    [
       'broken indentation',
       'replicas:\n\t- a',
       ['2: not valid YAML: Tabs are not allowed as indentation; indent with spaces'],
@@ -421,7 +426,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       `x-a: &a { k: 1 }\n${REPLICA}log:\n  <<: *a\n  <<: *a\n`,
       [
         '1: log.k: unknown key, expected one of level, requests',
-        '5: <<: duplicate key, expected <<: [*a, *b]',
+        '5: log."<<": duplicate key, expected <<: [*a, *b]',
       ],
     ],
     [

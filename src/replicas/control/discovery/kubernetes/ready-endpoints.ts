@@ -5,9 +5,13 @@ import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
 /** Which port and which address of a pod is used. */
 export type PortChoice = Pick<KubernetesSource, 'port' | 'portName' | 'addressType'>;
 
-/** The servers that get requests. `isPortMissing`: some have not the port, or several and none is chosen. */
+/** The servers of a Service. */
 export interface ReadyEndpoints {
+  /** Those that get requests. */
   readonly endpoints: readonly Endpoint[];
+  /** Pods that are not ready and do not terminate, whether or not the Service publishes their addresses. */
+  readonly unready: readonly Endpoint[];
+  /** Whether some of them have not the port, or several and none is chosen. */
   readonly isPortMissing: boolean;
 }
 
@@ -33,15 +37,24 @@ export function toReadyEndpoints(slices: Iterable<EndpointSlice>, choice: PortCh
       byServer.set(key, entries);
     }
   }
-  const ready = [...byServer.values()].filter((entries) =>
+  const servers = [...byServer.values()];
+  const ready = servers.filter((entries) =>
     entries.every(({ endpoint: { isReady, isTerminating } }) => isReady && !isTerminating),
   );
-  const chosen = ready.map((entries) => chooseEntry(entries, choice.addressType));
-  const endpoints = chosen.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)));
-  return {
-    endpoints: withoutRepeated(endpoints),
-    isPortMissing: chosen.some((entry) => entry?.port === null),
-  };
+  const chosen = [ready, servers.filter(isUnreadyPod)].map((list) =>
+    list.map((entries) => chooseEntry(entries, choice.addressType)),
+  );
+  const [endpoints = [], unready = []] = chosen.map((entries) =>
+    withoutRepeated(entries.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)))),
+  );
+  return { endpoints, unready, isPortMissing: chosen.flat().some((entry) => entry?.port === null) };
+}
+
+/** An old entry may call a pod unready that is ready by now, but not hide from the others that it terminates. */
+function isUnreadyPod(entries: readonly Candidate[]): boolean {
+  const [first] = entries;
+  if (first?.endpoint.pod == null || entries.some(({ endpoint }) => endpoint.isTerminating)) return false;
+  return entries.some(({ endpoint }) => !endpoint.isServing);
 }
 
 function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): number | null {
