@@ -42,6 +42,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
     'src/config/values/shown-value.ts#MAX_SHOWN_CHARS',
     'src/config/clients-file.ts#MAX_PROBLEMS',
+    'src/config/yaml/yaml-syntax.ts#MAX_FINDINGS',
     'src/closest-name.ts#MAX_COMPARED_CHARS',
     'src/commands/serve/serve.ts#MAX_NAMED_MODELS',
     'src/replicas/control/state-dir/state-file.ts#MAX_NAMED',

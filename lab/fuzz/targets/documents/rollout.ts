@@ -23,7 +23,7 @@ const WORDS = [
 ];
 const STAGES = ['waiting', 'draining', 'restarted', 'undrained', 'done', 'held', 'gone'];
 
-const PATH = '/home/operator/.local/state/spangate/rollout.json';
+const PATH = '/var/lib/spangate/rollout.json';
 
 /** The file with which a rollout goes on. */
 export const ROLLOUT: FuzzTarget = {
