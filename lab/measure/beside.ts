@@ -5,7 +5,7 @@ import { startGateway } from '../support/gateway-process.ts';
 import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
 import { startPlainReplica } from '../support/load/plain-replica.ts';
 import { startProgram, toCount } from '../support/program.ts';
-import { ROOT, readCircumstances } from '../support/results.ts';
+import { ROOT, readCircumstances, replaceBetween } from '../support/results.ts';
 import { median } from '../support/statistics.ts';
 
 const USAGE = `npm run lab -- measure/beside [options]
@@ -14,14 +14,18 @@ const USAGE = `npm run lab -- measure/beside [options]
   --baseline DIR  the other gateway is of this checkout; without it, it differs by having no gpu_count
   --pairs N       pairs of processes (default 6); V8 compiles each process a little differently
   --rounds N      turns of each process (default 8)
-  --requests N    requests of a turn (default 2000)`;
+  --requests N    requests of a turn (default 2000)
+  --write         writes what GPU time costs into docs/metrics.md; not with --baseline`;
 
-const { baseline, pairs, rounds, requests } = startProgram(USAGE, {
+const { baseline, pairs, rounds, requests, write } = startProgram(USAGE, {
   baseline: { type: 'string' },
   pairs: { type: 'string', default: '6' },
   rounds: { type: 'string', default: '8' },
   requests: { type: 'string', default: '2000' },
+  write: { type: 'boolean', default: false },
 });
+if (write && baseline !== undefined)
+  throw new Error('--write is for the cost of GPU time, without --baseline');
 const PAIRS = toCount(pairs);
 const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
@@ -43,7 +47,14 @@ async function measure(): Promise<void> {
     console.log(`| ${pair + 1} | ${spent.toFixed(1)} | ${besideIt.toFixed(1)} | ${ratio} |`);
   }
   const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(3));
-  console.log(`\nmedian ratio ${median(ratios).toFixed(3)} (${least} to ${greatest})`);
+  const result = `${median(ratios).toFixed(3)} (${least} to ${greatest})`;
+  console.log(`\nmedian ratio ${result}`);
+  if (!write) return;
+  const text = [
+    `A plain request took ${result} times the CPU time that it takes without a \`gpu_count\`: the median of ${PAIRS} pairs of`,
+    `gateways, and the least and greatest, on ${date} at commit ${commit}, ${machine}.`,
+  ];
+  replaceBetween('docs/metrics.md', '<!-- measured: measure/beside -->', '<!-- end -->', text.join('\n'));
 }
 
 /** The median CPU time of a request in µs, of this gateway and of the other one. */
