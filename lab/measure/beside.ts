@@ -67,7 +67,9 @@ async function measure(): Promise<void> {
 
 /** The median CPU time of a request of each kind, in µs. */
 async function comparePair(number: number): Promise<readonly [number, number]> {
-  await using pair = await (baseline === undefined ? startKinds() : startCheckouts(resolve(baseline)));
+  await using pair = await (baseline === undefined
+    ? startKinds(number % 2 === 1)
+    : startCheckouts(resolve(baseline)));
   const spentUs: [number[], number[]] = [[], []];
   // In turn: a gateway that idles for seconds gives memory back, and then spends more on garbage.
   for (let warm = 0; warm < WARM_REQUESTS; warm += REQUESTS)
@@ -82,20 +84,23 @@ async function comparePair(number: number): Promise<readonly [number, number]> {
   return [median(spentUs[0]), median(spentUs[1])];
 }
 
-/** Requests through one gateway, to replicas with and without a gpu_count. */
-async function startKinds(): Promise<Pair> {
+/** Requests through one gateway, to replicas with and without a gpu_count. `isSwapped`: the second one has it. */
+async function startKinds(isSwapped: boolean): Promise<Pair> {
   const started = new AsyncDisposableStack();
-  const withGpus = started.use(await startPlainReplica());
-  const without = started.use(await startPlainReplica());
-  const gateway = await startIn(started, ROOT, [
-    { name: 'a', url: withGpus.url, models: ['m'], engine: 'vllm', gpu_count: 8 },
-    { name: 'b', url: without.url, models: ['n'], engine: 'vllm' },
-  ]);
-  const body = PLAIN_BODY.replace('"model":"m"', '"model":"n"');
-  return {
-    kinds: [(count) => spendOnChats(gateway, count), (count) => spendOnChats(gateway, count, { body })],
-    [Symbol.asyncDispose]: () => started.disposeAsync(),
-  };
+  const models = ['m', 'n'];
+  const replicas = [];
+  for (const [index, model] of models.entries()) {
+    const { url } = started.use(await startPlainReplica());
+    const gpus = (index === 1) === isSwapped ? { gpu_count: 8 } : {};
+    replicas.push({ name: model, url, models: [model], engine: 'vllm', ...gpus });
+  }
+  const gateway = await startIn(started, ROOT, replicas);
+  const [withGpus, without] = (isSwapped ? models.toReversed() : models).map((model) => {
+    const body = PLAIN_BODY.replace('"model":"m"', `"model":"${model}"`);
+    return (count: number) => spendOnChats(gateway, count, { body });
+  });
+  if (withGpus === undefined || without === undefined) throw new Error('there are two kinds');
+  return { kinds: [withGpus, without], [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** The same requests through a gateway of this checkout, and through one of another. */
