@@ -1,5 +1,6 @@
 import { startProgram, toCount } from '../support/program.ts';
 import { replay } from './campaign/replay.ts';
+import { sumResults } from './campaign/results-file.ts';
 import { runPlanted } from './campaign/run-planted.ts';
 import { runSeeds } from './campaign/run-seeds.ts';
 
@@ -11,6 +12,8 @@ const USAGE = `npm run simulate -- [options]
   --first N    the first seed (1)
   --jobs N     processes (the number of cores)
   --minutes N  ends after so many minutes, with what it has done (no limit)
+  --results FILE  appends to the file what was done, block by block
+  --sum FILES  runs nothing, and adds up such files: a.jsonl,b.jsonl
   --seed N     one world
   --trace      prints each step of it
   --keep LIST  of its actions only these, by number: 0,3,4, or none (all)
@@ -23,6 +26,8 @@ const options = startProgram(USAGE, {
   first: { type: 'string', default: '1' },
   jobs: { type: 'string', default: '0' },
   minutes: { type: 'string', default: '0' },
+  results: { type: 'string', default: '' },
+  sum: { type: 'string', default: '' },
   seed: { type: 'string', default: '' },
   trace: { type: 'boolean', default: false },
   keep: { type: 'string', default: '' },
@@ -39,9 +44,10 @@ const range = {
   isWritten: options.write,
 };
 const keep = toNumbers(options.keep);
-if (options.planted) process.exitCode = await runPlanted(range, options.fault);
+if (options.sum !== '') process.exitCode = sumResults(options.sum.split(','), options.write);
+else if (options.planted) process.exitCode = await runPlanted(range, options.fault);
 else if (options.seed !== '') process.exitCode = await replay(toCount(options.seed), keep, options.trace);
-else process.exitCode = await runSeeds(range);
+else process.exitCode = await runSeeds(range, options.results);
 
 /** Null: all. */
 function toNumbers(list: string): readonly number[] | null {

@@ -1,4 +1,4 @@
-import type { SourcePatch } from '../platform/bundle.ts';
+import type { SourcePatch } from '../program/bundle.ts';
 import type { Plan } from '../world/plan.ts';
 import type { WorldFilter } from './search.ts';
 

@@ -1,4 +1,4 @@
-import type { Program } from '../platform/program.ts';
+import type { Program } from '../program/program.ts';
 import type { Plan } from '../world/plan.ts';
 import { planWorld } from '../world/plan-world.ts';
 import { runWorld, type WorldResult } from '../world/run-world.ts';
@@ -17,9 +17,14 @@ if (import.meta.main) {
 }
 
 async function runBlock({ seeds }: Block, program: Program): Promise<BlockResult> {
-  const total = { seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0 };
+  const from = seeds[0] ?? 0;
+  const total = { from, to: from, seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0, cpuMs: 0 };
+  const started = process.cpuUsage();
   for (const seed of seeds) {
     const result = await runPlan(planWorld(seed), program, null);
+    const { user, system } = process.cpuUsage(started);
+    total.cpuMs = (user + system) / 1_000;
+    total.to = seed;
     total.seeds++;
     total.steps += result.steps;
     total.requests += result.requests;

@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { bundleGateway, type SourcePatch } from '../platform/bundle.ts';
-import { Program } from '../platform/program.ts';
+import { bundleGateway, type SourcePatch } from '../program/bundle.ts';
+import { Program } from '../program/program.ts';
 
 /** The bundled sources in a directory, for several processes. */
 export interface BundledScripts extends AsyncDisposable {

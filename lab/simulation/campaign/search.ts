@@ -21,7 +21,7 @@ export interface SeedRange {
 export type WorldFilter = (plan: Plan) => boolean;
 
 /** The sum of all blocks. */
-export interface SearchResult extends Omit<BlockResult, 'finding'> {
+export interface SearchResult extends Omit<BlockResult, 'finding' | 'from' | 'to'> {
   /** The finding with the lowest seed. */
   readonly finding: BlockResult['finding'];
   readonly seconds: number;
@@ -41,13 +41,13 @@ export async function search(
   range: SeedRange,
   {
     wants = () => true,
-    onProgress = () => undefined,
-  }: { readonly wants?: WorldFilter; readonly onProgress?: (done: number) => void } = {},
+    onBlock = () => undefined,
+  }: { readonly wants?: WorldFilter; readonly onBlock?: (result: BlockResult) => void } = {},
 ): Promise<SearchResult> {
   const startedMs = performance.now();
   const jobs = range.jobs === 0 ? availableParallelism() : range.jobs;
   const endMs = range.minutes === 0 ? Number.POSITIVE_INFINITY : startedMs + range.minutes * 60_000;
-  const total = { seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0 };
+  const total = { seeds: 0, steps: 0, requests: 0, records: 0, simulatedMs: 0, cpuMs: 0 };
   let finding: BlockResult['finding'] = null;
   let next = range.first;
   const takeBlock = (): Block | null => {
@@ -59,15 +59,22 @@ export async function search(
     return seeds.length === 0 ? null : { seeds };
   };
   const onResult = (result: BlockResult) => {
-    for (const name of ['seeds', 'steps', 'requests', 'records', 'simulatedMs'] as const)
-      total[name] += result[name];
+    addFigures(total, result);
     if (result.finding !== null && (finding === null || result.finding.seed < finding.seed))
       finding = result.finding;
-    onProgress(total.seeds);
+    onBlock(result);
   };
   await Promise.all(Array.from({ length: jobs }, () => runBlocks(directory, takeBlock, onResult)));
   return { ...total, finding, seconds: (performance.now() - startedMs) / 1000 };
 }
+
+/** Adds what a block has done. */
+export function addFigures(total: { -readonly [Name in Figure]: number }, result: BlockResult): void {
+  for (const name of FIGURES) total[name] += result[name];
+}
+
+const FIGURES = ['seeds', 'steps', 'requests', 'records', 'simulatedMs', 'cpuMs'] as const;
+type Figure = (typeof FIGURES)[number];
 
 /** Runs a block after another, in one process after another. */
 async function runBlocks(

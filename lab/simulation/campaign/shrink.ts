@@ -1,4 +1,4 @@
-import type { Program } from '../platform/program.ts';
+import type { Program } from '../program/program.ts';
 import type { Violation } from '../world/checks/chronicle.ts';
 import type { Plan } from '../world/plan.ts';
 import { runPlan } from './run-block.ts';

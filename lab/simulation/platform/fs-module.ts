@@ -1,23 +1,23 @@
 import { constants, readFileSync } from 'node:fs';
 import type fs from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { DiskError, type DiskNode } from '../engine/disk.ts';
-import type { SimulatedThread } from './thread.ts';
+import { type Disk, DiskError, type DiskNode } from '../engine/disk.ts';
+import type { CurrentThread, SimulatedThread } from './thread.ts';
 
 /** The longest that one call of the file system takes. */
 const LONGEST_CALL_MS = 3;
 /** State of gateways. Other paths are those of the sources, which are read from the real disk. */
 const STATE_ROOT = '/state';
 
-/** `node:fs/promises` of a simulated thread. A call that the simulation does not know is refused loudly. */
-export function createFsModule(thread: SimulatedThread): typeof fs {
-  const { disk } = thread.machine;
+/** `node:fs/promises` of the threads that run one copy of the code. A call that the simulation does not know is refused loudly. */
+export function createFsModule(current: CurrentThread): typeof fs {
   /** Does the work after a while, like the threads of libuv; not at all if the process ends before. */
-  const call = <T>(name: string, work: () => T): Promise<T> => {
+  const call = <T>(name: string, work: (disk: Disk) => T): Promise<T> => {
+    const thread = current();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     thread.later(`fs ${name}`, thread.chance.between(0.02, LONGEST_CALL_MS), () => {
       try {
-        resolve(work());
+        resolve(work(thread.machine.disk));
       } catch (error) {
         reject(error);
       }
@@ -26,26 +26,26 @@ export function createFsModule(thread: SimulatedThread): typeof fs {
   };
   const known = {
     constants,
-    access: (path: string) => call('access', () => void disk.get(path, 'access')),
-    mkdir: (path: string) => call('mkdir', () => disk.makeDirectories(path)),
-    readdir: (path: string) => call('readdir', () => [...disk.list(path)]),
-    rename: (from: string, to: string) => call('rename', () => disk.rename(from, to)),
-    unlink: (path: string) => call('unlink', () => disk.unlink(path)),
-    link: (from: string, to: string) => call('link', () => disk.link(from, to)),
-    stat: (path: string) => call('stat', () => toStats(disk.get(path, 'stat'))),
-    lstat: (path: string) => call('lstat', () => toStats(disk.get(path, 'lstat'))),
-    utimes: (path: string) => call('utimes', () => disk.touch(disk.get(path, 'utimes'))),
+    access: (path: string) => call('access', (disk) => void disk.get(path, 'access')),
+    mkdir: (path: string) => call('mkdir', (disk) => disk.makeDirectories(path)),
+    readdir: (path: string) => call('readdir', (disk) => [...disk.list(path)]),
+    rename: (from: string, to: string) => call('rename', (disk) => disk.rename(from, to)),
+    unlink: (path: string) => call('unlink', (disk) => disk.unlink(path)),
+    link: (from: string, to: string) => call('link', (disk) => disk.link(from, to)),
+    stat: (path: string) => call('stat', (disk) => toStats(disk.get(path, 'stat'))),
+    lstat: (path: string) => call('lstat', (disk) => toStats(disk.get(path, 'lstat'))),
+    utimes: (path: string) => call('utimes', (disk) => disk.touch(disk.get(path, 'utimes'))),
     open: (path: string, flags: string | number = 'r') =>
-      call('open', () => openFile(thread, path, toFlags(flags), call)),
+      call('open', () => openFile(current(), path, toFlags(flags), call)),
     readFile: (path: string | URL, encoding?: BufferEncoding) =>
-      call('readFile', () => {
+      call('readFile', (disk) => {
         const name = typeof path === 'string' ? path : fileURLToPath(path);
         if (!name.startsWith(STATE_ROOT)) return readFileSync(name, { encoding: encoding ?? null });
         const { content } = disk.getFile(name, 'open');
         return encoding === undefined ? Buffer.from(content) : content.toString(encoding);
       }),
     writeFile: (path: string, text: string | Uint8Array) =>
-      call('writeFile', () => {
+      call('writeFile', (disk) => {
         disk.checkWritable('open', path);
         const file = disk.find(path) === null ? disk.createFile(path) : disk.getFile(path, 'open');
         file.content = Buffer.from(text as string);
@@ -71,7 +71,7 @@ export function refuseUnknown<T extends object>(known: T, module: string): T {
   });
 }
 
-type Call = <T>(name: string, work: () => T) => Promise<T>;
+type Call = <T>(name: string, work: (disk: Disk) => T) => Promise<T>;
 
 function toFlags(flags: string | number): number {
   if (typeof flags === 'number') return flags;

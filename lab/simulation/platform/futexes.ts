@@ -14,6 +14,20 @@ interface Waiter {
 /** How long a thread takes to notice that it was woken: at most so many milliseconds. */
 const LONGEST_WAKE_MS = 0.3;
 
+/** The `Atomics` of the threads that run one copy of the code. */
+export function createAtomics(
+  current: () => WaitingThread & { readonly machine: { readonly futexes: Futexes } },
+): typeof Atomics {
+  type Words = Int32Array<SharedArrayBuffer>;
+  return Object.create(Atomics, {
+    waitAsync: {
+      value: (words: Words, index: number, value: number) =>
+        current().machine.futexes.wait(current(), words, index, value),
+    },
+    notify: { value: (words: Words, index: number) => current().machine.futexes.notify(words, index) },
+  });
+}
+
 /**
  * Who waits for which words of shared memory on one machine. Node's own `Atomics.waitAsync` would wake the waiters of threads
  * that have ended, at a moment that the real machine decides.
@@ -30,22 +44,21 @@ export class Futexes {
     return copy;
   }
 
-  /** The `Atomics` of a thread. */
-  createAtomics(thread: WaitingThread): typeof Atomics {
-    const waitAsync = (words: Int32Array<SharedArrayBuffer>, index: number, value: number) => {
-      if (Atomics.load(words, index) !== value) return { async: false, value: 'not-equal' };
-      const { promise, resolve } = Promise.withResolvers<'ok'>();
-      this.#waitersOf(words, index).push({ thread, wake: () => resolve('ok') });
-      return { async: true, value: promise };
-    };
-    const notify = (words: Int32Array<SharedArrayBuffer>, index: number): number => {
-      const waiters = this.#waitersOf(words, index).splice(0);
-      for (const waiter of waiters) {
-        waiter.thread.later('woken', waiter.thread.chance.between(0.005, LONGEST_WAKE_MS), waiter.wake);
-      }
-      return waiters.length;
-    };
-    return Object.create(Atomics, { waitAsync: { value: waitAsync }, notify: { value: notify } });
+  /** `Atomics.waitAsync` of a thread. */
+  wait(thread: WaitingThread, words: Int32Array<SharedArrayBuffer>, index: number, value: number): object {
+    if (Atomics.load(words, index) !== value) return { async: false, value: 'not-equal' };
+    const { promise, resolve } = Promise.withResolvers<'ok'>();
+    this.#waitersOf(words, index).push({ thread, wake: () => resolve('ok') });
+    return { async: true, value: promise };
+  }
+
+  /** `Atomics.notify`. */
+  notify(words: Int32Array<SharedArrayBuffer>, index: number): number {
+    const waiters = this.#waitersOf(words, index).splice(0);
+    for (const { thread, wake } of waiters) {
+      thread.later('woken', thread.chance.between(0.005, LONGEST_WAKE_MS), wake);
+    }
+    return waiters.length;
   }
 
   #waitersOf({ buffer, byteOffset }: Int32Array<SharedArrayBuffer>, index: number): Waiter[] {

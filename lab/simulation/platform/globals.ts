@@ -1,5 +1,7 @@
 import { toUuid } from '../engine/chance.ts';
-import type { SimulatedThread } from './thread.ts';
+import { createAtomics } from './futexes.ts';
+import type { CurrentThread } from './thread.ts';
+import type { Timers } from './timers.ts';
 
 /** The globals of a thread that depend on time, chance or the process. */
 export interface ThreadGlobals {
@@ -29,37 +31,43 @@ class NoFinalization {
   unregister(): void {}
 }
 
-/** Creates the globals of a thread. */
-export function createGlobals(thread: SimulatedThread): ThreadGlobals {
-  const { timers: clock, chance, machine } = thread;
+type TimerArguments = Parameters<Timers['setTimeout']>;
+type ImmediateArguments = Parameters<Timers['setImmediate']>;
+
+/** Creates the globals of the threads that run one copy of the code, one after another. */
+export function createGlobals(current: CurrentThread): ThreadGlobals {
   const timers = {
-    setTimeout: clock.setTimeout,
-    clearTimeout: clock.clearTimeout,
-    setInterval: clock.setInterval,
-    clearInterval: clock.clearTimeout,
-    setImmediate: clock.setImmediate,
-    clearImmediate: clock.clearImmediate,
+    setTimeout: (...args: TimerArguments) => current().timers.setTimeout(...args),
+    clearTimeout: (timer?: unknown) => current().timers.clearTimeout(timer),
+    setInterval: (...args: TimerArguments) => current().timers.setInterval(...args),
+    clearInterval: (timer?: unknown) => current().timers.clearTimeout(timer),
+    setImmediate: (...args: ImmediateArguments) => current().timers.setImmediate(...args),
+    clearImmediate: (immediate?: unknown) => current().timers.clearImmediate(immediate),
   };
   class SimulatedDate extends Date {
     constructor(...args: readonly unknown[]) {
-      super(...((args.length === 0 ? [machine.epochMs] : args) as [number]));
+      super(...((args.length === 0 ? [current().machine.epochMs] : args) as [number]));
     }
 
     static override now(): number {
-      return Math.trunc(machine.epochMs);
+      return Math.trunc(current().machine.epochMs);
     }
   }
   const performance = {
-    now: () => thread.nowMs,
-    timeOrigin: machine.epochMs - thread.nowMs,
-    eventLoopUtilization: () => ({ active: 0, idle: thread.nowMs, utilization: 0 }),
+    now: () => current().nowMs,
+    get timeOrigin() {
+      return current().machine.epochMs - current().nowMs;
+    },
+    eventLoopUtilization: () => ({ active: 0, idle: current().nowMs, utilization: 0 }),
     mark: () => undefined,
     measure: () => undefined,
     markResourceTiming: () => undefined,
     nodeTiming: { idleTime: 0, uvMetricsInfo: { loopCount: 0, events: 0, eventsWaiting: 0 } },
   };
-  const simulatedProcess = createProcess(thread);
-  const simulatedMath: Math = Object.create(Math, { random: { value: () => chance.fraction() } });
+  const simulatedProcess = createProcess(current);
+  const simulatedMath: Math = Object.create(Math, {
+    random: { value: () => current().chance.fraction() },
+  });
   const replaced: Record<string, unknown> = {
     ...timers,
     Date: SimulatedDate,
@@ -67,11 +75,11 @@ export function createGlobals(thread: SimulatedThread): ThreadGlobals {
     process: simulatedProcess,
     Math: simulatedMath,
     crypto: {
-      getRandomValues: (bytes: Uint8Array) => chance.fill(bytes),
-      randomUUID: () => toUuid(chance.fill(Buffer.alloc(16))),
+      getRandomValues: (bytes: Uint8Array) => current().chance.fill(bytes),
+      randomUUID: () => toUuid(current().chance.fill(Buffer.alloc(16))),
     },
-    AbortSignal: createAbortSignal(thread),
-    Atomics: machine.futexes.createAtomics(thread),
+    AbortSignal: createAbortSignal(current),
+    Atomics: createAtomics(current),
     WeakRef: StrongRef,
     FinalizationRegistry: NoFinalization,
   };
@@ -89,11 +97,12 @@ export function createGlobals(thread: SimulatedThread): ThreadGlobals {
 }
 
 /** `AbortSignal`, whose time-outs Node runs on timers that cannot be replaced. */
-function createAbortSignal({ timers }: SimulatedThread): typeof AbortSignal {
+function createAbortSignal(current: CurrentThread): typeof AbortSignal {
   const timeout = (delayMs: number): AbortSignal => {
     const controller = new AbortController();
-    const timedOut = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
-    timers.setTimeout(() => controller.abort(timedOut), delayMs).unref();
+    const abort = () =>
+      controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
+    current().timers.setTimeout(abort, delayMs).unref();
     return controller.signal;
   };
   return new Proxy(AbortSignal, {
@@ -101,18 +110,23 @@ function createAbortSignal({ timers }: SimulatedThread): typeof AbortSignal {
   });
 }
 
-function createProcess(thread: SimulatedThread): object {
-  const { processEvents } = thread;
+function createProcess(current: CurrentThread): object {
   const events = (
     ['on', 'once', 'off', 'emit', 'removeListener', 'removeAllListeners', 'listenerCount'] as const
-  ).map((name) => [name, { value: processEvents[name].bind(processEvents) }] as const);
+  ).map((name) => {
+    const value = (...args: unknown[]) => {
+      const { processEvents } = current();
+      return (processEvents[name] as (...args: unknown[]) => unknown).apply(processEvents, args);
+    };
+    return [name, { value }] as const;
+  });
   return Object.create(process, {
     ...Object.fromEntries(events),
     env: { value: {} },
-    uptime: { value: () => thread.nowMs / 1000 },
+    uptime: { value: () => current().nowMs / 1000 },
     hrtime: {
-      value: Object.assign(() => toHrTime(thread.nowMs), {
-        bigint: () => BigInt(Math.round(thread.nowMs * 1e6)),
+      value: Object.assign(() => toHrTime(current().nowMs), {
+        bigint: () => BigInt(Math.round(current().nowMs * 1e6)),
       }),
     },
     emitWarning: { value: () => undefined },

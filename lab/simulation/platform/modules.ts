@@ -8,7 +8,7 @@ import { createFsModule, refuseUnknown } from './fs-module.ts';
 import type { ThreadGlobals } from './globals.ts';
 import { createHttpModule } from './http-module.ts';
 import { createNetModule } from './net-module.ts';
-import type { SimulatedThread } from './thread.ts';
+import type { CurrentThread } from './thread.ts';
 import { createWorkerModule } from './worker-module.ts';
 
 const requireReal = createRequire(import.meta.url);
@@ -32,32 +32,44 @@ const REAL = new Set([
 /** Packages without effects and without time. All threads share them. */
 export const SHARED_PACKAGES = ['zod', 'yaml', 'pino', '@grpc/grpc-js', '@grpc/proto-loader', 'protobufjs'];
 
+/** What was required before: to find a file again takes longer than to load it. */
+const required = new Map<string, unknown>();
+
+function requireOnce(name: string): unknown {
+  if (!required.has(name)) required.set(name, requireReal(name));
+  return required.get(name);
+}
+
 /** The files of the dashboard are read by every gateway of every world. */
 const realFiles = new Map<string, Buffer>();
 
-/** `require` of a simulated thread. */
-export function createRequireOf(thread: SimulatedThread, globals: ThreadGlobals): (name: string) => unknown {
+/** `require` of the threads that run one copy of the code. */
+export function createRequireOf(current: CurrentThread, globals: ThreadGlobals): (name: string) => unknown {
   const modules = new Map<string, unknown>();
   const create = (name: string): unknown => {
     switch (name) {
       case 'net':
-        return createNetModule(thread);
+        return createNetModule(current);
       case 'http':
-        return createHttpModule(thread);
+        return createHttpModule(current);
       case 'fs/promises':
-        return createFsModule(thread);
+        return createFsModule(current);
       case 'fs':
         return createSourcesModule();
       case 'worker_threads':
-        return createWorkerModule(thread);
+        return createWorkerModule(current);
       case 'crypto':
-        return createCryptoModule(thread);
+        return createCryptoModule(current);
       case 'os':
-        return { ...os, hostname: () => thread.machine.host, uptime: () => thread.machine.uptimeSeconds };
+        return {
+          ...os,
+          hostname: () => current().machine.host,
+          uptime: () => current().machine.uptimeSeconds,
+        };
       case 'timers':
         return { ...globals.timers };
       case 'timers/promises':
-        return createTimerPromises(thread);
+        return createTimerPromises(current);
       case 'perf_hooks':
         return { performance: globals.performance, monitorEventLoopDelay: createNoHistogram };
       case 'process':
@@ -65,8 +77,8 @@ export function createRequireOf(thread: SimulatedThread, globals: ThreadGlobals)
       case 'module':
         return { createRequire: () => requireSimulated };
     }
-    if (REAL.has(name)) return requireReal(`node:${name}`);
-    if (SHARED_PACKAGES.includes(name) || isAbsolute(name)) return requireReal(name);
+    if (REAL.has(name)) return requireOnce(`node:${name}`);
+    if (SHARED_PACKAGES.includes(name) || isAbsolute(name)) return requireOnce(name);
     throw new Error(`the simulation has no module ${name}`);
   };
   const requireSimulated = (specifier: string): unknown => {
@@ -95,19 +107,19 @@ function createSourcesModule(): object {
   );
 }
 
-function createCryptoModule({ chance }: SimulatedThread): object {
-  const randomBytes = (size: number) => chance.fill(Buffer.alloc(size));
+function createCryptoModule(current: CurrentThread): object {
+  const randomBytes = (size: number) => current().chance.fill(Buffer.alloc(size));
   return {
     ...crypto,
     randomBytes,
     randomUUID: () => toUuid(randomBytes(16)),
-    randomFillSync: (bytes: Uint8Array) => chance.fill(bytes),
-    randomInt: (bound: number) => chance.below(bound),
+    randomFillSync: (bytes: Uint8Array) => current().chance.fill(bytes),
+    randomInt: (bound: number) => current().chance.below(bound),
     webcrypto: undefined,
   };
 }
 
-function createTimerPromises({ timers }: SimulatedThread): object {
+function createTimerPromises(current: CurrentThread): object {
   const sleep = (
     delayMs?: number,
     value?: unknown,
@@ -118,7 +130,7 @@ function createTimerPromises({ timers }: SimulatedThread): object {
         reject(signal.reason);
         return;
       }
-      const timer = timers.setTimeout(() => resolve(value), delayMs);
+      const timer = current().timers.setTimeout(() => resolve(value), delayMs);
       signal?.addEventListener(
         'abort',
         () => {
@@ -129,7 +141,7 @@ function createTimerPromises({ timers }: SimulatedThread): object {
       );
     });
   const turn = (value?: unknown): Promise<unknown> =>
-    new Promise((resolve) => timers.setImmediate(() => resolve(value)));
+    new Promise((resolve) => current().timers.setImmediate(() => resolve(value)));
   return { setTimeout: sleep, setImmediate: turn, scheduler: { wait: sleep } };
 }
 

@@ -2,7 +2,7 @@ import net from 'node:net';
 import type { Listener } from '../engine/network.ts';
 import { toErrorNumber } from './stream-state.ts';
 import { TcpHandle } from './tcp-handle.ts';
-import type { SimulatedThread } from './thread.ts';
+import type { CurrentThread, SimulatedThread } from './thread.ts';
 import type { SimulatedTimeout } from './timers.ts';
 
 interface ListenOptions {
@@ -63,19 +63,19 @@ class ListenHandle {
   unref(): void {}
 }
 
-/** `node:net` of a simulated thread: Node's own sockets and servers on simulated handles. */
-export function createNetModule(thread: SimulatedThread): typeof net {
+/** `node:net` of the threads that run one copy of the code: Node's own sockets and servers on simulated handles. */
+export function createNetModule(current: CurrentThread): typeof net {
   const connect = (...args: readonly unknown[]) => {
     const options = toConnectOptions(args);
     const callback = args.find((each) => typeof each === 'function') as (() => void) | undefined;
-    return createSocket(thread, options).connect(options as net.NetConnectOpts, callback);
+    return createSocket(current(), options).connect(options as net.NetConnectOpts, callback);
   };
   return {
     ...net,
     connect,
     createConnection: connect,
     createServer: (...args: Parameters<typeof net.createServer>) =>
-      simulateListening(net.createServer(...args), thread),
+      simulateListening(net.createServer(...args), current()),
   } as unknown as typeof net;
 }
 

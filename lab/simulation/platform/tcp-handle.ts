@@ -157,7 +157,7 @@ export class TcpHandle implements EndHandler {
     const buffer = this.#userBuffer;
     if (buffer === null) {
       setRead(bytes.length);
-      this.onread?.(Uint8Array.from(bytes).buffer);
+      this.onread?.(new Uint8Array(bytes).buffer);
       return;
     }
     for (let at = 0; at < bytes.length; at += buffer.length) {

@@ -5,6 +5,9 @@ import type { Owner, ScheduledEvent } from '../engine/schedule.ts';
 import type { Machine } from './machine.ts';
 import { Timers, type TimerThread } from './timers.ts';
 
+/** The thread that runs a copy of the code at present. */
+export type CurrentThread = () => SimulatedThread;
+
 /** The code that threads run. */
 export interface ThreadProgram {
   /** Runs a copy of a script in a thread. Resolves with what it exports. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import workers from 'node:worker_threads';
-import { SimulatedThread } from './thread.ts';
+import { type CurrentThread, SimulatedThread } from './thread.ts';
 
 /** The longest that a message is under way. */
 const LONGEST_MESSAGE_MS = 0.5;
@@ -73,15 +73,17 @@ interface ThreadStart {
 
 const starts = new WeakMap<SimulatedThread, ThreadStart>();
 
-/** `node:worker_threads` of a simulated thread. Workers are simulated threads in the same process. */
-export function createWorkerModule(thread: SimulatedThread): typeof workers {
+/** `node:worker_threads` of the threads that run one copy of the code. Workers are simulated threads in the same process. */
+export function createWorkerModule(current: CurrentThread): typeof workers {
   class SimulatedWorker extends EventEmitter {
+    readonly #parent = current();
     readonly #child: SimulatedThread;
     readonly #toChild: SimulatedPort;
     readonly #toParent: SimulatedPort;
 
     constructor(url: URL, { workerData, name }: { workerData?: unknown; name?: string }) {
       super();
+      const thread = this.#parent;
       const child = new SimulatedThread(
         `${thread.name}/thread ${thread.nextChildNumber()}/${name ?? ''}`,
         thread,
@@ -130,7 +132,7 @@ export function createWorkerModule(thread: SimulatedThread): typeof workers {
 
     /** `exit` follows the last message. */
     #exit(...errors: readonly unknown[]): void {
-      thread.children.delete(this.#child);
+      this.#parent.children.delete(this.#child);
       this.#toParent.afterMessages('exit', () => {
         for (const error of errors) this.emit('error', error);
         this.emit('exit', errors.length === 0 ? 0 : 1);
@@ -138,13 +140,18 @@ export function createWorkerModule(thread: SimulatedThread): typeof workers {
     }
   }
 
-  const start = starts.get(thread);
   return {
     ...workers,
     Worker: SimulatedWorker,
-    isMainThread: start === undefined,
-    parentPort: start?.parentPort ?? null,
-    workerData: start?.workerData ?? null,
+    get isMainThread() {
+      return !starts.has(current());
+    },
+    get parentPort() {
+      return starts.get(current())?.parentPort ?? null;
+    },
+    get workerData() {
+      return starts.get(current())?.workerData ?? null;
+    },
     receiveMessageOnPort: (port: SimulatedPort) => port.take(),
   } as unknown as typeof workers;
 }

@@ -1,4 +1,4 @@
-import type { Program } from '../platform/program.ts';
+import type { Program } from '../program/program.ts';
 import { Stage } from './act.ts';
 import { SPOOLS } from './actors/configure.ts';
 import type { GatewayNode } from './actors/gateway-node.ts';
@@ -7,7 +7,7 @@ import { checkRecords } from './checks/check-records.ts';
 import type { Violation } from './checks/chronicle.ts';
 import type { Plan } from './plan.ts';
 import { readRecordFiles } from './read-record-files.ts';
-import { type TraceListener, World } from './world.ts';
+import { type TraceListener, turn, World } from './world.ts';
 
 /** What became of a world. */
 export interface WorldResult {
@@ -47,8 +47,11 @@ export async function runWorld(
   try {
     await live(world);
   } finally {
-    process.off('uncaughtException', onUncaught).off('unhandledRejection', onUncaught);
     for (const { thread } of world.gateways) thread?.end();
+    // What the ends of sockets and servers call comes before another world.
+    await turn();
+    process.off('uncaughtException', onUncaught).off('unhandledRejection', onUncaught);
+    program.release();
   }
   const { chronicle, schedule, hash } = world;
   return {

@@ -3,7 +3,7 @@ import type { End } from '../engine/end.ts';
 import { Network } from '../engine/network.ts';
 import { Schedule, type ScheduledEvent } from '../engine/schedule.ts';
 import { Machine } from '../platform/machine.ts';
-import type { Program } from '../platform/program.ts';
+import type { Program } from '../program/program.ts';
 import { Actor } from './actors/actor.ts';
 import type { Client } from './actors/client.ts';
 import { Collector } from './actors/collector.ts';
@@ -150,7 +150,7 @@ function isPunctual({ actions, weather }: Plan): boolean {
 }
 
 /** Resolves when all microtasks have run. */
-function turn(): Promise<void> {
+export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -1,65 +1,19 @@
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
-import {
-  answerJson,
-  COMPLETION,
-  chatChunk,
-  DONE,
-  type FakeReplica,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
+import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '../../support/fake-replica.ts';
 import { createStreamGate } from '../../support/gates.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
-import {
-  type FakeApiServer,
-  type FakePod,
-  startFakeApiServer,
-} from '../../support/servers/fake-api-server.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
+import type { FakePod } from '../../support/servers/fake-pods.ts';
+import { startGateway } from '../../support/start-gateway.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { turnsOf } from '../../support/turns.ts';
+import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
 
 vi.setConfig({ testTimeout: 30_000 });
-
-const NO_POLL = { discovery: { dns_interval: '1h', models_interval: '1h' } };
-
-/** Pods at one port of several addresses. */
-async function startPods(count: number) {
-  const first = await startFakeReplica();
-  const port = Number(new URL(first.url).port);
-  const others = Array.from({ length: count - 1 }, (_, index) =>
-    startFakeReplica({ address: `127.0.0.${index + 2}`, port }),
-  );
-  const pods = [first, ...(await Promise.all(others))];
-  onTestFinished(async () => {
-    await Promise.all(pods.map((pod) => pod.close()));
-  });
-  const pod = (index: number, more: Partial<FakePod> = {}): FakePod => ({
-    ...{ name: `vllm-${index}`, address: `127.0.0.${index + 1}`, ...more },
-  });
-  return { pods, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
-}
-
-const toService = (api: Pick<FakeApiServer, 'url'>, more: object = {}, entry: object = {}) => ({
-  name: 'vllm',
-  models: ['m'],
-  engine: 'openai',
-  kubernetes: { service: 'vllm', namespace: 'llm', api_server: api.url, ...more },
-  ...entry,
-});
-
-const startWith = (api: FakeApiServer, more: object = {}) =>
-  startGateway({ replicas: [], services: [toService(api, more)], config: NO_POLL });
-
-const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
-
-/** Resolves when the gateway has these replicas. Each look is a call of the admin API. */
-async function untilNames(gateway: StartedGateway, names: readonly string[]): Promise<void> {
-  while (JSON.stringify(await namesOf(gateway)) !== JSON.stringify(names));
-}
 
 test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {
   const { pods, pod, ports } = await startPods(2);
@@ -251,7 +205,7 @@ test('the admin API and the metrics say that the API server is away, since when 
       'gateway_discovery_up',
       'gateway_discovery_source',
     );
-  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String) };
+  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String), readiness_gate: null };
   const ok = [{ ...source, state: 'ok', error_code: null }];
   const [before] = await sourcesIn('/admin/replicas');
   expect([before]).toEqual(ok);
@@ -283,7 +237,10 @@ test('a source that has not answered yet is unknown, and has no metric', async (
   await using gateway = await startWith(hung);
   const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
   expect(sources).toEqual([
-    { name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
+    {
+      ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
+      readiness_gate: null,
+    },
   ]);
   expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
 });

@@ -7,7 +7,7 @@ import { SimulatedThread } from '../../../lab/simulation/platform/thread.ts';
 
 test('the time-out of a signal takes simulated time, however long the machine takes', () => {
   const { schedule, machine } = createMachine();
-  const signals = createGlobals(createThread(machine)).all.AbortSignal as typeof AbortSignal;
+  const signals = globalsOf(createThread(machine)).AbortSignal as typeof AbortSignal;
 
   const signal = signals.timeout(5_000);
 
@@ -58,5 +58,9 @@ function createThread(machine: Machine): SimulatedThread {
 }
 
 function atomicsOf(thread: SimulatedThread): typeof Atomics {
-  return createGlobals(thread).all.Atomics as typeof Atomics;
+  return globalsOf(thread).Atomics as typeof Atomics;
+}
+
+function globalsOf(thread: SimulatedThread) {
+  return createGlobals(() => thread).all;
 }

@@ -5,7 +5,7 @@ import { PLANTED_FAULTS } from '../../../lab/simulation/campaign/planted-faults.
 import { runPlan } from '../../../lab/simulation/campaign/run-block.ts';
 import { type BundledScripts, readProgram, writeScripts } from '../../../lab/simulation/campaign/scripts.ts';
 import { shrink, withActions } from '../../../lab/simulation/campaign/shrink.ts';
-import type { Program } from '../../../lab/simulation/platform/program.ts';
+import type { Program } from '../../../lab/simulation/program/program.ts';
 import type { Plan } from '../../../lab/simulation/world/plan.ts';
 import { planWorld } from '../../../lab/simulation/world/plan-world.ts';
 

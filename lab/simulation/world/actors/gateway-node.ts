@@ -1,8 +1,8 @@
 import { NO_SECRETS } from '../../../../src/config/secrets/environment-secrets.ts';
 import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
-import type { Program } from '../../platform/program.ts';
 import { SimulatedThread } from '../../platform/thread.ts';
+import type { Program } from '../../program/program.ts';
 import { findLeftOpen } from '../checks/left-open.ts';
 import { Losses } from '../checks/losses.ts';
 import type { Plan } from '../plan.ts';

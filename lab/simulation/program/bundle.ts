@@ -2,15 +2,28 @@ import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
-import { SHARED_PACKAGES } from './modules.ts';
+import { SHARED_PACKAGES } from '../platform/modules.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
+/** Files that are the code of a thread from their first line on. */
+const THREAD_ENTRIES = ['src/serving/workers/worker-entry.ts', 'src/proxy/request/inspection/body-worker.ts'];
+
 /** The files that threads start with. */
-const ENTRIES = [
-  'src/gateway.ts',
-  'src/serving/workers/worker-entry.ts',
-  'src/proxy/request/inspection/body-worker.ts',
+const ENTRIES = ['src/gateway.ts', ...THREAD_ENTRIES];
+
+/** Modules that keep something, and how they forget it before another thread uses them. */
+const RESETS: readonly (readonly [file: RegExp, forget: string])[] = [
+  [
+    /^node_modules\/undici\/lib\/util\/timers\.js$/,
+    'fastNow = 0; fastNowTimeout = undefined; fastTimers.length = 0;',
+  ],
+  [
+    /^node_modules\/@opentelemetry\/.+\/(Exporter|MetricReader|SpanProcessor|LogRecordProcessor)Metrics\.mjs$/,
+    'componentCounter.clear();',
+  ],
+  // Made by chance.
+  [/^src\/replicas\/control\/.*drain-file\.ts$/, 'DAMAGED_DRAIN.version = timestampOf(null);'],
 ];
 
 /** A change of the sources: a fault that the simulation must find. */
@@ -25,17 +38,21 @@ export interface SourcePatch {
 /** Bundles the sources of the gateway, with a patch if there is one: the scripts of a `Program`. */
 export async function bundleGateway(patch: SourcePatch | null): Promise<Map<string, string>> {
   const scripts = new Map<string, string>();
+  const sources = new Set<string>();
   for (const entry of ENTRIES) {
     const bundle = await rolldown({
       input: join(ROOT, entry),
       cwd: ROOT,
       platform: 'node',
       external: isExternal,
-      plugins: [createSourcePlugin(patch)],
+      plugins: [createSourcePlugin(patch, (file) => sources.add(file))],
     });
     const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
     await bundle.close();
     scripts.set(basename(entry, '.ts'), toFunctionBody(output[0].code));
+  }
+  for (const [file] of RESETS) {
+    if (![...sources].some((source) => file.test(source))) throw new Error(`no source is like ${file}`);
   }
   return scripts;
 }
@@ -60,7 +77,7 @@ function isExternal(id: string): boolean {
 }
 
 /** Loads only what is used of undici, writes down where each source is, and applies the patch. */
-function createSourcePlugin(patch: SourcePatch | null): Plugin {
+function createSourcePlugin(patch: SourcePatch | null, onSource: (file: string) => void): Plugin {
   const undici = join(ROOT, 'node_modules/undici/lib');
   return {
     name: 'sources',
@@ -76,8 +93,12 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
            export { default as buildConnector } from '${undici}/core/connect.js';`
         : null,
     transform(code, id) {
-      if (!id.startsWith(`${ROOT}/src/`) && !id.startsWith(`${ROOT}/otel/`)) return null;
-      const text = patch !== null && id === join(ROOT, patch.file) ? applyPatch(code, patch) : code;
+      onSource(relative(ROOT, id));
+      const [, forget] = RESETS.find(([pattern]) => pattern.test(relative(ROOT, id))) ?? [];
+      const reset = forget === undefined ? '' : `\nonReset(() => { ${forget} });`;
+      if (!id.startsWith(`${ROOT}/src/`) && !id.startsWith(`${ROOT}/otel/`)) return code + reset;
+      const patched = patch !== null && id === join(ROOT, patch.file) ? applyPatch(code, patch) : code;
+      const text = THREAD_ENTRIES.includes(relative(ROOT, id)) ? toStart(patched) : patched + reset;
       return text
         .replaceAll('import.meta.dirname', JSON.stringify(dirname(id)))
         .replaceAll('import.meta.filename', JSON.stringify(id))
@@ -87,6 +108,16 @@ function createSourcePlugin(patch: SourcePatch | null): Plugin {
         .replaceAll('import.meta', toMeta(id));
     },
   };
+}
+
+/** Turns a file that is the code of a thread into a module whose `start` runs it: imports stay where they are. */
+function toStart(code: string): string {
+  const [imports = ''] = /^(import [^;]+;.*\n)+/.exec(code) ?? [];
+  const body = code.slice(imports.length).replaceAll(/^export /gm, '');
+  return `${imports}export function start() {
+    const { parentPort, workerData } = currentWorkerThreads();
+    ${body}
+  }`;
 }
 
 /** `import.meta` itself, where it is handed on. */
@@ -103,6 +134,7 @@ function applyPatch(code: string, { file, from, to }: SourcePatch): string {
 
 /** What stands for the parts of the language that only modules have. */
 const PROLOGUE = `const importModule = async (name) => require(name);
+const currentWorkerThreads = () => require('node:worker_threads');
 const resolveToUrl = (name) => require('node:url').pathToFileURL(require.resolve(name)).href;`;
 
 const IMPORT = /^import (.+) from "([^"]+)";$/gm;
