@@ -213,6 +213,8 @@ export const ROOMS: readonly Room[] = [
       'src/config/',
       // How many clients can have limits.
       'src/client-limits/client-limit-table.ts',
+      // Reads a file up to a size.
+      'otel/disk/regular-file.ts',
       NODE,
     ],
     why: 'The clients are read from a file for the data plane, and know neither it nor the rest of the control plane.',
@@ -339,6 +341,7 @@ export const ROOMS: readonly Room[] = [
     may: [
       // Replicas are compared with their peers.
       'src/verdict/',
+      'src/at-most-once-per-minute.ts',
       'src/in-turn.ts',
       'src/replicas/',
       'src/config/config.ts',

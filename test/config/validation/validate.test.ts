@@ -22,6 +22,13 @@ it('explains some of the unknown keys of a value, and counts the others', () => 
   expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, requests');
 });
 
+it('explains some of the problems that the parser of YAML finds, and counts the others', () => {
+  const problems = problemsOf(`a: {${'""'.repeat(3_000)}}`);
+  expect(problems).toHaveLength(21);
+  expect(problems[0]).toMatch(/^1: /);
+  expect(problems.at(-1)).toMatch(/^1: \d{4} more problems$/);
+});
+
 it('reads as many keys as a file has lines, also with white space after each', () => {
   expect(problemsOf(`${REPLICA}${'# b:  \n'.repeat(200)}`)).toEqual([]);
   const keys = Array.from({ length: 200 }, (_, index) => `x-${index}:  \n`).join('');
@@ -301,6 +308,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'a duplicate key below others, once, also where aliases bring it again',
+      `x-a: &a\n  - { k: 1, k: 2 }\nx-b: [*a, *a]\n${REPLICA}`,
+      ['2: x-a[0].k: duplicate key'],
+    ],
+    [
       'broken indentation',
       'replicas:\n\t- a',
       ['2: not valid YAML: Tabs are not allowed as indentation; indent with spaces'],
@@ -396,7 +408,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       `x-a: &a { k: 1 }\n${REPLICA}log:\n  <<: *a\n  <<: *a\n`,
       [
         '1: log.k: unknown key, expected one of level, requests',
-        '5: <<: duplicate key, expected <<: [*a, *b]',
+        '5: log."<<": duplicate key, expected <<: [*a, *b]',
       ],
     ],
     [

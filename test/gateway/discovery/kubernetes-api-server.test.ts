@@ -101,7 +101,7 @@ test('the admin API and the metrics say that the API server is away, since when 
       'gateway_discovery_up',
       'gateway_discovery_source',
     );
-  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String) };
+  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String), readiness_gate: null };
   const ok = [{ ...source, state: 'ok', error_code: null }];
   const [before] = await sourcesIn('/admin/replicas');
   expect([before]).toEqual(ok);
@@ -133,7 +133,10 @@ test('a source that has not answered yet is unknown, and has no metric', async (
   await using gateway = await startWith(hung);
   const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
   expect(sources).toEqual([
-    { name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
+    {
+      ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
+      readiness_gate: null,
+    },
   ]);
   expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
 });

@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '../../support/fake-replica.ts';
 import { createStreamGate } from '../../support/gates.ts';
-import { type FakePod, startFakeApiServer } from '../../support/servers/fake-api-server.ts';
+import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
+import type { FakePod } from '../../support/servers/fake-pods.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';

@@ -1,9 +1,10 @@
 import { onTestFinished } from 'vitest';
 import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import type { FakeApiServer, FakePod } from '../../support/servers/fake-api-server.ts';
+import type { FakeApiServer } from '../../support/servers/fake-api-server.ts';
+import type { FakePod } from '../../support/servers/fake-pods.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
-/** Nothing is asked again during a test. */
+/** Nothing is looked up again by itself. */
 export const NO_POLL = { discovery: { dns_interval: '1h', models_interval: '1h' } };
 
 type Pods<Count extends 1 | 2 | 3> = {
@@ -29,7 +30,7 @@ export async function startPods<Count extends 1 | 2 | 3>(count: Count) {
   return { pods: pods as unknown as Pods<Count>, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
 }
 
-/** An entry of the list of replicas: pods of a Service. */
+/** An entry of the list of replicas for the Service `vllm`. */
 export const toService = (api: Pick<FakeApiServer, 'url'>, more: object = {}, entry: object = {}) => ({
   name: 'vllm',
   models: ['m'],
@@ -38,11 +39,11 @@ export const toService = (api: Pick<FakeApiServer, 'url'>, more: object = {}, en
   ...entry,
 });
 
-/** Starts a gateway whose only replicas are the pods of a Service. */
+/** Starts a gateway with that entry alone. */
 export const startWith = (api: FakeApiServer, more: object = {}) =>
   startGateway({ replicas: [], services: [toService(api, more)], config: NO_POLL });
 
-/** The names of the replicas. */
+/** The names of the replicas of a gateway. */
 export const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
 
 /** Resolves when the gateway has these replicas. Each look is a call of the admin API. */
