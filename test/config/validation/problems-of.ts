@@ -2,10 +2,11 @@ import { ConfigError } from '../../../src/config/config-error.ts';
 import { parseConfig } from '../../../src/config/load.ts';
 
 /** Where the texts come from. */
-export const SOURCE = {
+const SOURCE = {
   path: '/etc/spangate/gateway.yaml',
   env: { KEY: 'sk-secret-1', BROKEN_KEY: 'sk\nsecret', HEADER: 'bearer sk-secret' },
 };
+
 /** A list of one replica. */
 export const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
 
