@@ -22,8 +22,8 @@ const DRAINED_FOR_MS = 75_000;
 interface Picture {
   readonly file: string;
   readonly options: BrowserContextOptions;
-  /** The link of the page that is followed first. */
-  readonly link?: string;
+  /** The button of the page that is pressed first. */
+  readonly button?: string;
 }
 
 const WIDE = { width: 1440, height: 1180 };
@@ -41,7 +41,7 @@ const PICTURES: readonly Picture[] = [
       hasTouch: true,
       colorScheme: 'light',
     },
-    link: 'Replicas',
+    button: 'Replicas',
   },
 ];
 
@@ -60,11 +60,11 @@ async function takeAll(trafficMs: number): Promise<void> {
   await fleet.drainOne();
   await sleep(Math.min(trafficMs, DRAINED_FOR_MS));
   await using browser = await startBrowser();
-  for (const { file, options, link } of PICTURES) {
+  for (const { file, options, button } of PICTURES) {
     const page = await browser.newPage(options);
     await openSignedIn(page, `${fleet.gateway.adminUrl}/`, ADMIN_TOKEN);
     await page.locator('#replicas tr.replica').first().waitFor();
-    if (link !== undefined) await page.getByRole('link', { name: link, exact: true }).click();
+    if (button !== undefined) await page.getByRole('button', { name: button, exact: true }).click();
     await page.screenshot({ path: join(into, file), animations: 'disabled' });
     await page.close();
     console.log(join(into, file));
