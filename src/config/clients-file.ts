@@ -110,7 +110,7 @@ function parseLine(line: string, number: number, path: string): unknown {
 function readYamlList(text: string, path: string): readonly Entry[] {
   if (text.trim() === '') throw refusal(path, 'the file is empty, expected a list of clients; [] has none');
   if (text.length > MAX_YAML_CHARS) throw refusal(path, 'more than 1 MiB of YAML: write JSON lines instead');
-  const { data, places, problems } = readYaml(text, { env: {}, files: new Map() });
+  const { data, places, problems } = readYaml(text, null);
   if (problems.length > 0) throw new ConfigError(path, problems);
   if (!Array.isArray(data)) throw refusal(path, 'expected a list of clients, or JSON lines');
   return data.map((value, index) => {

@@ -8,7 +8,7 @@ export const SOURCES: readonly Limit[] = [
     source: inFile('src/replicas/control/discovery/kubernetes/slice-api.ts', 'MAX_LIST_BYTES'),
     past: 'what was known stays; it is asked for again',
     proof: testedBy(
-      'test/gateway/discovery/kubernetes.test.ts',
+      'test/gateway/discovery/kubernetes-api-server.test.ts',
       'a list that is too large, or comes never, does not keep the gateway from its start',
     ),
   },
@@ -19,6 +19,24 @@ export const SOURCES: readonly Limit[] = [
     proof: testedBy(
       'test/replicas/control/discovery/kubernetes/endpoint-slice.test.ts',
       'a line that is too long is an error before it ends',
+    ),
+  },
+  {
+    what: 'the answer of Kubernetes to a patch of a pod',
+    source: inFile('src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts', 'MAX_POD_BYTES'),
+    past: 'the pod is not confirmed; it is asked and written again',
+    proof: testedBy(
+      'test/replicas/control/discovery/kubernetes/gate/pod-condition-api.test.ts',
+      '%s is a failure',
+    ),
+  },
+  {
+    what: 'pods that wait for the gateway in the admin API',
+    source: inFile('src/replicas/control/discovery/kubernetes/gate/readiness-gate.ts', 'MAX_SHOWN_PODS'),
+    past: 'those that wait for the longest time are named; `waiting` counts all',
+    proof: testedBy(
+      'test/replicas/control/discovery/kubernetes/gate/readiness-gate.test.ts',
+      'of many waiting pods those are named that wait for the longest time',
     ),
   },
   {

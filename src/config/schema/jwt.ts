@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { oneOf } from '../values/codecs.ts';
+import { parseUrl } from '../values/values.ts';
 import { clientLimits } from './clients.ts';
 import { oneLine } from './names.ts';
 
@@ -58,7 +59,7 @@ export const jwt = z.strictObject({
 
 function isSource(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text !== '';
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   return (
     url !== null &&
     /^https?:\/\//i.test(text) &&

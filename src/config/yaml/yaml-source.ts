@@ -36,8 +36,11 @@ export interface YamlSource {
 /** How many values aliases may bring. A thousand replicas with twenty keys each have a fifth of that. */
 const MAX_ALIASED_VALUES = 100_000;
 
-/** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. */
-export function readYaml(text: string, sources: ReferenceSources): YamlSource {
+/**
+ * Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. Null:
+ * texts are not, either.
+ */
+export function readYaml(text: string, sources: ReferenceSources | null): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
   if (isTooLong(text)) return toUnreadable(TOO_LONG);
   if (isTooDeep(text)) return toUnreadable(TOO_DEEP);
@@ -82,14 +85,14 @@ class Walk {
   readonly problems: ConfigProblem[] = [];
   readonly fromFiles = new Set<string>();
   readonly #lineOf: (offset: number) => number;
-  readonly #sources: ReferenceSources;
+  readonly #sources: ReferenceSources | null;
   /** The nodes by their anchors. An alias means the last one before it. */
   readonly #anchors = new Map<string, Node>();
   /** The nodes that contain the current one. */
   readonly #open = new Set<Node>();
   #aliasedCount = 0;
 
-  constructor(lineOf: (offset: number) => number, sources: ReferenceSources) {
+  constructor(lineOf: (offset: number) => number, sources: ReferenceSources | null) {
     this.#lineOf = lineOf;
     this.#sources = sources;
   }
@@ -207,7 +210,7 @@ class Walk {
   }
 
   #expand(text: string, position: Position): string {
-    if (!text.includes('${')) return text;
+    if (this.#sources === null || !text.includes('${')) return text;
     const { isFromFile, problems, text: expanded } = expandReferences(text, this.#sources);
     for (const problem of problems) this.#report(position, problem);
     if (!isFromFile) return expanded;

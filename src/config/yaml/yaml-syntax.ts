@@ -16,12 +16,19 @@ export function toSyntaxProblems(
   text: string,
   lineOf: (offset: number) => number,
 ): readonly ConfigProblem[] {
-  return findings.map(({ code, message, pos: [offset] }) => ({
+  const problems = findings.slice(0, MAX_FINDINGS).map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
     keyPath: '',
     text: toSyntaxText(code, message, lineTextAt(text, offset)),
   }));
+  const next = findings[MAX_FINDINGS];
+  if (next === undefined) return problems;
+  const moreCount = findings.length - MAX_FINDINGS;
+  return [...problems, { line: lineOf(next.pos[0]), keyPath: '', text: `${moreCount} more problems` }];
 }
+
+/** Further ones are counted, not explained: that takes time, and the parser may find one in each character. */
+const MAX_FINDINGS = 20;
 
 /** What the parser's errors usually mean, by their codes. */
 const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
@@ -41,7 +48,8 @@ function lineTextAt(text: string, offset: number): string {
 /** Removes quotations from a message of the parser, because the file may contain secrets. */
 function toSyntaxText(code: string, message: string, lineText: string): string {
   const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
-  const isVariable = /[{[].*\$\{/.test(lineText);
+  const bracket = lineText.search(/[{[]/);
+  const isVariable = bracket !== -1 && lineText.includes('${', bracket + 1);
   const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
   return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
 }
