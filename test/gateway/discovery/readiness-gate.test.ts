@@ -55,7 +55,7 @@ async function startManyPods(count: number) {
   onTestFinished(() => replica.close());
   const port = { name: 'http', port: Number(new URL(replica.url).port), protocol: 'TCP' };
   const pods = Array.from({ length: count }, (_, index) => ({
-    ...{ name: `vllm-${index}`, address: `127.0.1.${index + 1}`, ...GATED },
+    ...{ name: `vllm-${100 + index}`, address: `127.0.1.${index + 1}`, ...GATED },
   }));
   return { replica, port, pods };
 }
@@ -260,7 +260,8 @@ test('without the right, one line says which rule is missing, and the sources sh
   api.put({ name: 's', ports, pods: [pod(0, GATED)] });
   await using gateway = await start(api);
   await api.untilWatched();
-  await api.untilPatches(2);
+  // The answers to two of them are known.
+  await api.untilPatches(3);
   const line = await gateway.untilLogged('pods not confirmed');
   expect(line).toContain('"error_code":"refused","status":403');
   expect(line).toContain('resources [pods/status], verbs [patch]');
@@ -312,7 +313,7 @@ test('pods that may not be written to do not keep the others from being confirme
   for (const { name } of pods.slice(0, 17)) api.pods.forbidden.add(name);
   api.put({ name: 's', ports: [port], pods });
   await using gateway = await start(api);
-  await untilNames(gateway, ['vllm-17', 'vllm-18', 'vllm-19']);
+  await untilNames(gateway, ['vllm-117', 'vllm-118', 'vllm-119']);
   expect(await gateOf(gateway)).toMatchObject({ confirmed: 3, waiting: 17 });
 });
 

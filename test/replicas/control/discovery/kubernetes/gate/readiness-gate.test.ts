@@ -111,6 +111,16 @@ test('failed writes are repeated more and more seldom, and at once as often afte
   expect(writes.length).toBe(before + 2);
 });
 
+test('writes that fail at the same time count as one failure', async () => {
+  const { writes, run, fail } = openGate();
+  fail('bad_status');
+  const pods = Array.from({ length: 10 }, (_, index) => endpointOf(`p${index}`));
+  await run(1, pods);
+  expect(writes).toHaveLength(10);
+  await run(2, pods);
+  expect(writes).toHaveLength(20);
+});
+
 test('the API server is left alone for as long as it says', async () => {
   const { writes, run, fail } = openGate();
   fail('bad_status', 20_000);
