@@ -19,13 +19,15 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/reliability.md',
-  'measure/beside': 'the CPU time of a request beside another checkout, or beside one without GPU time',
+  'measure/beside':
+    'the CPU time of a request beside that of another checkout, or beside one without GPU time',
+  pictures: 'the pictures of the dashboard, of a fleet under load; writes docs/images',
   peers: 'health.peers before engines that fail or are slow, in real processes',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',
   'measure/guard': 'the CPU time of a request, with a bound; part of CI',
-  'measure/hops': 'the files and functions that one request and its record run',
+  hops: 'the files and functions that one request and its record run',
   'measure/metrics': 'the time to count one record',
   'measure/metrics-stall': 'the longest turn of the event loop while metrics are read',
   'measure/pieces': 'the CPU time of single steps of a request',
@@ -34,8 +36,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/stall': 'the longest turn of the event loop while a large body is read',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
   'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
-  'measure/tls': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
-  'measure/tls-rotation': 'certificates replaced again and again under load',
+  'tls/cpu': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
+  'tls/rotation': 'certificates replaced again and again under load',
 };
 
 /** The file of a program, from this folder. */

@@ -10,6 +10,11 @@ export interface Attack {
   readonly bytes?: string | Buffer;
   /** What the client does instead of sending `bytes` at once. */
   readonly act?: (client: RawConnection, replica: WatchedReplica) => Promise<void>;
+  /**
+   * What the replica does with each new connection, none of which is left from before. Returns that on which it reads
+   * requests, or null.
+   */
+  readonly onConnection?: (socket: Socket) => Socket | null;
   /** What the replica does with the connection when the request begins to come. It has read nothing of it. */
   readonly onRequest?: (socket: Socket) => unknown;
   /** What the replica does when it has read the head of the request, and instead of reading its body. */

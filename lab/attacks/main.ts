@@ -4,6 +4,8 @@ import { ATTACKS } from './attacks.ts';
 import { judge, judgeTls } from './judge.ts';
 import type { Cost } from './measured-gateway.ts';
 import { startAttackedGateway } from './run-attack.ts';
+import { TLS_REPLICA } from './tls/replica/replica-attacks.ts';
+import { startAttackedByReplica } from './tls/replica/start-attacked-by-replica.ts';
 import { startTlsAttackedGateways } from './tls/run-tls-attack.ts';
 import { TLS_ATTACKS } from './tls/tls-attacks.ts';
 
@@ -23,6 +25,11 @@ await using gateways = await startTlsAttackedGateways();
 for (const { group, attack } of choose(TLS_ATTACKS)) {
   const outcome = await gateways.run(attack, attack.listeners);
   report(group, `${attack.name}: ${outcome.outcome}`, outcome, judgeTls(attack, outcome));
+}
+await using attackedByReplica = await startAttackedByReplica();
+for (const { group, attack } of choose([{ group: 'TLS: hostile replica', attacks: TLS_REPLICA }])) {
+  const outcome = await attackedByReplica.run(attack);
+  report(group, `${attack.name}: ${outcome.statuses.join(' ')}`, outcome, judge(attack, outcome));
 }
 if (only === undefined && process.exitCode === undefined) {
   const { date, commit, machine } = readCircumstances();

@@ -8,7 +8,7 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Len
 const PROBES: ReadonlySet<string> = new Set(['GET /v1/models HTTP/1.1', 'GET /health HTTP/1.1']);
 
 /** What a replica does for one request. */
-type Conduct = Pick<Attack, 'replica' | 'onHead' | 'onRequest'>;
+type Conduct = Pick<Attack, 'replica' | 'onHead' | 'onRequest' | 'onConnection'>;
 
 /** A replica on a bare socket. It keeps the request lines that it sees, by a parser that knows lengths only. */
 export interface RawReplica extends AsyncDisposable, WatchedReplica {
@@ -19,20 +19,27 @@ export interface RawReplica extends AsyncDisposable, WatchedReplica {
   actOnce(attack: Conduct): void;
 }
 
-/** Starts it on a free port. */
-export async function startRawReplica(): Promise<RawReplica> {
+/** Starts it on a free port. `accept`: makes of a connection what requests are read from. */
+export async function startRawReplica(
+  protocol: 'http' | 'https' = 'http',
+  accept: NonNullable<Attack['onConnection']> = (socket) => socket,
+): Promise<RawReplica> {
   const seen: string[] = [];
   const sockets = new Set<Socket>();
   const closings = new EventLog<null>();
   const hostile: Socket[] = [];
   let next: Conduct = {};
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.once('close', () => {
-      sockets.delete(socket);
+  let onConnection = accept;
+  const server = createServer((tcp) => {
+    sockets.add(tcp);
+    tcp.on('error', () => undefined);
+    tcp.once('close', () => {
+      sockets.delete(tcp);
       closings.push(null);
     });
+    const socket = onConnection(tcp);
+    if (socket === null) return;
+    socket.on('error', () => undefined);
     let text = '';
     socket.setEncoding('latin1').on('data', (piece: string) => {
       const [firstLine = ''] = piece.split('\r\n', 1);
@@ -81,11 +88,13 @@ export async function startRawReplica(): Promise<RawReplica> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
     actOnce(attack) {
       hostile.length = 0;
       next = attack;
+      onConnection = attack.onConnection ?? accept;
+      if (attack.onConnection !== undefined) for (const socket of sockets) socket.destroy();
     },
     untilReplicaClosed: () =>
       closings.until(() => hostile.length > 0 && hostile.every(({ destroyed }) => destroyed)),

@@ -24,12 +24,15 @@ export interface AttackedGateway extends AsyncDisposable {
   run(attack: Attack): Promise<Outcome>;
 }
 
-/** Starts it, with short time-outs. */
-export async function startAttackedGateway(): Promise<AttackedGateway> {
+/** Starts it, with short time-outs. `tls`: how it connects to the replica. */
+export async function startAttackedGateway(
+  startReplica: () => Promise<RawReplica> = startRawReplica,
+  tls: object | null = null,
+): Promise<AttackedGateway> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'spangate-attacks-')));
-  const replica = stack.use(await startRawReplica());
-  const gateway = stack.use(await startMeasuredGateway(toConfig(replica.url), folder.path));
+  const replica = stack.use(await startReplica());
+  const gateway = stack.use(await startMeasuredGateway(toConfig(replica.url, { tls }), folder.path));
   await exchangeRaw(`http://${gateway.listen}`, CHAT);
   const started = stack.move();
   return {
@@ -71,12 +74,23 @@ async function attackOnce(
   return { statuses, isComplete, hasClosed, seen: [...seen, ...later], nextStatus: next.status };
 }
 
-/** The configuration of an attacked gateway. `headersMs`: how long heads and handshakes may take. */
-export function toConfig(replicaUrl: string, headersMs = 1_000): { readonly gateway: object } {
+interface ConfigOptions {
+  /** How long heads and handshakes of clients may take. */
+  readonly headersMs?: number;
+  /** `tls` of the replica. */
+  readonly tls?: object | null;
+}
+
+/** The configuration of an attacked gateway. */
+export function toConfig(
+  replicaUrl: string,
+  { headersMs = 1_000, tls = null }: ConfigOptions = {},
+): { readonly gateway: object } {
+  const replica = { name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' };
   return {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     ...{
-      replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'openai' }],
+      replicas: [tls === null ? replica : { ...replica, tls }],
       export: { to: 'file' },
       timeouts: {
         client_headers: `${headersMs}ms`,

@@ -1,8 +1,8 @@
 import { startProgram } from '../support/program.ts';
 import { CASES } from './cases.ts';
-import { installRivals } from './install.ts';
 import { OPTIONS, type Options, toOptions, USAGE } from './options.ts';
 import { toTable } from './report.ts';
+import { installRivals } from './rivals/install.ts';
 import { runCase } from './run-case.ts';
 import { TARGETS } from './targets/all.ts';
 import { buildNative } from './workspace.ts';

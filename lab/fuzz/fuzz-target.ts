@@ -36,6 +36,11 @@ export function piecesOf({ bytes, cuts }: Pick<FuzzInput, 'bytes' | 'cuts'>): Bu
   return edges.slice(1).map((edge, index) => Buffer.from(bytes.subarray(edges[index], edge)));
 }
 
+/** Pieces as a reader of streams gets them. */
+export async function* streamOf(pieces: readonly Buffer[]): AsyncGenerator<Buffer> {
+  yield* pieces;
+}
+
 /** Something that does not hold. */
 class Difference extends Error {
   override readonly name = 'Difference';

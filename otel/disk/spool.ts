@@ -68,7 +68,7 @@ export async function openSpool(
         let totalBytes = await sizeOf(directory);
         while (storedCount < encodedSpans.length) {
           const batch = takeBatch(encodedSpans, storedCount);
-          const lines = toLines(batch);
+          const lines = toSpoolLines(batch);
           totalBytes += lines.length;
           if (totalBytes > maxTotalBytes) throw new SpoolFullError();
           fileCount += 1;
@@ -137,7 +137,7 @@ async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | und
     );
     return undefined;
   }
-  const { encodedSpans, damagedCount } = parseLines(file);
+  const { encodedSpans, damagedCount } = parseSpoolLines(file);
   if (damagedCount > 0) {
     log.error(
       { unreadable: damagedCount, readable: encodedSpans.length },
@@ -172,7 +172,7 @@ async function remove(path: string, log: TelemetryLog): Promise<void> {
 
 async function rewrite(path: string, encodedSpans: readonly Uint8Array[], log: TelemetryLog): Promise<void> {
   try {
-    await writeDurably(path, toLines(encodedSpans), REPLACEMENT);
+    await writeDurably(path, toSpoolLines(encodedSpans), REPLACEMENT);
   } catch (error) {
     log.error({ reason: toErrorCode(error) }, 'spool file cannot be shortened: it may be sent again');
   }
@@ -186,7 +186,7 @@ const SEPARATOR = ' ';
  * The lines of a spool file, one for each encoded span: its CRC-32 in 8 hex digits, a space, its bytes in base64. Without a
  * checksum, a damaged line could make a Collector reject the whole batch that it is sent with.
  */
-function toLines(encodedSpans: readonly Uint8Array[]): Buffer {
+export function toSpoolLines(encodedSpans: readonly Uint8Array[]): Buffer {
   const lines = encodedSpans.map((encodedSpan) => {
     const { buffer, byteOffset, byteLength } = encodedSpan;
     const base64 = Buffer.from(buffer, byteOffset, byteLength).toString('base64');
@@ -196,7 +196,7 @@ function toLines(encodedSpans: readonly Uint8Array[]): Buffer {
 }
 
 /** The encoded spans of the lines that are intact, and how many lines are damaged. */
-function parseLines(file: Buffer): {
+export function parseSpoolLines(file: Buffer): {
   readonly encodedSpans: readonly Uint8Array[];
   readonly damagedCount: number;
 } {

@@ -215,6 +215,25 @@ export const METRICS = {
     description:
       '1 if Kubernetes or DNS answers for this entry of replicas, 0 if it fails: the replicas stay as they were, so new ones are missing. Absent before the first answer.',
   },
+  readinessGateUp: {
+    name: 'gateway.readiness_gate.up',
+    instrument: 'updowncounter',
+    unit: '{source}',
+    description:
+      '1 if the gateway can write the condition of pods for this entry of replicas, 0 if it cannot: pods that have answered do not get ready. Absent before the first write.',
+  },
+  readinessGateWaiting: {
+    name: 'gateway.readiness_gate.waiting',
+    instrument: 'updowncounter',
+    unit: '{pod}',
+    description: 'Pods of this entry of replicas that are not ready, and that the gateway has not confirmed.',
+  },
+  readinessGateConfirmed: {
+    name: 'gateway.readiness_gate.confirmed',
+    instrument: 'counter',
+    unit: '{pod}',
+    description: 'Pods of this entry of replicas that got their condition from this gateway.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',

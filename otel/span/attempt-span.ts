@@ -30,7 +30,10 @@ export interface AttemptEnd {
   readonly errorType?: string | undefined;
 }
 
-/** One attempt at a replica, with the trace context that it sends upstream: that of the innermost span. If `end` is never called, no attempt was made, and there is no span. */
+/**
+ * One attempt at a replica, with the trace context that it sends upstream: that of the innermost span. If `end` is
+ * never called, no attempt was made, and there is no span.
+ */
 export interface AttemptSpan extends TraceContextFields {
   /** Ends the attempt. Only the first call counts. */
   end(result: AttemptEnd): void;

@@ -44,8 +44,8 @@ export interface RequestSpan extends TraceContextFields {
   /** Adds a failed attempt as a span event. */
   addFailedAttempt(facts: FailedAttempt): void;
   /**
-   * Numbers the record, and ends the span after its `e2e_ms`. The record enters the queue or is dropped at once. Only the first call
-   * counts.
+   * Numbers the record, and ends the span after its `e2e_ms`. The record enters the queue or is dropped at once. Only
+   * the first call counts.
    */
   end(record: RequestRecord, http: HttpFacts): void;
 }

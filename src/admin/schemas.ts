@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { toShownName } from '#otel/encode/shown-name.ts';
 import type { ExportStats } from '#otel/queue/export-stats.ts';
-import { SOURCE_KINDS, SOURCE_STATES, type SourceState } from '../replicas/control/discovery/source-state.ts';
 import type { Drains } from '../replicas/control/drains/drains.ts';
 import type { RegisteredReplica } from '../replicas/control/registry/registered-replica.ts';
 import { HEALTH_JUDGES } from '../replicas/health-decision.ts';
@@ -188,26 +187,6 @@ export function toAbsentReplicaJson(
 export const waitingSchema = count().describe(
   'Requests that wait because all replicas of their model have reached max_inflight.',
 );
-
-/** What tells of the replicas behind one name of the configuration. */
-export const sourceSchema = z
-  .object({
-    name: z.string().describe('The `name` of the entry in `replicas` of the configuration.'),
-    kind: z.enum(SOURCE_KINDS),
-    state: z
-      .enum(SOURCE_STATES)
-      .describe(
-        'Whether it answers. While it is failing, the replicas stay as they were. `unknown` before the first answer.',
-      ),
-    since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
-    error_code: z.string().max(64).nullable().describe('Why it is failing, in one word; otherwise null.'),
-  })
-  .meta({ id: 'Source' });
-
-/** Converts a source to the shape of `sourceSchema`. */
-export function toSourceJson({ errorCode, ...rest }: SourceState): z.output<typeof sourceSchema> {
-  return { ...rest, error_code: errorCode };
-}
 
 /** The export counters in the admin API. `ExportStats` explains them. */
 export const statsSchema = z

@@ -12,8 +12,8 @@ import { type ConnectionCheck, runCheck } from './connection-check.ts';
 const EXPORT_TIMEOUT_MS = 5_000;
 
 /**
- * Sends the collector an export without records, with these headers beside those of the variables. Null if records go to files. Rejects with a TelemetryError for an address
- * that is no URL, or a certificate that cannot be read.
+ * Sends the collector an export without records, with these headers beside those of the variables. Null if records go
+ * to files. Rejects with a TelemetryError for an address that is no URL, or a certificate that cannot be read.
  */
 export async function checkCollector(
   config: Config,

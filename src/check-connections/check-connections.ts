@@ -10,8 +10,9 @@ import type { ConnectionCheck } from './connection-check.ts';
 
 /**
  * Tries every server that the configuration names, all at once: GET /v1/models to each replica, an empty export to the
- * collector, PING to Redis, a reading of the keys of JWTs. Each try ends within a few seconds. Returns the results in the order of the file, and rejects
- * only if telemetry cannot start with these settings. `log` gets warnings about OTEL_* variables.
+ * collector, PING to Redis, a reading of the keys of JWTs. Each try ends within a few seconds. Returns the results in
+ * the order of the file, and rejects only if telemetry cannot start with these settings. `log` gets warnings about
+ * OTEL_* variables.
  */
 export async function checkConnections(
   config: Config,

@@ -1,10 +1,7 @@
 import type { KubernetesSource } from '../config/kubernetes-source.ts';
+import { type ApiFailureCode, toApiError } from '../replicas/control/discovery/kubernetes/api-call.ts';
 import { toReadyEndpoints } from '../replicas/control/discovery/kubernetes/ready-endpoints.ts';
-import {
-  createSliceApi,
-  type SliceFailureCode,
-  toSliceError,
-} from '../replicas/control/discovery/kubernetes/slice-api.ts';
+import { createSliceApi } from '../replicas/control/discovery/kubernetes/slice-api.ts';
 import type { Endpoint } from '../replicas/control/discovery/resolver.ts';
 
 /** The pods that would be replicas; if there are none, `result` and `advice` say why. */
@@ -30,13 +27,13 @@ export async function listPods(source: KubernetesSource): Promise<ListedPods> {
         : 'none of its pods is ready: look at the pods';
     return { endpoints, target, result: 'no_pods', advice };
   } catch (error) {
-    const { code, status } = toSliceError(error);
+    const { code, status } = toApiError(error);
     const result = status === null ? code : `${code} (status ${status})`;
     return { endpoints: [], target, result, advice: ADVICE[code] };
   }
 }
 
-const ADVICE: Readonly<Record<SliceFailureCode, string>> = {
+const ADVICE: Readonly<Record<ApiFailureCode, string>> = {
   no_service_account:
     'token_file, ca_file or the file namespace cannot be used: mount the token of the service account',
   unreachable: 'check api_server, its certificate and the network policy',

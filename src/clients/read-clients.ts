@@ -1,9 +1,13 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
+import { OddFileError, readRegularFile } from '#otel/disk/regular-file.ts';
 import { MAX_LIMITED_CLIENTS } from '../client-limits/client-limit-table.ts';
 import { parseClientsFile } from '../config/clients-file.ts';
 import type { ApiClientConfig, Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { StartError } from '../start-error.ts';
+
+/** Half a million clients. While it is read, it takes a few times this much memory. */
+const MAX_FILE_BYTES = 64 * 1024 ** 2;
 
 /** The keys of the configuration that say who may send requests. */
 export type ClientSources = Pick<Config, 'clients' | 'clientsFile'>;
@@ -27,7 +31,7 @@ export async function readClients({ clients, clientsFile }: ClientSources): Prom
   if (clientsFile === null) return toList(clients, { clients, fileVersion: null });
   // A change after this look makes another version.
   const fileVersion = await readVersion(clientsFile);
-  const text = await orRefuse(clientsFile, readFile(clientsFile, 'utf8'));
+  const text = (await orRefuse(clientsFile, readRegularFile(clientsFile, MAX_FILE_BYTES))).toString();
   const fromFile = await orRefuse(clientsFile, parseClientsFile(text, clientsFile, clients ?? []));
   return toList([...(clients ?? []), ...fromFile], { clients, fileVersion });
 }
@@ -54,6 +58,9 @@ async function orRefuse<T>(path: string, reading: Promise<T>): Promise<T> {
     return await reading;
   } catch (error) {
     if (error instanceof ConfigError) throw new StartError(`clients_file: ${toOneLine(error)}`, error);
+    if (error instanceof OddFileError && error.code === 'too_large') {
+      throw new StartError(`clients_file: ${path} has more than ${MAX_FILE_BYTES} bytes`, error);
+    }
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     throw new StartError(`clients_file: cannot read ${path} (${code})`, error);

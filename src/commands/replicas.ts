@@ -48,18 +48,43 @@ function toReplicaTable(answer: unknown, nowEpochMs: number, paint: Paint): stri
   return toTable(HEAD, rows, { paint });
 }
 
-/** One line for each source of replicas that fails. */
+/** One line for each source of replicas that fails, and for each of its pods that waits for the gateway. */
 function toSourceLines(answer: unknown, nowEpochMs: number): string {
+  const ageOf = (item: unknown) => toAge(nowEpochMs - Date.parse(String(memberOf(item, 'since'))));
   return itemsOf(answer, 'sources')
-    .filter((source) => memberOf(source, 'state') === 'failing')
-    .map((source) => {
-      const [name, kind, since, code] = (['name', 'kind', 'since', 'error_code'] as const).map((key) =>
-        String(memberOf(source, key)),
-      );
-      const age = toAge(nowEpochMs - Date.parse(since ?? ''));
-      return `${toOneLine(`${name}: ${kind} fails ${age} (${code}), so its replicas may be out of date`)}\n`;
+    .flatMap((source) => {
+      const gate = memberOf(source, 'readiness_gate');
+      const kind = String(memberOf(source, 'kind'));
+      const lines = [
+        ...toFailureLines(source, ageOf, kind, 'its replicas may be out of date'),
+        ...toFailureLines(gate, ageOf, 'readiness gate', 'its new pods do not get ready'),
+        ...toWaitingLines(gate, ageOf),
+      ];
+      return lines.map((line) => `${toOneLine(`${memberOf(source, 'name')}: ${line}`)}\n`);
     })
     .join('');
+}
+
+function toFailureLines(
+  failing: unknown,
+  ageOf: (item: unknown) => string,
+  what: string,
+  consequence: string,
+): readonly string[] {
+  if (memberOf(failing, 'state') !== 'failing') return [];
+  return [`${what} fails ${ageOf(failing)} (${memberOf(failing, 'error_code')}), so ${consequence}`];
+}
+
+function toWaitingLines(gate: unknown, ageOf: (item: unknown) => string): readonly string[] {
+  const shown = itemsOf(gate, 'waiting_pods');
+  const others = Number(memberOf(gate, 'waiting')) - shown.length;
+  return [
+    ...shown.map((each) => {
+      const problem = memberOf(each, 'problem') ?? 'not asked yet';
+      return `pod ${memberOf(each, 'pod')} waits ${ageOf(each)} for its readiness gate: ${problem}`;
+    }),
+    ...(others > 0 ? [`further pods that wait: ${others}`] : []),
+  ];
 }
 
 function toYesOrNo(value: unknown): string {

@@ -8,6 +8,7 @@ import { type Fleet, openFleet } from '../fleet/fleet.ts';
 import { FleetLog } from '../fleet/fleet-log.ts';
 import { createMembershipFile } from '../fleet/membership-file.ts';
 import { createRedisStore } from '../fleet/redis/redis-store.ts';
+import { createPodCheck } from '../replicas/control/discovery/kubernetes/gate/pod-check.ts';
 import { type DiscoverySettings, ReplicaDiscovery } from '../replicas/control/discovery/replica-discovery.ts';
 import type { Resolver } from '../replicas/control/discovery/resolver.ts';
 import { createDrainFile } from '../replicas/control/drains/drain-file.ts';
@@ -16,6 +17,7 @@ import { FrozenWatch } from '../replicas/control/health/frozen-watch.ts';
 import { HealthChecker } from '../replicas/control/health/health-checker.ts';
 import { HealthDecisions } from '../replicas/control/health/health-decisions.ts';
 import { PeerWatch } from '../replicas/control/health/peer-watch.ts';
+import type { ProbeTarget } from '../replicas/control/probe.ts';
 import { ReplicaRegistry } from '../replicas/control/registry/registry.ts';
 import type { PoolSnapshot } from '../replicas/pool-snapshot.ts';
 import type { SharedState } from '../replicas/shared/shared-state.ts';
@@ -87,24 +89,28 @@ export async function composeReplicas(
   );
   started.defer(() => fleet?.leave());
   const { health: table, silences } = shared;
-  const healthDecisions = new HealthDecisions({ registry, log, onAction });
-  const decisions = healthDecisions;
+  const decisions = new HealthDecisions({ registry, log, onAction });
   const frozen = new FrozenWatch({ registry, table, silences, decisions });
   const peerWatch = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
   const healthChecker = new HealthChecker(config.health, {
     ...{ registry, table, decisions, frozen, peers: peerWatch },
   });
   let knownModels: ReadonlySet<string> = new Set();
+  const probeHealth = (target: ProbeTarget, timeoutMs: number) => healthChecker.probe(target, timeoutMs);
   const discovery = new ReplicaDiscovery(withCertificates(config, certificates), {
     ...{ registry, resolver, log },
-    probeHealth: (replica, timeoutMs) => healthChecker.probe(replica, timeoutMs),
+    probeHealth,
+    checkPod: createPodCheck({ connectMs: config.timeouts.connectMs, probeHealth }),
     async publish() {
       const { cursors } = await publish(registry, serving());
       knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));
     },
   });
   const isKnownModel = (model: string) => knownModels.has(model);
-  return { registry, drains, fleet, discovery, healthChecker, healthDecisions, peerWatch, isKnownModel };
+  return {
+    ...{ registry, drains, fleet, discovery, healthChecker, peerWatch, isKnownModel },
+    healthDecisions: decisions,
+  };
 }
 
 /** The replicas of a configuration, with the contents of their certificate files. */

@@ -44,7 +44,10 @@ function toClientLimits({ max_inflight, requests_per_minute, tokens_per_minute }
   return Object.values(limits).every((limit) => limit === null) ? null : limits;
 }
 
-/** Converts the keys of `tenant_limits`. `limits`: null for a tenant without limits. `rest`: those of each tenant that is not among them. */
+/**
+ * Converts the keys of `tenant_limits`. `limits`: null for a tenant without limits. `rest`: those of each tenant that
+ * is not among them.
+ */
 export function toTenantLimits({ default: rest, ...named }: NonNullable<ConfigFile['tenant_limits']>) {
   return {
     named: Object.entries(named).map(([tenant, row]) => ({ tenant, limits: toClientLimits(row) })),

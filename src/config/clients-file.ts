@@ -44,6 +44,7 @@ export async function parseClientsFile(
   for (const entry of toEntries(text, path)) {
     count += 1;
     if (count % ENTRIES_PER_TURN === 0) await nextTurn();
+    if (entry === null) continue;
     const checked = checkEntry(entry, taken);
     if ('client' in checked) clients.push(checked.client);
     else problems.push(...checked.problems);
@@ -78,14 +79,22 @@ function toProblem(violation: Violation, value: unknown, lineOf: Entry['lineOf']
   return { ...place, text: `found ${showValue(found, path.at(-1))}, expected ${violation.expected}` };
 }
 
-function toEntries(text: string, path: string): Iterable<Entry> {
+/** Null for an empty line. */
+function toEntries(text: string, path: string): Iterable<Entry | null> {
   const given = text.replace(/^\uFEFF/, '');
   return /^\s*\{/.test(given) ? readJsonLines(given, path) : readYamlList(given, path);
 }
 
-function* readJsonLines(text: string, path: string): Iterable<Entry> {
-  for (const [index, line] of text.split('\n').entries()) {
-    if (line.trim() !== '') yield { value: parseLine(line, index + 1, path), lineOf: () => index + 1 };
+/** One line at a time: a list of all lines would take many times the memory of the text. */
+function* readJsonLines(text: string, path: string): Iterable<Entry | null> {
+  let number = 0;
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf('\n', start);
+    const end = found === -1 ? text.length : found;
+    const line = text.slice(start, end);
+    const at = ++number;
+    yield line.trim() === '' ? null : { value: parseLine(line, at, path), lineOf: () => at };
+    start = end + 1;
   }
 }
 
@@ -101,7 +110,7 @@ function parseLine(line: string, number: number, path: string): unknown {
 function readYamlList(text: string, path: string): readonly Entry[] {
   if (text.trim() === '') throw refusal(path, 'the file is empty, expected a list of clients; [] has none');
   if (text.length > MAX_YAML_CHARS) throw refusal(path, 'more than 1 MiB of YAML: write JSON lines instead');
-  const { data, places, problems } = readYaml(text, { env: {}, files: new Map() });
+  const { data, places, problems } = readYaml(text, null);
   if (problems.length > 0) throw new ConfigError(path, problems);
   if (!Array.isArray(data)) throw refusal(path, 'expected a list of clients, or JSON lines');
   return data.map((value, index) => {

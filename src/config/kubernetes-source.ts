@@ -17,6 +17,8 @@ export interface KubernetesSource {
   /** Absolute, as `caFile`. */
   readonly tokenFile: string;
   readonly caFile: string;
+  /** The type of the condition that pods get when they answer; null: none. */
+  readonly readinessGate: string | null;
 }
 
 /** Converts the keys of the file. */
@@ -30,5 +32,6 @@ export function toKubernetesSource(section: KubernetesSection): KubernetesSource
     apiServer: section.api_server,
     tokenFile: section.token_file,
     caFile: section.ca_file,
+    readinessGate: section.readiness_gate,
   };
 }

@@ -20,7 +20,10 @@ interface ServiceSettings extends CommonSettings {
   kubernetes?: KubernetesSource;
 }
 
-/** Converts the keys of an entry with `kubernetes`. The host of the URL is the name in the certificate of the pods, if they have one. */
+/**
+ * Converts the keys of an entry with `kubernetes`. The host of the URL is the name in the certificate of the pods, if
+ * they have one.
+ */
 export function toPodsConfig(section: KubernetesSection, entry: ReplicaEntry): ServiceSettings {
   const { service, namespace, scheme } = section;
   const host = namespace === undefined ? service : `${service}.${namespace}.svc`;

@@ -4,7 +4,7 @@ import { apiClient, tenantLimits } from './schema/clients.ts';
 import { gateway } from './schema/gateway.ts';
 import { health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
-import { plainName } from './schema/names.ts';
+import { path, plainName } from './schema/names.ts';
 import { replicas } from './schema/replicas.ts';
 import { aliases, endpoints, headers, pass, retry, routing } from './schema/requests.ts';
 import { exporting, metrics, prefixHash, trace } from './schema/telemetry.ts';
@@ -76,10 +76,7 @@ export const configSchema = z.strictObject({
     .describe(
       'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
     ),
-  state_dir: z
-    .string({ error: 'a path' })
-    .min(1, { error: 'a path' })
-    .meta({ title: 'a path, relative to the directory of this file' })
+  state_dir: path()
     .prefault('./state')
     .describe('The directory of the salt, the drains and the exported files.'),
   state: state.prefault({}).describe('State that several gateways share: see fleet.md.'),
@@ -91,10 +88,7 @@ export const configSchema = z.strictObject({
     .describe(
       'The clients that may send requests. Without this key and `clients_file` nobody needs an API key.',
     ),
-  clients_file: z
-    .string({ error: 'a path' })
-    .min(1, { error: 'a path' })
-    .meta({ title: 'a path, relative to the directory of this file' })
+  clients_file: path()
     .optional()
     .describe(
       'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',

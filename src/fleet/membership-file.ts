@@ -36,14 +36,17 @@ export function createMembershipFile(stateDir: string, log: DamageLog): Membersh
     async read() {
       return (await file.read(parseMembership)).value ?? NOTHING;
     },
-    write({ members, ...rest }) {
-      const stored = { version: 1, ...rest, members: Object.fromEntries(members) };
-      return file.write(`${JSON.stringify(stored)}\n`);
-    },
+    write: (membership) => file.write(printMembership(membership)),
   };
 }
 
-function parseMembership(text: string): Parsed<StoredMembership> | null {
+/** The content of the file. */
+export function printMembership({ members, ...rest }: StoredMembership): string {
+  return `${JSON.stringify({ version: 1, ...rest, members: Object.fromEntries(members) })}\n`;
+}
+
+/** Parses the file; null if nothing of it is legible. */
+export function parseMembership(text: string): Parsed<StoredMembership> | null {
   let stored: unknown;
   try {
     stored = JSON.parse(text);

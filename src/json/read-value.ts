@@ -11,6 +11,17 @@ export function readText(cursor: JsonCursor, maxBytes: number): string | undefin
   return isTooLong ? undefined : cursor.decodeString(hasEscapes);
 }
 
+/** The number at the cursor if it is a whole one from 0 on; undefined, and skipped, if it is anything else. */
+export function readCount(cursor: JsonCursor): number | undefined {
+  if (cursor.peek() !== 'number') {
+    cursor.skip();
+    return undefined;
+  }
+  const value = cursor.readNumber();
+  // Adding zero turns -0 into 0.
+  return Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
+}
+
 /**
  * Reads one member of the object at the cursor; undefined if there is none, or no object. Of duplicate members the last
  * one counts.

@@ -60,7 +60,10 @@ export class ClientAccess {
     return this.#hasTenantLimits ? this.#tenantLimits : null;
   }
 
-  /** Applies the rules for tokens, and the limits of tenants, of another configuration. Tokens that were verified stay so if nothing changes. */
+  /**
+   * Applies the rules for tokens, and the limits of tenants, of another configuration. Tokens that were verified stay
+   * so if nothing changes.
+   */
   configure(config: Config): void {
     const { jwt } = config;
     this.#useTenantLimits(config);

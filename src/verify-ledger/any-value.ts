@@ -26,10 +26,13 @@ export function writeJsonAttribute(writer: ProtobufWriter, key: string, value: u
   return isKnown;
 }
 
+/** A value with several members would be another one for each reader. */
 function writeJsonValue(writer: ProtobufWriter, value: unknown, depth: number): boolean {
-  if (!isJsonObject(value) || depth > MAX_DEPTH) return false;
+  if (!isJsonObject(value) || Object.keys(value).length !== 1 || depth > MAX_DEPTH) return false;
   writer.reserve(1 + MAX_VARINT_BYTES);
   if (typeof value.stringValue === 'string') {
+    // UTF-8 has no half of a character: it would be written as another one.
+    if (!value.stringValue.isWellFormed()) return false;
     writer.textField(ANY_VALUE.string, value.stringValue);
     return true;
   }
@@ -66,8 +69,12 @@ function writeJsonArray(writer: ProtobufWriter, { values = [] }: JsonObject, dep
   return isKnown;
 }
 
-/** The int of an AnyValue in JSON, where an int64 is a text or a number. */
+/**
+ * The int of an AnyValue in JSON, where an int64 is a number, or a text as protobuf prints it. Other texts, such as ` 7`
+ * and `0x7`, are ints for JavaScript and not for other readers.
+ */
 export function readJsonInt({ intValue }: JsonObject): number | undefined {
-  const number = typeof intValue === 'string' && intValue !== '' ? Number(intValue) : intValue;
-  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+  const number = typeof intValue === 'string' ? Number(intValue) : intValue;
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) return undefined;
+  return typeof intValue === 'number' || String(number) === intValue ? number : undefined;
 }

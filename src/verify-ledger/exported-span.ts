@@ -48,6 +48,14 @@ export interface ExportedLedger {
   readonly isIntact: boolean;
 }
 
+/** A record or a ledger span that does not say which one it is: that of no instance, or without a number. */
+export interface UnidentifiedSpan {
+  readonly kind: 'unidentified';
+}
+
+/** What a file says of one span. */
+export type ExportedSpan = ExportedRecord | ExportedLedger | UnidentifiedSpan;
+
 /** What is kept of a ledger span. */
 export type LedgerEntry = Omit<ExportedLedger, 'digests'>;
 
@@ -58,6 +66,8 @@ const MAX_INSTANCE_CHARS = 256;
 const SOME_BYTES = 64 * 1024;
 const RANGE = /^(?:(.+):)?(\d{1,15})(?:-(\d{1,15}))?$/;
 const COVERED = 'gateway.';
+/** A span with one of these is a record. */
+const RECORD_MARKS = [RECORD_FIELDS.request_id.name, RECORD_FIELDS.seq.name];
 
 type Values = ReadonlyMap<string, JsonObject>;
 
@@ -67,7 +77,7 @@ export class SpanReader {
   readonly #writer = new ProtobufWriter(SOME_BYTES);
 
   /** Reads a line: a TracesData message. Null for anything else, such as half a line. */
-  readLine(text: string): readonly (ExportedRecord | ExportedLedger)[] | null {
+  readLine(text: string): readonly ExportedSpan[] | null {
     const message = parseJson(text);
     if (!isJsonObject(message) || !Array.isArray(message.resourceSpans)) return null;
     return message.resourceSpans
@@ -77,22 +87,25 @@ export class SpanReader {
   }
 
   /** Reads the spans of a record in OTLP JSON, separated by commas. */
-  readSpans(json: string): readonly (ExportedRecord | ExportedLedger)[] {
+  readSpans(json: string): readonly ExportedSpan[] {
     const spans = parseJson(`[${json}]`);
     return Array.isArray(spans) ? spans.flatMap((span) => this.#readSpan(span) ?? []) : [];
   }
 
-  #readSpan(span: unknown): ExportedRecord | ExportedLedger | null {
+  #readSpan(span: unknown): ExportedSpan | null {
     const values = new Map<string, JsonObject>();
     for (const attribute of listOf(span, 'attributes')) {
       if (!isJsonObject(attribute) || typeof attribute.key !== 'string') continue;
       if (isJsonObject(attribute.value)) values.set(attribute.key, attribute.value);
     }
     const instance = textOf(values, RECORD_FIELDS.instance.name);
-    if (instance === undefined || instance.length > MAX_INSTANCE_CHARS) return null;
-    if (values.has(LEDGER.number)) return this.#readLedger(instance, values, span);
+    const isLedger = values.has(LEDGER.number);
+    const isOurs = isLedger || RECORD_MARKS.some((name) => values.has(name));
+    const none = isOurs ? ({ kind: 'unidentified' } as const) : null;
+    if (instance === undefined || instance.length > MAX_INSTANCE_CHARS) return none;
+    if (isLedger) return this.#readLedger(instance, values, span);
     const seq = countOf(values, RECORD_FIELDS.seq.name);
-    if (seq === undefined || seq === 0) return null;
+    if (seq === undefined || seq === 0) return none;
     return {
       ...{ kind: 'record', instance, seq },
       digest: this.#digest(span),

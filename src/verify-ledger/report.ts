@@ -50,6 +50,8 @@ export interface VerifyReport {
   readonly proven: boolean;
   /** Lines that are no records, such as half a line at the end of a file. */
   readonly broken_lines: number;
+  /** Records and ledger spans without an instance or a number; absent if there is none. Nothing is proven with one. */
+  readonly unidentified?: number;
   readonly instances: readonly ReportedInstance[];
   /** Only with --sums. */
   readonly sums?: { readonly differences: readonly SumsDifference[] };
@@ -60,7 +62,7 @@ export interface VerifyReport {
  * then the backend's, and only the ledger spans of the files count. Null: no sums were given.
  */
 export function toReport(
-  { checks, brokenLines }: Verification,
+  { checks, brokenLines, unidentified }: Verification,
   {
     isPart,
     differences,
@@ -72,8 +74,9 @@ export function toReport(
   const instances = verdicts.map((verdict) => toReported(verdict, onlySums));
   const areProven = verdicts.every((verdict) => isProven(verdict, { isPart, onlySums }));
   return {
-    proven: instances.length > 0 && areProven && (differences ?? []).length === 0,
+    proven: instances.length > 0 && unidentified === 0 && areProven && (differences ?? []).length === 0,
     broken_lines: brokenLines,
+    ...(unidentified === 0 ? {} : { unidentified }),
     instances,
     ...(differences === null ? {} : { sums: { differences } }),
   };

@@ -1,6 +1,6 @@
 import { readSpoolLine } from '#otel/disk/spool.ts';
 import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
-import { type ExportedLedger, type ExportedRecord, SpanReader } from './exported-span.ts';
+import { type ExportedSpan, SpanReader } from './exported-span.ts';
 import { InstanceCheck } from './instance-check.ts';
 import { createPageAllowance } from './seq-pages.ts';
 
@@ -19,6 +19,8 @@ export class Verification {
   readonly #allowance = createPageAllowance();
   /** Lines that are neither OTLP JSON nor lines of a spool. */
   brokenLines = 0;
+  /** Records and ledger spans without an instance or a number. */
+  unidentified = 0;
 
   /** The instances, in the order in which they were found. */
   get checks(): ReadonlyMap<string, InstanceCheck> {
@@ -32,7 +34,7 @@ export class Verification {
     for (const span of spans ?? []) this.#add(span);
   }
 
-  #readLine(line: Buffer): readonly (ExportedRecord | ExportedLedger)[] | null {
+  #readLine(line: Buffer): readonly ExportedSpan[] | null {
     const spans = this.#reader.readLine(line.toString());
     if (spans !== null) return spans;
     const encodedSpan = readSpoolLine(line);
@@ -40,7 +42,11 @@ export class Verification {
     return json === null ? null : this.#reader.readSpans(json);
   }
 
-  #add(span: ExportedRecord | ExportedLedger): void {
+  #add(span: ExportedSpan): void {
+    if (span.kind === 'unidentified') {
+      this.unidentified += 1;
+      return;
+    }
     const check = this.#checkOf(span.instance);
     if (span.kind === 'record') {
       check.addRecord(span);

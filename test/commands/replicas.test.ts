@@ -130,6 +130,35 @@ describe('gateway replicas', () => {
     expect(JSON.parse(json)).toEqual(body);
   });
 
+  it('says below the table which pods wait for the gateway, and that their condition cannot be written', async () => {
+    const since = new Date(Date.now() - 4.5 * 60_000).toISOString();
+    const gate = {
+      ...{ condition: 'spangate.dev/answers', state: 'failing', since, error_code: 'refused', confirmed: 1 },
+      waiting: 4,
+      waiting_pods: [
+        { pod: 'vllm-1', since, problem: 'connection refused' },
+        { pod: 'vllm-2', since, problem: null },
+        { pod: '\u001b[2Jvllm-3', since, problem: 'a\nb' },
+      ],
+    };
+    const source = { name: 'vllm', kind: 'kubernetes', state: 'ok', since, error_code: null };
+    const idle = { ...gate, state: 'ok', error_code: null, waiting: 0, waiting_pods: [] };
+    const sources = [
+      { ...source, readiness_gate: gate },
+      { ...source, name: 'idle', readiness_gate: idle },
+    ];
+    const { url } = await startAdmin(() => ({ body: { ...REPLICAS, sources } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout.split('\n').slice(REPLICAS.replicas.length + 1)).toEqual([
+      'vllm: readiness gate fails 4m (refused), so its new pods do not get ready',
+      'vllm: pod vllm-1 waits 4m for its readiness gate: connection refused',
+      'vllm: pod vllm-2 waits 4m for its readiness gate: not asked yet',
+      'vllm: pod  [2Jvllm-3 waits 4m for its readiness gate: a b',
+      'vllm: further pods that wait: 1',
+      '',
+    ]);
+  });
+
   it('does not let a name control the terminal', async () => {
     const { url } = await startAdmin(() => ({ body: { replicas: [{ ...REPLICA, name: '\u001b[2Jx' }] } }));
     const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { parseClientsFile } from '../../src/config/clients-file.ts';
@@ -38,6 +39,12 @@ describe('a file of clients', () => {
     ['a list in JSON', JSON.stringify(entries, null, 1)],
   ])('has the entries of `clients`: %s', async (_, text) => {
     expect(await parse(text)).toMatchObject(parsed);
+  });
+
+  test.each(['a ${HOME}', '$${HOME}', '${', '${file:/etc/passwd}'])('takes %s as it is', async (tenant) => {
+    const entry = JSON.stringify({ name: 'a', key_sha256: digestOf('a'), tenant });
+    expect(await parse(entry)).toMatchObject([{ tenant }]);
+    expect(await parse(`- ${entry}`)).toMatchObject([{ tenant }]);
   });
 
   test('may say that there is no client, but not by being empty', async () => {

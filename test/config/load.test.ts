@@ -405,3 +405,46 @@ timeouts:
     );
   });
 });
+
+describe('the readiness gate of the pods of a Service', () => {
+  const gateOf = (value: string) => {
+    const text = `replicas: [{ name: a, kubernetes: { service: a, readiness_gate: ${value} } }]\n`;
+    const printed = printConfigFile(parseConfigFile(text, source));
+    const gates = [text, printed].map(
+      (each) => parseConfig(each, source).services[0]?.kubernetes?.readinessGate,
+    );
+    expect(gates[1]).toBe(gates[0]);
+    return gates[0];
+  };
+
+  it.each([
+    ['false', null],
+    ['true', 'spangate.dev/answers'],
+    ['"true"', 'spangate.dev/answers'],
+    ['example.com/Serves_models.2', 'example.com/Serves_models.2'],
+    ['a/b', 'a/b'],
+  ])('of %s is %s, also after printing', (value, gate) => {
+    expect(gateOf(value)).toBe(gate);
+  });
+
+  it.each([
+    'Ready',
+    'ContainersReady',
+    'yes',
+    '""',
+    '/a',
+    'a/',
+    'a/b/c',
+    'Example.com/a',
+    'example..com/a',
+    'example.com/-a',
+    `example.com/${'a'.repeat(64)}`,
+    `${'a.'.repeat(127)}/a`,
+    '"a/b\\n"',
+    '1',
+  ])('cannot be %s: Kubernetes has conditions of its own, and a form for those of others', (value) => {
+    expect(() => gateOf(value)).toThrow(
+      /readiness_gate: found .*expected true, false, or the type of a condition/,
+    );
+  });
+});

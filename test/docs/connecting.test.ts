@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { toVenv } from '../../lab/bench/installed.ts';
+import { toVenv } from '../../lab/bench/rivals/installed.ts';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';

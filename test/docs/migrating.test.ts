@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { findDebian, findInVenv } from '../../lab/bench/installed.ts';
+import { findDebian, findInVenv } from '../../lab/bench/rivals/installed.ts';
 import { readAllSnippets, readSnippets } from '../../scripts/docs-snippets.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -36,6 +36,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/connecting.md # LangChain [js]':
     'run by hand with @langchain/openai 1.5.8, which has 75 MB with its dependencies',
   'docs/kubernetes.md # A pod that stops [yaml]': 'part of a pod of Kubernetes',
+  'docs/kubernetes.md # Readiness gate [yaml]':
+    'partly a pod of Kubernetes; the rest is in deploy/helm/examples/pods.yaml',
   'docs/ledger.md # The canonical form [python]': 'test/verify-ledger/reference.test.ts',
   'docs/metrics.md # How to get them [yaml]': 'configuration of Prometheus',
   'docs/migrating.md # From LiteLLM [yaml]': 'test/docs/migrating.test.ts',

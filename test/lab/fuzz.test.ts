@@ -38,7 +38,7 @@ describe('of a hundred bytes, a reader is found that', () => {
   test('keeps a little of each', async () => {
     const held: Buffer[] = [];
     const check = () => held.push(Buffer.alloc(20_000)) > 0;
-    const result = await runTarget({ ...FAULTY, check }, { seed: 1, first: 0, inputs: 3_000 });
+    const result = await runTarget({ ...FAULTY, check }, { seed: 1, first: 0, inputs: 3_000 }, 1_000);
     expect(result.finding?.reason).toMatch(/^\d{8} bytes have stayed since the first batch$/);
     expect(result.inputs).toBe(2_000);
     expect(held).toHaveLength(2_000);

@@ -28,11 +28,11 @@ export interface GeneratedInstance {
   readonly ledgers: readonly string[];
 }
 
-/** Makes the records of an instance and, unless it is killed, the ledger up to its end. */
+/** Makes the records of an instance, with these fields, and, unless it is killed, the ledger up to its end. */
 export function generateInstance(
   instance: string,
   fates: readonly Fate[],
-  { isKilled = false } = {},
+  { isKilled = false, ...fields }: Partial<RequestRecord> & { readonly isKilled?: boolean } = {},
 ): GeneratedInstance {
   const ledgers: string[] = [];
   const ledger = new Ledger(60_000, {
@@ -51,6 +51,7 @@ export function generateInstance(
       ...{ instance, seq, prompt_tokens: seq, completion_tokens: seq % 7 },
       e2e_ms: seq / 3,
       request_id: `request-${seq}`,
+      ...fields,
     };
     if (fate === 'queued') {
       const encodedSpan = encoder.encode(toSpan(record));

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { toReportText } from '../../src/commands/terminal/verify-text.ts';
 import { type ReportedInstance, toReport } from '../../src/verify-ledger/report.ts';
 import { Verification } from '../../src/verify-ledger/verify.ts';
 import { type Fate, type GeneratedInstance, generateInstance, toLine } from './generated-records.ts';
@@ -155,6 +156,53 @@ describe('whatever happens to records on the way, is named exactly:', () => {
         ranges: ['1'],
       });
     }
+  });
+
+  test('a value that other readers of JSON read otherwise', () => {
+    const { records, ledgers } = generateInstance('a', upTo(1));
+    const [{ json } = { json: '' }] = records;
+    const changes = [
+      ['"intValue":"256"', '"intValue":" 256"'],
+      ['"intValue":"256"', '"intValue":"0x100"'],
+      ['"intValue":"256"', '"intValue":"2.56e2"'],
+      ['"intValue":"256"', '"intValue":"256","arrayValue":{}'],
+      ['"intValue":"256"', '"intValue":"256","bytesValue":"AA=="'],
+      ['"stringValue":"acme"', '"stringValue":"acme","intValue":"7"'],
+      ['"stringValue":"acme"', '"stringValue":"acme\\ud800"'],
+    ] as const;
+    for (const [from, to] of changes) {
+      const changed = json.replace(from, to);
+      expect(changed).not.toBe(json);
+      expect(only(verifySpans([changed, ...ledgers])).changed).toEqual({ count: 1, ranges: ['1'] });
+    }
+  });
+
+  test('half of a character where there was what UTF-8 writes for it', () => {
+    const { records, ledgers } = generateInstance('a', upTo(1), { tenant: 'a\ufffd' });
+    const [{ json } = { json: '' }] = records;
+    expect(verifySpans([json, ...ledgers]).proven).toBe(true);
+    const changed = json.replace('"a\ufffd"', '"a\\ud800"');
+    expect(only(verifySpans([changed, ...ledgers])).changed).toEqual({ count: 1, ranges: ['1'] });
+  });
+
+  test('a further record without an instance or a number', () => {
+    const generated = generateInstance('a', upTo(3));
+    const [{ json } = { json: '' }] = generated.records;
+    const [ledger = ''] = generated.ledgers;
+    const further = [
+      json.replace('"gateway.instance"', '"gateway.x"'),
+      json.replace('"gateway.instance","value":{"stringValue":"a', `$&${'a'.repeat(256)}`),
+      json.replace('"gateway.seq","value":{"intValue":"', '$&0'),
+      json.replace('"gateway.seq"', '"gateway.x"'),
+      ledger.replace('"gateway.instance"', '"gateway.x"'),
+    ];
+    for (const span of further) {
+      const report = verifySpans([...everything(generated), span]);
+      expect(report).toMatchObject({ proven: false, unidentified: 1, instances: [{ state: 'complete' }] });
+      expect(toReportText(report)).toContain('records without an instance or a number: 1\nNot proven.');
+    }
+    const other = '{"attributes":[{"key":"gateway.replica","value":{"stringValue":"vllm-a"}}]}';
+    expect(verifySpans([...everything(generated), other]).proven).toBe(true);
   });
 
   test('attributes of others, another order and ints as numbers are no change', () => {

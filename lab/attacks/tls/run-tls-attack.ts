@@ -69,7 +69,7 @@ export async function startTlsAttackedGateways(): Promise<TlsAttackedGateways> {
   const start = async (name: (typeof NAMES)[number]) => {
     const directory = join(folder.path, name);
     await mkdir(directory);
-    const config = toConfig(replica.url, HANDSHAKE_MS);
+    const config = toConfig(replica.url, { headersMs: HANDSHAKE_MS });
     const section =
       tls[name] === null ? config.gateway : { ...config.gateway, tls: tls[name], admin_tls: tls[name] };
     return stack.use(await startMeasuredGateway({ ...config, gateway: section }, directory));

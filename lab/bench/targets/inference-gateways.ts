@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findInVenv, readVenvVersion } from '../installed.ts';
+import { findInVenv, readVenvVersion } from '../rivals/installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
 /** https://github.com/vllm-project/router */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { findNpmObstacle, NPM_FOLDER, readNpmVersion } from '../installed.ts';
+import { findNpmObstacle, NPM_FOLDER, readNpmVersion } from '../rivals/installed.ts';
 import type { Target } from './target.ts';
 
 const PEERS = join(import.meta.dirname, '../peers');

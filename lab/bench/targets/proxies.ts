@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findDebian, findInVenv, readDebianVersion, readVenvVersion } from '../installed.ts';
+import { findDebian, findInVenv, readDebianVersion, readVenvVersion } from '../rivals/installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
 /** Proxies with one thread each, as the gateway, without limits that a case could reach, and without response buffers. */

@@ -1,6 +1,7 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { readClients } from '../../../src/clients/read-clients.ts';
 import { parseClientsFile } from '../../../src/config/clients-file.ts';
 import { parseConfigFile } from '../../../src/config/load.ts';
 import { readSecretFile } from '../../../src/config/secrets/secret-file.ts';
@@ -93,6 +94,20 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
+    what: 'the lines, keys and items of a file in YAML: line ends, and within lines commas, colons, dashes, quotes, brackets, `&`, `*` and `!`',
+    source: inFile('src/config/yaml/yaml-syntax.ts', 'MAX_PARTS'),
+    unit: 'number',
+    past: 'the file is refused',
+    proof: {
+      send: async (size) => {
+        const partCount = (`${REPLICAS}x-all: []\n`.match(/[\n,[\]{}"'&*!]|[-?:](?=\s)/g) ?? []).length;
+        return parse(`${REPLICAS}x-all: [${'1,'.repeat(size - partCount)}]\n`);
+      },
+      at: 'accepted',
+      past: 'gateway.yaml:1: the file has more than 150000 lines, keys and items',
+    },
+  },
+  {
     what: 'a path of `pass`, with its method',
     source: inFile('src/config/values/values.ts', 'MAX_PASSED_CHARS'),
     past: 'the file is refused',
@@ -104,7 +119,7 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: '`clients_file` in YAML; JSON lines have no such limit',
+    what: '`clients_file` in YAML; further clients need JSON lines',
     source: inFile('src/config/clients-file.ts', 'MAX_YAML_CHARS'),
     unit: 'bytes',
     past: 'the file is refused; the clients in force stay',
@@ -118,6 +133,21 @@ export const CONFIGURATION: readonly Limit[] = [
       },
       at: 'accepted',
       past: 'clients.yaml:1: more than 1 MiB of YAML: write JSON lines instead',
+    },
+  },
+  {
+    what: '`clients_file`',
+    source: inFile('src/clients/read-clients.ts', 'MAX_FILE_BYTES'),
+    past: 'the start or the reload is refused; the clients in force stay',
+    proof: {
+      send: (size) => {
+        const client = `{"name":"a","key_sha256":"${'a'.repeat(64)}"}`;
+        return readFileOfSize(client.padEnd(size), (path) =>
+          readClients({ clients: null, clientsFile: path }),
+        );
+      },
+      at: 'accepted',
+      past: 'clients_file: file has more than 67108864 bytes',
     },
   },
   {

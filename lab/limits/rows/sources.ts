@@ -8,7 +8,7 @@ export const SOURCES: readonly Limit[] = [
     source: inFile('src/replicas/control/discovery/kubernetes/slice-api.ts', 'MAX_LIST_BYTES'),
     past: 'what was known stays; it is asked for again',
     proof: testedBy(
-      'test/gateway/discovery/kubernetes.test.ts',
+      'test/gateway/discovery/kubernetes-api-server.test.ts',
       'a list that is too large, or comes never, does not keep the gateway from its start',
     ),
   },
@@ -22,11 +22,29 @@ export const SOURCES: readonly Limit[] = [
     ),
   },
   {
+    what: 'the answer of Kubernetes to a patch of a pod',
+    source: inFile('src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts', 'MAX_POD_BYTES'),
+    past: 'the pod is not confirmed; it is asked and written again',
+    proof: testedBy(
+      'test/replicas/control/discovery/kubernetes/gate/pod-condition-api.test.ts',
+      '%s is a failure',
+    ),
+  },
+  {
+    what: 'pods that wait for the gateway in the admin API',
+    source: inFile('src/replicas/control/discovery/kubernetes/gate/readiness-gate.ts', 'MAX_SHOWN_PODS'),
+    past: 'those that wait for the longest time are named; `waiting` counts all',
+    proof: testedBy(
+      'test/replicas/control/discovery/kubernetes/gate/readiness-gate.test.ts',
+      'of many waiting pods those are named that wait for the longest time',
+    ),
+  },
+  {
     what: 'a value of another gateway in Redis',
     source: inFile('src/fleet/redis/redis-store.ts', 'MAX_MESSAGE_CHARS'),
     past: 'it is not read: that gateway counts as not alive; one line in the log',
     proof: testedBy(
-      'test/e2e/fleet/foreign-values.test.ts',
+      'test/e2e/fleet/foreign/values.test.ts',
       'a value of 20 MB is ignored, even if reading it takes long',
     ),
   },

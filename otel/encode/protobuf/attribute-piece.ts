@@ -34,7 +34,10 @@ export class AttributePiece {
   }
 }
 
-/** Writes a value over the one in memory if it has the same length. If not: false, and the attribute must be written whole. */
+/**
+ * Writes a value over the one in memory if it has the same length. If not: false, and the attribute must be written
+ * whole.
+ */
 export function replaceValue(writer: ProtobufWriter, piece: AttributePiece, value: FieldValue): boolean {
   const { valueBytes } = piece;
   if (valueBytes === 0) return false;

@@ -33,7 +33,10 @@ export class BatchLimit {
     return this.#bytes;
   }
 
-  /** The collector said that a batch is too large. Returns whether this is worth a log line: the lowest limit ever was halved. */
+  /**
+   * The collector said that a batch is too large. Returns whether this is worth a log line: the lowest limit ever was
+   * halved.
+   */
   shrink(batchBytes: number): boolean {
     this.#suspicion = { state: 'none' };
     this.#halve(batchBytes);

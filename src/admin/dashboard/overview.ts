@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { replicaSchema, sourceSchema, statsSchema, waitingSchema } from '../schemas.ts';
+import { replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
 import { shownRecordSchema } from '../shown-record.ts';
+import { sourceSchema } from '../source-schema.ts';
 
 const count = () => z.int().min(0);
 const rate = () => z.number().min(0);

@@ -8,7 +8,7 @@ const reloadSchema = z
   .object({
     changed: keys().describe(
       'Keys of the file whose new values apply. `replicas` is one of them. `SVC_ADMIN_TOKEN_FILE`, ' +
-        '`SVC_OPERATOR_TOKEN_FILE` and `SVC_READ_TOKEN_FILE` stand for tokens that were read from such a file and have changed, ' +
+        '`SVC_OPERATOR_TOKEN_FILE`, `SVC_READ_TOKEN_FILE` and `SVC_DRAIN_TOKEN_FILE` stand for tokens that were read from such a file and have changed, ' +
         '`OTEL_EXPORTER_OTLP_HEADERS_FILE` and those of one signal for headers.',
     ),
     needs_restart: keys().describe('Keys of the file whose new values need a restart.'),

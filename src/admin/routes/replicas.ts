@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineRoute, json } from '../route.ts';
-import { replicaSchema, sourceSchema, toReplicaJson, toSourceJson, waitingSchema } from '../schemas.ts';
+import { replicaSchema, toReplicaJson, waitingSchema } from '../schemas.ts';
+import { sourceSchema, toSourceJson } from '../source-schema.ts';
 import { replicaNotFound } from '../unknown-name.ts';
 
 /** GET /admin/replicas. */

@@ -180,7 +180,7 @@ async function lookAtReplicas(
   }
 }
 
-/** By the command, by whoever restarts the engine elsewhere, or by the person at the terminal. */
+/** Restarts the engine with the command, or waits until it is restarted elsewhere or by the person at the terminal. */
 async function restart(view: ReplicaView, { command }: ReplicaState, context: RollContext): Promise<void> {
   const { settings, gateways, reporter, env, signal, sendToGroup, store, askPerson } = context;
   const { name } = view;

@@ -29,13 +29,14 @@ const LINES: readonly (readonly [keyof ReportedInstance, string])[] = [
 
 /** The report for people. */
 export function toReportText(report: VerifyReport): string {
-  const { instances, sums, broken_lines, proven } = report;
+  const { instances, sums, broken_lines, unidentified = 0, proven } = report;
   const lines = instances.flatMap(toLines);
   for (const { instance, first_seq, last_seq, what, expected, found } of sums?.differences ?? []) {
     const place = first_seq === null && last_seq === null ? '' : `, seq ${first_seq ?? 1}-${last_seq ?? ''}`;
     lines.push(`sums of ${toOneLine(instance)}${place}: ${toDifference(what, expected, found)}`);
   }
   if (broken_lines > 0) lines.push(`broken lines, left out: ${broken_lines}`);
+  if (unidentified > 0) lines.push(`records without an instance or a number: ${unidentified}`);
   lines.push(proven ? 'Proven.' : 'Not proven.');
   return `${lines.join('\n')}\n`;
 }

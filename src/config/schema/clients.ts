@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { text, wholeNumber } from '../values/codecs.ts';
+import { oneLine } from './names.ts';
 
 const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
 const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
-const oneLine = () => text('a text of one line', /^[^\p{Cc}]{1,256}$/u);
 
 /** What a client may use: of `clients`, and of each tenant with `jwt` and `tenant_limits`. */
 export const clientLimits = {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { oneOf, text } from '../values/codecs.ts';
+import { oneOf } from '../values/codecs.ts';
+import { parseUrl } from '../values/values.ts';
 import { clientLimits } from './clients.ts';
+import { oneLine } from './names.ts';
 
 /** Signatures with a key pair (RFC 7518 3.1, RFC 8037 3.1): who can verify them cannot make them. */
 const algorithms = [
@@ -8,7 +10,6 @@ const algorithms = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ] as [string, ...string[]];
 
-const oneLine = (title: string) => text(title, /^[^\p{Cc}]{1,256}$/u);
 const claim = () => oneLine('the name of a claim');
 
 const audienceTitle = 'a text of one line, or a list of them';
@@ -18,7 +19,7 @@ const jwksTitle =
 
 /** Tokens of an issuer as API keys: `jwt`. */
 export const jwt = z.strictObject({
-  issuer: oneLine('a text of one line').describe('What `iss` of each token must be, character by character.'),
+  issuer: oneLine().describe('What `iss` of each token must be, character by character.'),
   audience: z
     .union([oneLine(audienceTitle), z.array(oneLine(audienceTitle)).min(1, { error: audienceTitle })], {
       error: audienceTitle,
@@ -58,7 +59,7 @@ export const jwt = z.strictObject({
 
 function isSource(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text !== '';
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   return (
     url !== null &&
     /^https?:\/\//i.test(text) &&

@@ -1,16 +1,19 @@
 import { z } from 'zod';
-import { oneOf, text, wholeNumber } from '../values/codecs.ts';
+import { flagOrText, oneOf, text, wholeNumber } from '../values/codecs.ts';
 import { baseUrl } from '../values/url-codecs.ts';
+import { path } from './names.ts';
 
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 const dnsLabel = (title: string) => text(title, DNS_LABEL);
-const path = () =>
-  z
-    .string({ error: 'a path' })
-    .min(1, { error: 'a path' })
-    .meta({ title: 'a path, relative to the directory of this file' });
+
+/** A condition of a pod with a prefix, so that it is none of Kubernetes' own: 63 characters behind a DNS name. */
+const CONDITION_TYPE =
+  /^(?=[^/]{1,253}\/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\/[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?$/;
+
+/** The condition that `readiness_gate: true` means. */
+const ANSWERS = 'spangate.dev/answers';
 
 /** A Service of Kubernetes whose pods are replicas. */
 export const kubernetesSource = z.strictObject({
@@ -25,6 +28,16 @@ export const kubernetesSource = z.strictObject({
     .optional()
     .describe('Instead of `port`: the name that the port has in the Service.'),
   scheme: oneOf(['http', 'https']).prefault('http').describe('How the pods are reached.'),
+  readiness_gate: flagOrText({
+    title: 'true, false, or the type of a condition such as spangate.dev/answers',
+    pattern: CONDITION_TYPE.source,
+    parse: (given) => (CONDITION_TYPE.test(given) ? given : null),
+    meaningOfTrue: ANSWERS,
+  })
+    .prefault(false)
+    .describe(
+      `Whether the gateway makes the condition \`${ANSWERS}\`, or the one that is named, of each pod true once the pod has answered it with its models, for \`readinessGates\` of the pod. Needs the right to patch pods/status: see kubernetes.md.`,
+    ),
   address_type: oneOf(['auto', 'IPv4', 'IPv6'])
     .prefault('auto')
     .describe('Which address of a pod is used. `auto`: IPv4 if it has one.'),

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { text } from '../values/codecs.ts';
 
 /** A segment of a URL path that needs no escaping. */
@@ -8,4 +9,11 @@ const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 export const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
 
 /** A text for people, such as the name of a machine. */
-export const oneLine = () => text('a text of one line', ONE_LINE);
+export const oneLine = (title = 'a text of one line') => text(title, ONE_LINE);
+
+/** The path of a file or directory. The loader makes it absolute. */
+export const path = () =>
+  z
+    .string({ error: 'a path' })
+    .min(1, { error: 'a path' })
+    .meta({ title: 'a path, relative to the directory of this file' });

@@ -7,8 +7,14 @@ const MIN_TOKEN_CHARS = 16;
 /** Room for the tokens of a team while each of them rotates. */
 const MAX_TOKENS_PER_FILE = 32;
 
-/** What a token of the admin API allows: every call; GETs, drains and undrains; GETs; to drain certain replicas. */
-export type AdminRole = 'admin' | 'operator' | 'reader' | 'drainer';
+/**
+ * What a token of the admin API allows: every call; GETs, drains and undrains; GETs; to drain certain replicas. Strongest
+ * role first.
+ */
+export const ADMIN_ROLES = ['admin', 'operator', 'reader', 'drainer'] as const;
+
+/** One of ADMIN_ROLES. */
+export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** A route needs no drainer: what those may call is decided by the route and the replica. */
 const RANKS: Readonly<Record<AdminRole, number>> = { admin: 2, operator: 1, reader: 0, drainer: -1 };
@@ -21,7 +27,7 @@ export function allows(role: AdminRole, needed: NeededRole): boolean {
   return RANKS[role] >= RANKS[needed];
 }
 
-/** The variable that holds the tokens of each role, strongest role first. `_FILE` is the same in a file. */
+/** The variable that holds the tokens of each role. `_FILE` is the same in a file. */
 export const TOKEN_VARIABLES = {
   admin: 'SVC_ADMIN_TOKEN',
   operator: 'SVC_OPERATOR_TOKEN',
@@ -57,9 +63,8 @@ export interface GivenTokens {
  * it there. Rejects with a SecretError.
  */
 export async function readAdminTokens(env: Environment): Promise<GivenTokens> {
-  const roles: readonly AdminRole[] = ['admin', 'operator', 'reader', 'drainer'];
   const given = await Promise.all(
-    roles.map(async (role) => readTokens(role, await readSecret(TOKEN_VARIABLES[role], env))),
+    ADMIN_ROLES.map(async (role) => readTokens(role, await readSecret(TOKEN_VARIABLES[role], env))),
   );
   const placed = given.flatMap(({ placed }) => placed);
   refuseRepeated(placed);

@@ -1,14 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Environment } from '../environment.ts';
-import { type AdminRole, type AdminToken, readAdminTokens, TOKEN_VARIABLES } from './admin-tokens.ts';
+import {
+  ADMIN_ROLES,
+  type AdminRole,
+  type AdminToken,
+  readAdminTokens,
+  TOKEN_VARIABLES,
+} from './admin-tokens.ts';
 import { readSecret } from './secrets.ts';
 
-/** The variables that hold headers for the collector: for all signals, and for one. */
-const HEADER_VARIABLES = {
+/** Headers for the collector may be for all signals, or for one. */
+const SIGNALS = ['general', 'traces', 'metrics'] as const;
+
+type Signal = (typeof SIGNALS)[number];
+
+/** The variables that hold them. */
+const HEADER_VARIABLES: Readonly<Record<Signal, string>> = {
   general: 'OTEL_EXPORTER_OTLP_HEADERS',
   traces: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
   metrics: 'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
-} as const;
+};
 
 const SALT_VARIABLE = 'SVC_HASH_SALT';
 
@@ -19,7 +30,7 @@ export interface EnvironmentSecrets {
   /** The salt of the prefix hashes; null: the salt in state_dir. */
   readonly hashSalt: string | null;
   /** Headers for the collector, as the variables of OpenTelemetry have them; empty: none. */
-  readonly collectorHeaders: Readonly<Record<keyof typeof HEADER_VARIABLES, string>>;
+  readonly collectorHeaders: Readonly<Record<Signal, string>>;
 }
 
 /** No secrets. */
@@ -64,10 +75,8 @@ export function findChangedSecrets(
 ): { readonly changed: readonly string[]; readonly needsRestart: readonly string[] } {
   const ofRole = ({ tokens }: EnvironmentSecrets, role: AdminRole) =>
     tokens.filter((token) => token.role === role);
-  const roles = (['admin', 'operator', 'reader', 'drainer'] as const).filter(
-    (role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)),
-  );
-  const signals = (['general', 'traces', 'metrics'] as const).filter(
+  const roles = ADMIN_ROLES.filter((role) => !isDeepStrictEqual(ofRole(before, role), ofRole(after, role)));
+  const signals = SIGNALS.filter(
     (signal) => before.collectorHeaders[signal] !== after.collectorHeaders[signal],
   );
   const variables = [

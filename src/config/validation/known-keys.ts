@@ -1,8 +1,6 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { closestName, isSameName } from '../../closest-name.ts';
-import { toConfigJsonSchema } from '../json-schema.ts';
-
-type JsonSchema = z.core.JSONSchema.BaseSchema;
+import { configSchema } from '../schema.ts';
 
 /** A top-level key that the file's author may use for anchors; the gateway does not read it. */
 export function isExtensionKey(key: string): boolean {
@@ -12,54 +10,56 @@ export function isExtensionKey(key: string): boolean {
 /** Says what is wrong with a key that the schema does not have, and what was probably meant. */
 export type KeyExplainer = (path: readonly PropertyKey[], key: string) => string;
 
-/** Creates the explainer for one reading. It needs the whole schema, which takes long to make: once, if it is asked. */
+/** Creates the explainer for one reading. */
 export function createKeyExplainer(): KeyExplainer {
-  let known: KnownKeys | null = null;
+  let paths: readonly string[] | null = null;
+  const findElsewhere = (key: string): string | null => {
+    paths ??= allPaths(configSchema);
+    return paths.find((known) => isSameName(known.split('.').at(-1) ?? '', key)) ?? null;
+  };
   return (path, key) => {
-    known ??= readSchema();
-    return explainUnknownKey(known, path, key);
+    const siblings = Object.keys(keysOf(schemaAt(path)));
+    // Else the whole path of a key with that name in another section.
+    const meant = closestName(key, siblings) ?? findElsewhere(key);
+    if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
+    if (meant !== null) return `unknown key; did you mean ${meant}?`;
+    const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
+    return `unknown key, expected one of ${siblings.join(', ')}${own}`;
   };
 }
 
-interface KnownKeys {
-  readonly schema: JsonSchema;
-  readonly paths: readonly string[];
+type Schema = z.core.$ZodType;
+
+/** Without what makes it optional, gives it a default, or decodes it. */
+function unwrap(schema: Schema): Schema {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return unwrap(schema.unwrap());
+  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault) return unwrap(schema.unwrap());
+  return schema instanceof z.ZodPipe ? unwrap(schema.in) : schema;
 }
 
-function readSchema(): KnownKeys {
-  const schema = toConfigJsonSchema();
-  return { schema, paths: allPaths(schema) };
+function keysOf(schema: Schema | undefined): Readonly<Record<string, Schema>> {
+  const object = schema === undefined ? undefined : unwrap(schema);
+  return object instanceof z.ZodObject ? object.shape : {};
 }
 
-function explainUnknownKey({ schema, paths }: KnownKeys, path: readonly PropertyKey[], key: string): string {
-  const siblings = Object.keys(propertiesOf(schemaAt(schema, path)));
-  const meant = closestName(key, siblings) ?? findElsewhere(paths, key);
-  if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
-  if (meant !== null) return `unknown key; did you mean ${meant}?`;
-  const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
-  return `unknown key, expected one of ${siblings.join(', ')}${own}`;
+function itemOf(schema: Schema | undefined): Schema | undefined {
+  const list = schema === undefined ? undefined : unwrap(schema);
+  return list instanceof z.ZodArray ? list.element : undefined;
 }
 
-/** The whole path of a key with that name in another section. */
-function findElsewhere(paths: readonly string[], key: string): string | null {
-  return paths.find((known) => isSameName(known.split('.').at(-1) ?? '', key)) ?? null;
-}
-
-const propertiesOf = (schema: JsonSchema | undefined) =>
-  (schema?.properties ?? {}) as Record<string, JsonSchema>;
-
-function schemaAt(schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema | undefined {
-  let at: JsonSchema | undefined = schema;
-  for (const step of path) {
-    at = typeof step === 'number' ? (at?.items as JsonSchema | undefined) : propertiesOf(at)[String(step)];
-  }
+function schemaAt(path: readonly PropertyKey[]): Schema | undefined {
+  let at: Schema | undefined = configSchema;
+  for (const step of path) at = typeof step === 'number' ? itemOf(at) : keysOf(at)[String(step)];
   return at;
 }
 
-function allPaths(schema: JsonSchema, prefix = ''): string[] {
-  return Object.entries(propertiesOf(schema)).flatMap(([key, value]) => [
-    prefix + key,
-    ...allPaths(value, `${prefix}${key}.`),
-    ...(value.items === undefined ? [] : allPaths(value.items as JsonSchema, `${prefix}${key}[].`)),
-  ]);
+function allPaths(schema: Schema, prefix = ''): string[] {
+  return Object.entries(keysOf(schema)).flatMap(([key, value]) => {
+    const item = itemOf(value);
+    return [
+      prefix + key,
+      ...allPaths(value, `${prefix}${key}.`),
+      ...(item === undefined ? [] : allPaths(item, `${prefix}${key}[].`)),
+    ];
+  });
 }

@@ -119,6 +119,25 @@ export function flag() {
   });
 }
 
+/** `false` or `true`, also as text, or a text instead of `true`; decodes to a text, which is null for `false`. */
+export function flagOrText({
+  title,
+  pattern,
+  parse,
+  meaningOfTrue,
+}: Omit<TextFormat<string, string>, 'print' | 'explain'> & { readonly meaningOfTrue: string }) {
+  const text = z.string().meta({ pattern: orVariable(`true|false|${pattern}`) });
+  const given = z.union([z.boolean(), text], { error: title }).meta({ title });
+  return z.codec(given, z.custom<string | null>(), {
+    decode(value, context) {
+      const word = String(value);
+      if (word === 'false') return null;
+      return (word === 'true' ? meaningOfTrue : parse(word)) ?? refuse(context, value, title);
+    },
+    encode: (value) => value ?? false,
+  });
+}
+
 /** A text that matches a pattern. */
 export function text(title: string, pattern: RegExp) {
   return z.string({ error: title }).regex(pattern, { error: title }).meta({ title });

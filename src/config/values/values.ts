@@ -107,12 +107,23 @@ export function parseNetwork(text: string): string | null {
   return maxPrefix >= Number(prefix ?? 0) ? text : null;
 }
 
+/** Control characters, and the two others that end a line. */
+const CONTROL = /[\p{Cc}\u2028\u2029]/u;
+
+/**
+ * Parses a URL. Null if the text is none, or has control characters: the parser of the WHATWG would leave tabs and line
+ * breaks out, so that another URL is used than the one in the file.
+ */
+export function parseUrl(text: string): URL | null {
+  return CONTROL.test(text) ? null : URL.parse(text);
+}
+
 /**
  * Parses a URL to its origin and path, without trailing slashes. Null unless it is http or https and has no query, no
  * fragment and no credentials, which would appear in logs and in answers of the admin API.
  */
 export function parseBaseUrl(text: string): string | null {
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   if (url === null || !/^https?:\/\//i.test(text)) return null;
   if (url.username !== '' || url.password !== '' || /[?#]/.test(text)) return null;
   return url.origin + url.pathname.replace(/\/+$/, '');
@@ -140,14 +151,14 @@ export function parseReplicaUrl(text: string): string | null {
  */
 export function parseTraceUrlTemplate(text: string): string | null {
   const [before, ...after] = text.split('{trace_id}');
-  const url = URL.parse(before ?? '');
+  const url = CONTROL.test(text) ? null : URL.parse(before ?? '');
   if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before ?? '')) return null;
   return url.username === '' && url.password === '' ? text : null;
 }
 
 /** Checks `redis[s]://[[user]:password@]host[:port][/database]` and returns it unchanged; null for other texts. */
 export function parseRedisUrl(text: string): string | null {
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
   return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
 }

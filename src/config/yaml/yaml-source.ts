@@ -12,7 +12,7 @@ import {
 import type { ConfigProblem } from '../config-error.ts';
 import { expandReferences, type ReferenceSources } from '../secrets/references.ts';
 import { toKeyPath } from '../values/shown-value.ts';
-import { isTooDeep, TOO_DEEP, toSyntaxProblems } from './yaml-syntax.ts';
+import { isTooDeep, isTooLong, TOO_DEEP, TOO_LONG, toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
 export interface Place {
@@ -36,21 +36,25 @@ export interface YamlSource {
 /** How many values aliases may bring. A thousand replicas with twenty keys each have a fifth of that. */
 const MAX_ALIASED_VALUES = 100_000;
 
-/** Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. */
-export function readYaml(text: string, sources: ReferenceSources): YamlSource {
+/**
+ * Reads YAML, with anchors, aliases and merge keys (`<<`), and expands references in texts. Keys are not expanded. Null:
+ * texts are not, either.
+ */
+export function readYaml(text: string, sources: ReferenceSources | null): YamlSource {
   if (/^\uFFFD|\0/.test(text)) return toUnreadable('the file is not a text in UTF-8');
-  const lines = new LineCounter();
+  if (isTooLong(text)) return toUnreadable(TOO_LONG);
   if (isTooDeep(text)) return toUnreadable(TOO_DEEP);
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const lines = new LineCounter();
+  // The walk finds keys that are there twice: the parser would compare each key with all others of its map.
+  const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, uniqueKeys: false } as const;
+  const document = parseDocument(text, options);
   const lineOf = (offset: number) => lines.linePos(offset).line;
   const syntax = toSyntaxProblems([...document.errors, ...document.warnings], text, lineOf);
-  if (syntax.some(({ keyPath }) => keyPath === '')) {
-    return toNoData(syntax);
-  }
+  if (syntax.length > 0) return toNoData(syntax);
   const walk = new Walk(lineOf, sources);
   const data = walk.read(document.contents);
   if (walk.isTooLarge) return toNoData(walk.problems);
-  return { data, places: walk.places, problems: [...syntax, ...walk.problems], fromFiles: walk.fromFiles };
+  return { data, places: walk.places, problems: walk.problems, fromFiles: walk.fromFiles };
 }
 
 function toUnreadable(problem: string): YamlSource {
@@ -81,14 +85,14 @@ class Walk {
   readonly problems: ConfigProblem[] = [];
   readonly fromFiles = new Set<string>();
   readonly #lineOf: (offset: number) => number;
-  readonly #sources: ReferenceSources;
+  readonly #sources: ReferenceSources | null;
   /** The nodes by their anchors. An alias means the last one before it. */
   readonly #anchors = new Map<string, Node>();
   /** The nodes that contain the current one. */
   readonly #open = new Set<Node>();
   #aliasedCount = 0;
 
-  constructor(lineOf: (offset: number) => number, sources: ReferenceSources) {
+  constructor(lineOf: (offset: number) => number, sources: ReferenceSources | null) {
     this.#lineOf = lineOf;
     this.#sources = sources;
   }
@@ -143,14 +147,18 @@ class Walk {
   /** Adds the keys of a map that are not there yet: its own ones, then those that its merge keys bring. */
   #readEntries({ items }: MapNode, position: Position, entries: Map<string, unknown>): void {
     const taken = new Set(entries.keys());
+    const own = new Set<string>();
     const merged: { readonly source: Node; readonly line: number }[] = [];
     for (const { key, value } of items) {
       const at = { ...position, line: this.#lineOfNode(key) };
+      const name = isScalar(key) ? String(key.value) : '';
+      // Through an alias the map is seen again.
+      if (own.has(name) && !position.isAliased) this.#reportDuplicate(name, at);
+      own.add(name);
       if (isMergeKey(key)) {
         for (const source of this.#mergeSources(value, at)) merged.push({ source, line: at.line });
         continue;
       }
-      const name = isScalar(key) ? String(key.value) : '';
       if (!taken.has(name)) entries.set(name, this.#visit(value, { ...at, path: [...at.path, name] }));
     }
     for (const { source, line } of merged) {
@@ -202,7 +210,7 @@ class Walk {
   }
 
   #expand(text: string, position: Position): string {
-    if (!text.includes('${')) return text;
+    if (this.#sources === null || !text.includes('${')) return text;
     const { isFromFile, problems, text: expanded } = expandReferences(text, this.#sources);
     for (const problem of problems) this.#report(position, problem);
     if (!isFromFile) return expanded;
@@ -210,6 +218,11 @@ class Walk {
     if (!PATH_KEY.test(String(position.path.at(-1)))) return expanded;
     this.#report(position, `found a \${file:…}, expected the path itself: the gateway reads the file`);
     return text;
+  }
+
+  #reportDuplicate(name: string, { path, ...position }: Position): void {
+    const hint = name === '<<' ? ', expected <<: [*a, *b]' : '';
+    this.#report({ ...position, path: [...path, name] }, `duplicate key${hint}`);
   }
 
   #noteNothing(position: Position): null {

@@ -8,23 +8,27 @@ interface SyntaxFinding {
 }
 
 /**
- * The errors and warnings of the parser, without quotations: the file may contain secrets. Only a duplicate key has a key
- * path; after any other problem the document cannot be used.
+ * The errors and warnings of the parser, without quotations: the file may contain secrets. After any of them the document
+ * cannot be used.
  */
 export function toSyntaxProblems(
   findings: readonly SyntaxFinding[],
   text: string,
   lineOf: (offset: number) => number,
 ): readonly ConfigProblem[] {
-  return findings.map(({ code, message, pos: [offset] }) => ({
+  const problems = findings.slice(0, MAX_FINDINGS).map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
-    keyPath: code === 'DUPLICATE_KEY' ? keyAt(text, offset) : '',
-    text:
-      code === 'DUPLICATE_KEY'
-        ? `duplicate key${text.startsWith('<<', offset) ? ', expected <<: [*a, *b]' : ''}`
-        : toSyntaxText(code, message, lineTextAt(text, offset)),
+    keyPath: '',
+    text: toSyntaxText(code, message, lineTextAt(text, offset)),
   }));
+  const next = findings[MAX_FINDINGS];
+  if (next === undefined) return problems;
+  const moreCount = findings.length - MAX_FINDINGS;
+  return [...problems, { line: lineOf(next.pos[0]), keyPath: '', text: `${moreCount} more problems` }];
 }
+
+/** Further ones are counted, not explained: that takes time, and the parser may find one in each character. */
+const MAX_FINDINGS = 20;
 
 /** What the parser's errors usually mean, by their codes. */
 const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
@@ -36,10 +40,6 @@ const SYNTAX_HINTS: ReadonlyMap<string, string> = new Map([
   ['MULTIPLE_DOCS', 'keep one, and remove ---'],
 ]);
 
-function keyAt(text: string, offset: number): string {
-  return /^["']?([\w.-]+|<<)/.exec(text.slice(offset, offset + 100))?.[1] ?? 'a key';
-}
-
 function lineTextAt(text: string, offset: number): string {
   const end = text.indexOf('\n', offset);
   return text.slice(text.lastIndexOf('\n', offset - 1) + 1, end === -1 ? undefined : end);
@@ -48,9 +48,27 @@ function lineTextAt(text: string, offset: number): string {
 /** Removes quotations from a message of the parser, because the file may contain secrets. */
 function toSyntaxText(code: string, message: string, lineText: string): string {
   const ownWords = message.replace(/[:;] .*$/s, '').replace(/"[^"]{2,}"?|'[^']{2,}'?/g, '…');
-  const isVariable = /[{[].*\$\{/.test(lineText);
+  const bracket = lineText.search(/[{[]/);
+  const isVariable = bracket !== -1 && lineText.includes('${', bracket + 1);
   const hint = isVariable ? `inside { } and [ ], quote a \${NAME}` : SYNTAX_HINTS.get(code);
   return `not valid YAML: ${ownWords}${hint === undefined ? '' : `; ${hint}`}`;
+}
+
+/**
+ * The parser needs up to 2 KB of memory for each part, 3 KB for a broken one. 4,096 replicas with a dozen keys each have
+ * 120,000 parts; 1 MiB of clients has less.
+ */
+const MAX_PARTS = 150_000;
+/** What is said of a file that has more. */
+export const TOO_LONG = `the file has more than ${MAX_PARTS} lines, keys and items`;
+/** Each line, and what begins, ends or parts values within a line. */
+const PARTS = /[\n,[\]{}"'&*!]|[-?:](?=\s)/g;
+
+/** Whether a text has so many parts that the parser would fill the memory. */
+export function isTooLong(text: string): boolean {
+  let count = 0;
+  for (const _ of text.matchAll(PARTS)) if (++count > MAX_PARTS) return true;
+  return false;
 }
 
 /** The configuration has four levels. */

@@ -59,8 +59,8 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
     });
     socket.on('drain', () => this.#guard(() => this.#onDrain()));
     socket.on('end', () => this.#guard(() => this.#onEnd()));
-    // 'close' follows.
-    socket.on('error', () => undefined);
+    // Node leaves a TLS socket open whose records cannot be decrypted. 'close' follows.
+    socket.on('error', () => void socket.destroy());
     socket.on('close', () => this.#guard(() => this.#onClose()));
     context.clock.watch(this);
   }

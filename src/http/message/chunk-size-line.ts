@@ -71,7 +71,10 @@ export class ChunkSizeLine {
     this.#startSize();
   }
 
-  /** Reads from `start`, and returns the offset after the line's bytes. After a complete line it reads the next. Throws HttpError. */
+  /**
+   * Reads from `start`, and returns the offset after the line's bytes. After a complete line it reads the next. Throws
+   * HttpError.
+   */
   read(bytes: Buffer, start: number): number {
     let at = start;
     let state = this.#state;

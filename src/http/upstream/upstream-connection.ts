@@ -79,6 +79,8 @@ export class UpstreamConnection implements Timed {
     socket.on('end', () => this.#onEnd());
     socket.on('error', (error) => {
       this.#closeCause = error;
+      // Node leaves a TLS socket open whose records cannot be decrypted.
+      socket.destroy();
     });
     socket.on('close', () => this.#fail('closed', this.#closeCause));
     owner.clock.watch(this);

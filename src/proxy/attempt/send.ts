@@ -63,7 +63,10 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     else exchange.outbox.add(this);
   }
 
-  /** Sends on a kept connection, after everything that arrived in this turn was read: it may say that the connection is dead. */
+  /**
+   * Sends on a kept connection, after everything that arrived in this turn was read: it may say that the connection is
+   * dead.
+   */
   sendOut(): void {
     const connection = this.#connection;
     if (connection === null) return;
@@ -194,22 +197,17 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   #startRelay(head: RelayedHead, arrivedMs: number): Relay {
-    const { exchange, reading, modelName, replica, observer } = this.#request;
+    const { exchange, reading, replica, observer } = this.#request;
     // The replica compresses although it was asked not to. What our option adds to its streams cannot be removed, so
     // the option is not inserted any more.
     if (this.#asksUsage && head.isEventStream && head.isEncoded) replica.noteStreamCompressed();
     const connection = this.#connection;
     const isRemembered = reading?.undo?.movedMember === 'systemFingerprint' && connection !== null;
-    const started = new Relay(
-      exchange,
-      head,
-      { reading, modelName },
-      {
-        source: connection,
-        arrivedMs,
-        fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
-      },
-    );
+    const started = new Relay(exchange, head, this.#request, {
+      source: connection,
+      arrivedMs,
+      fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
+    });
     this.#relay = started;
     observer.onResponse(this.#request, started);
     return started;

@@ -29,7 +29,10 @@ export const RESPONSES: RecordedEndpoint = {
   toErrorEvent: toResponseErrorEvent,
 };
 
-/** The requests about a response that an engine keeps, by its id (OpenAI API reference, "Responses"; vLLM has all but DELETE and `input_items`). */
+/**
+ * The requests about a response that an engine keeps, by its id (OpenAI API reference, "Responses"; vLLM has all but
+ * DELETE and `input_items`).
+ */
 const STORED_RESPONSE = /^\/v1\/responses\/([A-Za-z0-9_-]{1,256})(\/cancel|\/input_items)?$/;
 const METHODS: Readonly<Record<string, readonly string[]>> = {
   '': ['GET', 'DELETE'],

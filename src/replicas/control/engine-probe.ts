@@ -1,7 +1,6 @@
 import { REASON_TEXTS } from '../reachability.ts';
 import { parseModelList } from './discovery/model-discovery.ts';
-import { type ProbeResult, probe } from './probe.ts';
-import type { RegisteredReplica } from './registry/registered-replica.ts';
+import { type ProbeResult, type ProbeTarget, probe } from './probe.ts';
 
 /** What a replica answered when it was asked directly, drained or not. */
 export interface EngineProbe {
@@ -33,7 +32,7 @@ const MAX_BYTES = 1024 ** 2;
 
 /** Asks a replica for its models, and if wanted for a small completion, with its own key and TLS. Never rejects. */
 export async function probeEngine(
-  replica: RegisteredReplica,
+  replica: ProbeTarget,
   { timeoutMs, hasCompletion }: EngineProbeSettings,
 ): Promise<EngineProbe> {
   const listed = await probe(replica, { ...toRequest('/v1/models', timeoutMs) });
@@ -62,7 +61,7 @@ function toListProblem(
 }
 
 async function complete(
-  replica: RegisteredReplica,
+  replica: ProbeTarget,
   model: string,
   timeoutMs: number,
 ): Promise<Pick<EngineProbe, 'completedBy' | 'problem'>> {

@@ -33,9 +33,12 @@ interface ProbeFailure {
   readonly code: string;
 }
 
+/** A server to probe: a registered replica, or one that is none yet. */
+export type ProbeTarget = Pick<RegisteredReplica, 'connections' | 'pathPrefix' | 'config'>;
+
 /** Sends the gateway's own request to a replica; it has no X-Request-Id. Never rejects. */
 export function probe(
-  { connections, pathPrefix, config }: Pick<RegisteredReplica, 'connections' | 'pathPrefix' | 'config'>,
+  { connections, pathPrefix, config }: ProbeTarget,
   request: ProbeRequest,
 ): Promise<ProbeResult> {
   const { apiKey, url } = config;

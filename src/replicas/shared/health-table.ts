@@ -3,7 +3,11 @@ import type { SharedTable } from './shared-table.ts';
 
 /** One bit for each judge that finds that a replica fails. */
 const FAILING = {
-  ...{ connections: 1 << 0, probes: 1 << 1, frozen: 1 << 2, errors: 1 << 3, slow: 1 << 4 },
+  connections: 1 << 0,
+  probes: 1 << 1,
+  frozen: 1 << 2,
+  errors: 1 << 3,
+  slow: 1 << 4,
 } as const satisfies Readonly<Record<HealthJudge, number>>;
 
 /** Judges for whom one request now and then tries a replica that fails. */
@@ -113,7 +117,8 @@ export class HealthTable {
 
   /**
    * Whether the present request must try a replica that cannot be connected to, or is frozen, and does not fail
-   * otherwise: one request in each cool-down. `inflight`: its requests in flight. While a frozen one has any, those show when it wakes.
+   * otherwise: one request in each cool-down. `inflight`: its requests in flight. While a frozen one has any, those
+   * show when it wakes.
    */
   claimRetry(slot: number, inflight: number): boolean {
     const { failing, retryAtMs } = this.#rows;

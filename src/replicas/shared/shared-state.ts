@@ -39,8 +39,8 @@ export function allocateSharedState(workerCount: number): SharedStateMemory {
 
 /**
  * What all threads of a gateway share about its replicas: drained flags, requests in flight, health, reachability,
- * ramps, GPU time, silences, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables. All cells are read and
- * written with Atomics; no thread ever blocks.
+ * ramps, GPU time, silences, waiting requests and round-robin cursors. Each replica has a slot, its row in the tables.
+ * All cells are read and written with Atomics; no thread ever blocks.
  *
  * Requests in flight are also counted by worker, so that those of a worker that died can be subtracted.
  */

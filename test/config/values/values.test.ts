@@ -8,6 +8,7 @@ import {
   parseNetwork,
   parseRedisUrl,
   parseReplicaUrl,
+  parseServiceUrl,
   parseSize,
   parseTraceUrlTemplate,
   printDuration,
@@ -148,6 +149,21 @@ describe('a base URL', () => {
     'http://h#x',
   ])('%j is refused', (text) => {
     expect(parseBaseUrl(text)).toBeNull();
+  });
+});
+
+describe('a URL with a control character, which URL.parse would leave out, is refused', () => {
+  it.each(['\r', '\n', '\t', '\0', '\x7f', '\u0085', '\u2028'])('%j', (character) => {
+    for (const place of [4, 7, 8, 11, 12]) {
+      const insert = (text: string) => text.slice(0, place) + character + text.slice(place);
+      expect(parseBaseUrl(insert('http://h/v1a'))).toBeNull();
+      expect(parseReplicaUrl(insert('http://h/v1a'))).toBeNull();
+      expect(parseCollectorUrl(insert('http://h/v1a'))).toBeNull();
+      expect(parseServiceUrl(insert('http://hostname'))).toBeNull();
+      expect(parseRedisUrl(insert('redis://host'))).toBeNull();
+      expect(parseTraceUrlTemplate(insert('http://h/t/{trace_id}'))).toBeNull();
+      expect(parseTraceUrlTemplate(`http://h/{trace_id}${character}`)).toBeNull();
+    }
   });
 });
 

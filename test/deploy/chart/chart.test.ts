@@ -131,6 +131,12 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
         },
       },
     });
+    expect(find('Role')).toMatchObject({
+      rules: [
+        { resources: ['endpointslices'] },
+        { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] },
+      ],
+    });
     const pods = { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'vllm' } } };
     expect(find('NetworkPolicy')).toMatchObject({
       spec: {
@@ -149,9 +155,23 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
         kubernetes: {
           ...{ service: 'vllm', namespace: null, apiServer: 'https://kubernetes.default.svc' },
           tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+          readinessGate: 'spangate.dev/answers',
         },
       },
     ]);
+  });
+
+  test('lets the gateway write the status of named pods alone, and of none that it does not follow', async () => {
+    const named = '{vllm-0,vllm-1}';
+    const options = ['--values', exampleOf('pods'), '--set', `kubernetes.readinessGate.pods=${named}`];
+    const text = await render(...options);
+    expect(await findMistakes(text)).toEqual([]);
+    expect(parseManifests(text).find(({ kind }) => kind === 'Role')).toMatchObject({
+      rules: [{}, { resources: ['pods/status'], resourceNames: ['vllm-0', 'vllm-1'], verbs: ['patch'] }],
+    });
+    await expect(render('--set', 'kubernetes.readinessGate.enabled=true')).rejects.toThrow(
+      /kubernetes\/enabled/,
+    );
   });
 
   test('refuses values that it does not know, and several gateways that share nothing', async () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { parseConfig } from '../../../src/config/load.ts';
 import { exampleOf, findMistakes, hasTools, type Manifest, parseManifests, render } from './rendered.ts';
 
@@ -86,6 +87,20 @@ describe.skipIf(!(await hasTools()))('the fleet that the chart and deploy/kubern
 
   test('is what the schemas of Kubernetes allow', { timeout: 15 * 60_000 }, async () => {
     expect(await findMistakes(text)).toEqual([]);
+  });
+
+  test('has a readiness gate for its StatefulSet that waits for what the example of the chart writes', async () => {
+    const patch = parse(await readFile(join(FOLDER, 'vllm-readiness-gate.yaml'), 'utf8'));
+    const set = find('StatefulSet', 'vllm');
+    const spec = { ...set.spec, updateStrategy: patch.spec.updateStrategy };
+    const template = { ...spec.template, spec: { ...podOf(set), ...patch.spec.template.spec } };
+    expect(await findMistakes(stringify({ ...set, spec: { ...spec, template } }))).toEqual([]);
+    const chart = parseManifests(await render('--values', exampleOf('pods')));
+    const { data } = chart.find(({ kind }) => kind === 'ConfigMap') as Manifests['ConfigMap'] & Manifest;
+    const { services } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
+    expect(patch.spec.template.spec.readinessGates).toEqual([
+      { conditionType: services[0]?.kubernetes?.readinessGate },
+    ]);
   });
 
   test('has a gateway configuration that the gateway takes, for the ports and the paths of its pod', () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority, type TestAuthority } from '../../support/certificates.ts';
 import { type FakeReplica, hang, startFakeReplica } from '../../support/fake-replica.ts';
@@ -221,6 +221,47 @@ test.each([
   await received.untilAborted();
   expect(await gateway.nextRecord()).toMatchObject({ status: 499, error_type: 'client_closed' });
   await untilAllServed();
+});
+
+/** A record of TLS 1.3 that no key has made. */
+const FOREIGN_RECORD = Buffer.concat([Buffer.from('1703030064', 'hex'), Buffer.alloc(100, 7)]);
+
+test('a record of a client that cannot be decrypted ends its request, although the client stays', async () => {
+  replica.answerOnce(hang);
+  const tcp = await openTcp(patient);
+  const wire = new Duplex({
+    read: () => tcp.resume(),
+    write: (bytes, _encoding, done) => void tcp.write(bytes, () => done()),
+  });
+  tcp.on('data', (bytes) => wire.push(bytes));
+  using client = await RawConnection.open(patient.url, { ca: authority.ca.cert, socket: wire });
+  client.write(CHAT);
+  const received = await replica.nextRequest();
+  // The client does not read the alert.
+  tcp.pause().removeAllListeners('data').write(FOREIGN_RECORD);
+  await received.untilAborted();
+  tcp.destroy();
+});
+
+test('a record of a replica that cannot be decrypted cuts its answer at once, although the replica stays', async () => {
+  const { cert, key } = await authority.issue('broken replica');
+  await using stack = new AsyncDisposableStack();
+  const server = createServer((tcp) => {
+    stack.defer(() => void tcp.destroy());
+    const tls = new TLSSocket(tcp, { isServer: true, cert, key }).on('error', () => undefined);
+    tls.once('data', () =>
+      tls.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}', () => tcp.write(FOREIGN_RECORD)),
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  stack.defer(() => void server.close());
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const tls = { ca: authority.ca.certPath };
+  await using relaying = await startGateway({ replicas: [{ name: 'broken', url, models: ['m'], tls }] });
+  using client = await RawConnection.open(relaying.url);
+  client.write(CHAT);
+  expect(await client.readResponse()).toMatchObject({ status: 200, isComplete: false });
+  expect(await relaying.nextRecord()).toMatchObject({ status: 200, truncated: true });
 });
 
 test('a client that resets the connection in the middle of a stream ends it at the replica', async () => {

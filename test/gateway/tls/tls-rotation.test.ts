@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rotateUnderLoad } from '../../../lab/measure/tls-rotation.ts';
+import { rotateUnderLoad } from '../../../lab/tls/rotation.ts';
 
 test('under load, the certificate is replaced three times, and no request fails, on kept or on new connections', async () => {
   const settings = { perSecond: 60, rotationCount: 3, requestsBetween: 20, workers: 2 };

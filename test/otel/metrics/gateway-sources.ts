@@ -19,7 +19,12 @@ export const GATEWAY_SOURCES = {
     },
   ],
   models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
-  sources: () => [{ name: 'vllm', kind: 'kubernetes', state: 'failing' }],
+  sources: () => [
+    {
+      ...{ name: 'vllm', kind: 'kubernetes', state: 'failing' },
+      readinessGate: { state: 'ok', waitingCount: 2, confirmedCount: 5 },
+    },
+  ],
   gateway: () => ({
     waiting: { now: 7, limit: 1000 },
     connections: { now: 12, limit: 10_000 },

@@ -1,17 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { EventLog } from '../event-log.ts';
+import { type FakePatch, type FakePod, FakePods } from './fake-pods.ts';
 import { closeServer, listen } from './local-server.ts';
-
-/** A pod in an EndpointSlice. */
-export interface FakePod {
-  readonly name: string;
-  readonly address: string;
-  readonly uid?: string;
-  readonly ready?: boolean;
-  readonly terminating?: boolean;
-  readonly node?: string;
-}
 
 /** An EndpointSlice as the API server has it; `resourceVersion` is added. */
 export interface FakeSlice {
@@ -30,11 +22,21 @@ interface FakeCall {
 }
 
 type Answer = (response: ServerResponse) => void;
+type Kind = 'list' | 'watch' | 'patch';
 
-/** A server that speaks as much of the Kubernetes API as lists and watches of EndpointSlices need. */
+/**
+ * A server that speaks as much of the Kubernetes API as the gateway uses: lists and watches of EndpointSlices, and patches
+ * of the status of pods.
+ */
 export interface FakeApiServer extends AsyncDisposable {
   readonly url: string;
   readonly calls: readonly FakeCall[];
+  /** The patches of pods, whatever was answered. */
+  readonly patches: readonly FakePatch[];
+  /** Its pods. Those of slices are among them. */
+  readonly pods: FakePods;
+  /** Resolves with the patches as soon as there are at least this many. */
+  untilPatches(count: number): Promise<readonly FakePatch[]>;
   /** Resolves with the calls as soon as there are at least this many that fit. */
   untilCalls(count: number, isFitting?: (call: FakeCall) => boolean): Promise<readonly FakeCall[]>;
   /** Resolves as soon as at least this many watches are open. */
@@ -52,7 +54,7 @@ export interface FakeApiServer extends AsyncDisposable {
   /** Forgets what was before now: watches from there get 410. */
   compact(): void;
   /** Answers the next calls of a kind in this way instead; null: as usual again. */
-  answer(kind: 'list' | 'watch', answer: Answer | null): void;
+  answer(kind: Kind, answer: Answer | null): void;
   /** Sends each byte of a watch by itself. */
   splitEvents(): void;
 }
@@ -66,11 +68,14 @@ export async function startFakeApiServer({
   readonly isAllowed?: (authorization: string | undefined) => boolean;
 } = {}): Promise<FakeApiServer> {
   const slices = new Map<string, object>();
+  const given = new Map<string, FakeSlice>();
+  const pods = new FakePods();
+  const patches = new EventLog<FakePatch>();
   let history: { readonly version: number; readonly line: string }[] = [];
   let version = 100;
   let compactedAt = 0;
   let isSplit = false;
-  const answers: Record<'list' | 'watch', Answer | null> = { list: null, watch: null };
+  const answers: Record<Kind, Answer | null> = { list: null, watch: null, patch: null };
   const watches = new Set<ServerResponse>();
   const calls = new EventLog<FakeCall>();
   const opened = new EventLog<ServerResponse>();
@@ -88,8 +93,45 @@ export async function startFakeApiServer({
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
   };
 
+  const put = (slice: FakeSlice) => {
+    const { name, addressType = 'IPv4', ports = [] } = slice;
+    version += 1;
+    const type = slices.has(name) ? 'MODIFIED' : 'ADDED';
+    const endpoints = slice.pods.map((pod) => pods.toEndpoint(pod));
+    const object = {
+      ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', addressType, ports },
+      metadata: { name, namespace: 'llm', resourceVersion: String(version) },
+      endpoints: endpoints.length === 0 ? null : endpoints,
+    };
+    slices.set(name, object);
+    given.set(name, slice);
+    tell(type, object);
+  };
+
+  const respondToPatch = async (request: IncomingMessage, response: ServerResponse, pod: string) => {
+    const patch = {
+      ...{ pod, contentType: request.headers['content-type'] },
+      body: JSON.parse(await text(request)),
+    };
+    if (answers.patch !== null) answers.patch(response);
+    else {
+      const [status, body] = pods.patch(patch);
+      json(response, status, body);
+      // Kubernetes looks at its readiness gates again.
+      if (status === 200) {
+        for (const slice of given.values()) if (slice.pods.some(({ name }) => name === pod)) put(slice);
+      }
+    }
+    patches.push(patch);
+  };
+
   const respond = (request: IncomingMessage, response: ServerResponse) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://api');
+    const [, pod] = /^\/api\/v1\/namespaces\/llm\/pods\/([^/]+)\/status$/.exec(pathname) ?? [];
+    if (request.method === 'PATCH' && pod !== undefined) {
+      void respondToPatch(request, response, pod);
+      return;
+    }
     const isWatch = searchParams.get('watch') === 'true';
     const { authorization } = request.headers;
     calls.push({ isWatch, search: searchParams, path: pathname, authorization });
@@ -117,7 +159,7 @@ export async function startFakeApiServer({
   const port = await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
-    calls: calls.items,
+    ...{ calls: calls.items, patches: patches.items, pods, untilPatches: (count) => patches.count(count) },
     async untilCalls(count, isFitting = () => true) {
       await calls.until(() => calls.items.filter(isFitting).length >= count);
       return calls.items.filter(isFitting);
@@ -125,20 +167,14 @@ export async function startFakeApiServer({
     async untilWatched(count = 1) {
       await opened.count(count);
     },
-    put({ name, addressType = 'IPv4', ports = [], pods }) {
-      version += 1;
-      const type = slices.has(name) ? 'MODIFIED' : 'ADDED';
-      const slice = {
-        ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', addressType, ports },
-        metadata: { name, namespace: 'llm', resourceVersion: String(version) },
-        endpoints: pods.length === 0 ? null : pods.map(toEndpoint),
-      };
-      slices.set(name, slice);
-      tell(type, slice);
+    put(slice) {
+      pods.put(slice.pods);
+      put(slice);
     },
     delete(name) {
       version += 1;
       slices.delete(name);
+      given.delete(name);
       tell('DELETED', { kind: 'EndpointSlice', metadata: { name, resourceVersion: String(version) } });
     },
     bookmark() {
@@ -168,14 +204,5 @@ export async function startFakeApiServer({
       isSplit = true;
     },
     [Symbol.asyncDispose]: () => closeServer(server),
-  };
-}
-
-function toEndpoint({ name, address, uid = `uid-of-${name}`, ready, terminating, node }: FakePod): object {
-  return {
-    addresses: [address],
-    conditions: { ready, terminating, serving: true },
-    targetRef: { kind: 'Pod', name, uid },
-    ...(node === undefined ? {} : { nodeName: node }),
   };
 }

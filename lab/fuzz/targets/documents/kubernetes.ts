@@ -10,7 +10,7 @@ import {
 } from '../../../../src/replicas/control/discovery/kubernetes/json-lines.ts';
 import { toReadyEndpoints } from '../../../../src/replicas/control/discovery/kubernetes/ready-endpoints.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
-import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
+import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 
 const WORDS = [
@@ -165,7 +165,7 @@ function checkEndpoints(slices: readonly EndpointSlice[]): void {
     const isUsed = endpoints.some(({ host, server }) => host === address && server?.pod?.uid === pod.uid);
     must(pod.uid === null || !isUsed, `${address} is used, and one of its entries is not ready`);
   }
-  const texts = (given: typeof endpoints) => given.map(({ host, port }) => `${host} ${port}`).sort();
+  const texts = (given: typeof endpoints) => given.map((endpoint) => JSON.stringify(endpoint)).sort();
   mustEqual(
     'the servers of slices in another order',
     texts(toReadyEndpoints(slices.toReversed(), CHOICE).endpoints),
@@ -177,16 +177,12 @@ function checkEndpoints(slices: readonly EndpointSlice[]): void {
 async function linesOf(input: FuzzInput): Promise<{ lines: string[]; isCut: boolean }> {
   const lines: string[] = [];
   try {
-    for await (const each of readLines(stream(piecesOf(input)), MAX_LINE_BYTES)) lines.push(each);
+    for await (const each of readLines(streamOf(piecesOf(input)), MAX_LINE_BYTES)) lines.push(each);
     return { lines, isCut: false };
   } catch (error) {
     if (error instanceof LongLineError) return { lines, isCut: true };
     throw error;
   }
-}
-
-async function* stream(pieces: readonly Buffer[]): AsyncGenerator<Buffer> {
-  yield* pieces;
 }
 
 function list(random: Random): string {

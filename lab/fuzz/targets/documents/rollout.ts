@@ -1,15 +1,13 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
-  openStateFile,
+  parseRolloutState,
+  printRolloutState,
   type RolloutState,
 } from '../../../../src/commands/rollout/progress-file/state-file.ts';
 import { StartError } from '../../../../src/start-error.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
-import { createFuzzFolder } from '../fuzz-folder.ts';
 
 const WORDS = [
   'version',
@@ -25,10 +23,7 @@ const WORDS = [
 ];
 const STAGES = ['waiting', 'draining', 'restarted', 'undrained', 'done', 'held', 'gone'];
 
-const folder = join(createFuzzFolder(), 'rollout');
-mkdirSync(folder);
-const path = join(folder, 'rollout.json');
-const file = openStateFile(path, {});
+const PATH = '/var/lib/spangate/rollout.json';
 
 /** The file with which a rollout goes on. */
 export const ROLLOUT: FuzzTarget = {
@@ -39,29 +34,30 @@ export const ROLLOUT: FuzzTarget = {
   variants: 1,
   ciInputs: 2_000,
   generate: (random) => Buffer.from(state(random)),
-  async check({ bytes }) {
-    const found = await read(bytes);
+  check({ bytes }) {
+    const text = bytes.toString();
+    const found = read(text);
     if (found === null) return false;
-    must(isDeepStrictEqual(found, JSON.parse(bytes.toString())), 'the state is not that of the file');
+    must(isDeepStrictEqual(found, JSON.parse(text)), 'the state is not that of the file');
     for (const { command } of found.replicas) {
       // 0 and 1 would be this process group, and all processes.
       must(command === null || (Number.isSafeInteger(command.pid) && command.pid > 1), 'a group is no group');
     }
-    await file.write(found);
-    must(isDeepStrictEqual(await file.read(), found), 'the state changes when it is written and read again');
+    const printed = printRolloutState(found);
+    const again = printRolloutState(parseRolloutState(printed, PATH));
+    must(again === printed, 'the state changes when it is written and read again');
     return true;
   },
-  read: ({ bytes }) => read(bytes),
+  read: ({ bytes }) => read(bytes.toString()),
 };
 
 /** Null: it is refused. */
-async function read(bytes: Buffer): Promise<RolloutState | null> {
-  writeFileSync(path, bytes);
+function read(text: string): RolloutState | null {
   try {
-    return await file.read();
+    return parseRolloutState(text, PATH);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    must(error.message.includes(path), 'an error that does not name the file');
+    must(error.message.includes(PATH), 'an error that does not name the file');
     return null;
   }
 }

@@ -1,15 +1,11 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { openSpool } from '#otel/disk/spool.ts';
-import { createMembershipFile } from '../../../../src/fleet/membership-file.ts';
-import { createDrainFile } from '../../../../src/replicas/control/drains/drain-file.ts';
+import { parseSpoolLines, toSpoolLines } from '#otel/disk/spool.ts';
+import { parseMembership, printMembership } from '../../../../src/fleet/membership-file.ts';
+import { parseDrainStates, printDrainStates } from '../../../../src/replicas/control/drains/drain-file.ts';
 import { isLogicalTimestamp } from '../../../../src/replicas/control/drains/logical-timestamp.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
-import { createFuzzFolder } from '../fuzz-folder.ts';
-import { spoolLines } from './spans.ts';
 
 const STAMP = '0mcabc123-0123456789ab';
 const WORDS = [
@@ -25,23 +21,13 @@ const WORDS = [
   STAMP,
   'a',
 ];
-const FILES = ['drains.json', 'fleet.json', 'spool/00000000000001-000001-00000000.spool'] as const;
-const SILENT = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
-
-const directory = createFuzzFolder();
-
 /** The files in state_dir. */
 export const STATE: FuzzTarget = {
   name: 'state',
   reads: 'the files of state_dir: drains.json, fleet.json, the spool',
   oracle:
     'reading never fails; a replica that the file, as JSON.parse reads it, has as drained, is drained; what was read is the same when it is written and read again',
-  variants: FILES.length,
+  variants: 3,
   ciInputs: 1_000,
   generate(random, variant) {
     if (variant === 2) return spoolLines(random);
@@ -49,33 +35,29 @@ export const STATE: FuzzTarget = {
   },
   check({ bytes, variant }) {
     if (variant === 2) return checkSpool(bytes);
-    writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
-    return variant === 0 ? checkDrains(bytes) : checkMembership();
+    return variant === 0 ? checkDrains(bytes.toString()) : checkMembership(bytes.toString());
   },
-  async read({ bytes, variant }) {
-    if (variant === 2) return readSpool(bytes);
-    writeFileSync(join(directory, FILES[variant] ?? ''), bytes);
-    const create = variant === 0 ? createDrainFile : createMembershipFile;
-    return await create(directory, SILENT).read();
+  read({ bytes, variant }) {
+    if (variant === 2) return parseSpoolLines(bytes);
+    return variant === 0 ? parseDrainStates(bytes.toString()) : parseMembership(bytes.toString());
   },
 };
 
-async function checkDrains(bytes: Buffer): Promise<boolean> {
-  const file = createDrainFile(directory, SILENT);
-  const states = await file.read();
+function checkDrains(text: string): boolean {
+  const { value: states = new Map<string, never>() } = parseDrainStates(text) ?? {};
   const isDrained = (name: string) => states.get(name)?.drained === true;
-  for (const name of drainedIn(bytes)) must(isDrained(name), `the drain of ${name} is lost`);
+  for (const name of drainedIn(text)) must(isDrained(name), `the drain of ${name} is lost`);
   for (const { version } of states.values())
     must(version === '' || isLogicalTimestamp(version), `${version} is no version`);
-  await file.write(states);
-  mustEqual('drains that are written and read again', await file.read(), states);
+  const again = parseDrainStates(printDrainStates(states));
+  mustEqual('drains that are written and read again', again, { value: states, unreadable: [] });
   return states.size > 0;
 }
 
 /** The replicas that are drained in a file that is JSON as a whole. */
-function drainedIn(bytes: Buffer): string[] {
+function drainedIn(text: string): string[] {
   try {
-    const { version, replicas } = JSON.parse(bytes.toString()) as { version?: unknown; replicas?: object };
+    const { version, replicas } = JSON.parse(text) as { version?: unknown; replicas?: object };
     if (version !== 1 || Array.isArray(replicas)) return [];
     return Object.entries(replicas ?? {}).flatMap(([name, state]) => (state?.drained === true ? [name] : []));
   } catch {
@@ -83,21 +65,22 @@ function drainedIn(bytes: Buffer): string[] {
   }
 }
 
-async function checkMembership(): Promise<boolean> {
-  const file = createMembershipFile(directory, SILENT);
-  const membership = await file.read();
+function checkMembership(text: string): boolean {
+  const membership = parseMembership(text)?.value;
+  if (membership === undefined) return false;
   const { id, members, removed } = membership;
-  for (const each of [...members.keys(), ...removed, ...(id === null ? [] : [id])])
-    must(isLogicalTimestamp(each), `${each} is no id`);
-  if (id === null) return false;
-  await file.write(membership);
-  mustEqual('a fleet that is written and read again', await file.read(), membership);
+  for (const each of [...members.keys(), ...removed, id]) must(isLogicalTimestamp(each), `${each} is no id`);
+  const again = parseMembership(printMembership(membership));
+  mustEqual('a fleet that is written and read again', again, { value: membership, unreadable: [] });
   return true;
 }
 
-async function checkSpool(bytes: Buffer): Promise<boolean> {
-  const spans = await readSpool(bytes);
+function checkSpool(bytes: Buffer): boolean {
+  const { encodedSpans: spans, damagedCount } = parseSpoolLines(bytes);
   mustEqual('the records of a spool', spans.map(toHex), intactSpansOf(bytes).map(toHex));
+  const again = parseSpoolLines(toSpoolLines(spans));
+  mustEqual('what is written and read again', again.encodedSpans.map(toHex), spans.map(toHex));
+  must(again.damagedCount === 0 && damagedCount >= 0, 'a line that was written is damaged');
   return spans.length > 0;
 }
 
@@ -114,20 +97,6 @@ function intactSpansOf(bytes: Buffer): readonly Buffer[] {
 
 function toHex(span: Uint8Array): string {
   return Buffer.from(span).toString('hex');
-}
-
-async function readSpool(bytes: Buffer): Promise<readonly Uint8Array[]> {
-  const spoolDirectory = join(directory, 'spool');
-  rmSync(spoolDirectory, { recursive: true, force: true });
-  mkdirSync(spoolDirectory);
-  writeFileSync(join(directory, FILES[2]), bytes);
-  const spool = await openSpool(spoolDirectory, SILENT);
-  const spans: Uint8Array[] = [];
-  for (let batch = await spool.next(); batch !== undefined; batch = await spool.next()) {
-    spans.push(...batch.encodedSpans);
-    await batch.settle(batch.encodedSpans.length);
-  }
-  return spans;
 }
 
 function drains(random: Random): string {
@@ -147,4 +116,14 @@ function membership(random: Random): string {
   const other = () =>
     random.chance(70) ? `"${STAMP}"` : jsonText(random, [...WORDS, 'toString', 'valueOf'], 2);
   return `{"version":1,"id":${other()},"isKnown":${random.pick(['true', 'false', '1'])},"members":{"${STAMP}":${other()},${JSON.stringify(random.pick(WORDS))}:"gw"},"removed":[${other()},${other()}]}\n`;
+}
+
+/** A file of a spool, with some lines that are none. */
+function spoolLines(random: Random): Buffer {
+  const lines = Array.from({ length: random.below(5) }, () => {
+    const span = Buffer.from(random.text('abc\0é\n', 60));
+    const checksum = random.chance(90) ? crc32(span) : random.below(1000);
+    return `${checksum.toString(16).padStart(8, '0')} ${span.toString('base64')}\n`;
+  });
+  return Buffer.from(lines.join(''));
 }

@@ -5,8 +5,9 @@ import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
 import { toFiguresJson } from '../../dashboard/overview-json.ts';
 import { defineRoute, json } from '../../route.ts';
-import { toReplicaJson, toSourceJson, toStatsJson } from '../../schemas.ts';
+import { toReplicaJson, toStatsJson } from '../../schemas.ts';
 import { afterParam, roundTo3, toRecordJson } from '../../shown-record.ts';
+import { toSourceJson } from '../../source-schema.ts';
 
 /** The most records in one response. The dashboard keeps no more. */
 const MAX_RECORDS = 500;

@@ -17,8 +17,8 @@ const FULL_ANSWER = 10_000;
 /** A gateway whose requests are followed: the number of the last one, and when it started; undefined before a look. */
 interface FollowedGateway {
   readonly client: AdminClient;
-  readonly last: number;
-  readonly startedAt: unknown;
+  last: number;
+  startedAt: unknown;
 }
 
 /** Begins to follow the requests of gateways: each look returns those that have ended since the look before. */
@@ -26,7 +26,7 @@ export async function followRequests(
   clients: readonly AdminClient[],
   signal: AbortSignal,
 ): Promise<() => Promise<Followed>> {
-  const followed = clients.map((client) => ({ client, last: 0, startedAt: undefined as unknown }));
+  const followed = clients.map((client): FollowedGateway => ({ client, last: 0, startedAt: undefined }));
   // What ended before is not followed. A gateway that does not answer now begins later.
   await lookAtAll(followed, signal).catch((error: unknown) => {
     if (!(error instanceof UnreachableError)) throw error;
@@ -40,7 +40,8 @@ async function lookAtAll(followed: readonly FollowedGateway[], signal: AbortSign
     // An answer holds so many at most.
     for (;;) {
       const found = await look(each, signal);
-      Object.assign(each, { last: found.last, startedAt: found.startedAt });
+      each.last = found.last;
+      each.startedAt = found.startedAt;
       looks.push(found);
       if (found.observations.length < FULL_ANSWER) break;
     }
@@ -52,7 +53,7 @@ async function lookAtAll(followed: readonly FollowedGateway[], signal: AbortSign
   };
 }
 
-async function look({ client, last, startedAt }: FollowedGateway, signal: AbortSignal) {
+async function look({ client, last, startedAt }: Readonly<FollowedGateway>, signal: AbortSignal) {
   const answer = await client.call('GET', `/admin/observations?after=${last}`, signal);
   const present = memberOf(answer, 'started_at');
   // The numbers of a gateway that has restarted began again.

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isErrno, readRegularFile } from '#otel/disk/regular-file.ts';
 import { writeDurably } from '#otel/disk/write-durably.ts';
 import type { Environment } from '../../../config/environment.ts';
+import { parseJson } from '../../../json/parse-json.ts';
 import { StartError } from '../../../start-error.ts';
 import { UsageError } from '../../command-line/command.ts';
 import { VERDICT_MODES } from '../../command-line/rollout-command.ts';
@@ -66,6 +67,22 @@ export interface StateFile {
   remove(): Promise<void>;
 }
 
+/** Parses the file. Throws a StartError that names it if it is damaged. */
+export function parseRolloutState(text: string, path: string): RolloutState {
+  const parsed = rolloutState.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  const where = parsed.error.issues[0]?.path.join('.') ?? '';
+  throw new StartError(
+    `${path} is damaged${where === '' ? '' : ` at ${where}`}: look at 'gateway replicas', and begin again with --new`,
+    parsed.error,
+  );
+}
+
+/** The content of the file. */
+export function printRolloutState(state: RolloutState): string {
+  return `${JSON.stringify(state, null, 2)}\n`;
+}
+
 /** The file that the command line names, or the one in the user's folder of state (XDG base directories). */
 export function openStateFile(given: string | undefined, env: Environment): StateFile {
   const path = given ?? defaultPath(env);
@@ -75,16 +92,10 @@ export function openStateFile(given: string | undefined, env: Environment): Stat
     async read() {
       const text = await readText(path);
       if (text === null) return null;
-      const parsed = rolloutState.safeParse(parseJson(text));
-      if (parsed.success) return parsed.data;
-      const where = parsed.error.issues[0]?.path.join('.') ?? '';
-      throw new StartError(
-        `${path} is damaged${where === '' ? '' : ` at ${where}`}: look at 'gateway replicas', and begin again with --new`,
-        parsed.error,
-      );
+      return parseRolloutState(text, path);
     },
     write(state) {
-      const text = `${JSON.stringify(state, null, 2)}\n`;
+      const text = printRolloutState(state);
       const written = last.then(async () => {
         try {
           await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -117,14 +128,5 @@ async function readText(path: string): Promise<string | null> {
     if (isErrno(error, 'ENOENT')) return null;
     const { code = 'unreadable' } = error as NodeJS.ErrnoException;
     throw new StartError(`cannot read ${path} (${code})`, error);
-  }
-}
-
-/** Undefined for invalid JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -10,6 +10,7 @@ import { toOneLine } from '../../terminal/table.ts';
 import type { ReplicaView } from '../gateways/replica-view.ts';
 import { RolloutStop } from '../stop.ts';
 import { fillCommand } from './fill-command.ts';
+import { until } from './until.ts';
 
 /** The process group of a command, on the machine where it runs. */
 export interface CommandGroup {
@@ -101,15 +102,15 @@ export async function untilCommandEnded(
     onWait,
   }: Pick<CommandRun, 'timeoutMs' | 'signal' | 'sendToGroup'> & { readonly onWait: () => void },
 ): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
-  while (host === hostname() && sendToGroup(pid, 0)) {
-    onWait();
-    if (signal.aborted) throw new RolloutStop('interrupted', 'is drained; the wait for it was interrupted');
-    if (performance.now() >= endMs) {
-      throw new RolloutStop('failed', `is drained; a command of an earlier run takes too long (pid ${pid})`);
-    }
-    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
-  }
+  const hasEnded = () => host !== hostname() || !sendToGroup(pid, 0);
+  if (hasEnded()) return;
+  onWait();
+  const patience = { everyMs: LOOK_EVERY_MS, timeoutMs, signal };
+  await until(
+    hasEnded,
+    patience,
+    () => `is drained; a command of an earlier run takes too long (pid ${pid})`,
+  );
 }
 
 const ABORTED = Symbol('aborted');

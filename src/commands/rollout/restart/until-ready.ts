@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RolloutGateways } from '../gateways/gateways.ts';
-import { RolloutStop } from '../stop.ts';
+import { until } from './until.ts';
 
 const ASK_EVERY_MS = 1_000;
 /** An engine that is killed and starts again at once is away for this long at least. */
@@ -20,7 +19,8 @@ interface EngineWait {
 export async function untilAway(name: string, wait: Omit<EngineWait, 'hasCompletion'>): Promise<void> {
   wait.onProblem('waits for the engine to go away');
   const isAway = async () => (await wait.gateways.probe(name, false)).state === 'away';
-  await until(isAway, WATCH_EVERY_MS, wait, 'is drained; its engine was not restarted');
+  const patience = { ...wait, everyMs: WATCH_EVERY_MS };
+  await until(isAway, patience, () => 'is drained; its engine was not restarted');
 }
 
 /** Waits until the engine answers with its models, and if wanted with a small completion. */
@@ -32,21 +32,6 @@ export async function untilReady(name: string, wait: EngineWait): Promise<void> 
     problem = found;
     return state === 'ready';
   };
-  await until(isReady, ASK_EVERY_MS, wait, () => `is drained; it is not ready: ${problem}`);
-}
-
-async function until(
-  isMet: () => Promise<boolean>,
-  everyMs: number,
-  { timeoutMs, signal }: Pick<EngineWait, 'timeoutMs' | 'signal'>,
-  problem: string | (() => string),
-): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
-  while (!(await isMet())) {
-    if (signal.aborted) throw new RolloutStop('interrupted', 'is drained; the wait for it was interrupted');
-    if (performance.now() >= endMs) {
-      throw new RolloutStop('failed', typeof problem === 'string' ? problem : problem());
-    }
-    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
-  }
+  const patience = { ...wait, everyMs: ASK_EVERY_MS };
+  await until(isReady, patience, () => `is drained; it is not ready: ${problem}`);
 }

@@ -1,6 +1,6 @@
 import type { JsonCursor } from '../../../json/cursor.ts';
 import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
-import { readMemberOf } from '../../../json/read-value.ts';
+import { readCount, readMemberOf } from '../../../json/read-value.ts';
 import { toFailureJson } from '../../failure.ts';
 import type { AnswerFacts } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';
@@ -69,13 +69,4 @@ function readWholeAnswer({ captured }: MemberScanner, json: JsonCursor): AnswerF
 function readCountAt(json: JsonCursor, [key, ...path]: readonly string[]): number | undefined {
   if (key === undefined) return readCount(json);
   return readMemberOf(json, key, (value) => readCountAt(value, path));
-}
-
-function readCount(json: JsonCursor): number | undefined {
-  if (json.peek() !== 'number') {
-    json.skip();
-    return undefined;
-  }
-  const value = json.readNumber();
-  return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

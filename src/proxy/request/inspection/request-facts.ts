@@ -1,6 +1,6 @@
-import { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
+import { JsonCursor, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
 import type { MemberAllowance } from '../../../json/member-allowance.ts';
-import { readText } from '../../../json/read-value.ts';
+import { readCount, readText } from '../../../json/read-value.ts';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
@@ -11,7 +11,7 @@ import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
 
 /** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
 export interface RequestFacts {
-  /** The whole name of the model, which an alias may stand for. Null if it is absent, not a string, or longer than 64 KiB: the request is answered with 400. */
+  /** The whole name of the model, which an alias may stand for. Null if it is absent or not a string. */
   readonly model: string | null;
   /** The name that the client wrote instead of `model`; null: it wrote that. */
   readonly alias: UsedAlias | null;
@@ -39,7 +39,8 @@ export interface RequestFacts {
 /**
  * Reads the facts of a request body in one strict pass. Of duplicate members the last one counts.
  *
- * @throws {Failure} `invalid_json` if the body is not one JSON object; `large_stream_options`; `model_not_found` for a name that is too long to be one of a model
+ * @throws {Failure} `invalid_json` if the body is not one JSON object; `large_stream_options`; `model_not_found` for a
+ *   name that is too long to be one of a model
  * @param aliases the names that stand for models
  * @param allowance asked as the body's members and elements are read; what it throws is thrown
  */
@@ -174,19 +175,6 @@ function skipToSpan(cursor: JsonCursor): Span {
   return { start: cursor.valueStart, end: cursor.valueEnd };
 }
 
-/** Reads the next value if it is of this kind; else skips it. */
-function readIf<T>(cursor: JsonCursor, kind: JsonKind, read: () => T): T | undefined {
-  if (cursor.peek() === kind) return read();
-  cursor.skip();
-  return undefined;
-}
-
 function isCount(value: number | undefined): boolean {
   return value !== undefined;
-}
-
-function readCount(cursor: JsonCursor): number | undefined {
-  const value = readIf(cursor, 'number', () => cursor.readNumber());
-  // Adding zero turns -0 into 0.
-  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
 }

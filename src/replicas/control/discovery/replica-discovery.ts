@@ -9,8 +9,7 @@ import { expandService, mergeReplicas } from './expand-service.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
 import { ReachabilityLog } from './reachability-log.ts';
-import type { Resolver } from './resolver.ts';
-import { ServiceEndpoints } from './service-endpoints.ts';
+import { ServiceEndpoints, type ServiceEndpointsCollaborators } from './service-endpoints.ts';
 import type { SourceState } from './source-state.ts';
 
 /** The configured replicas and services, and how often names and models are looked up. */
@@ -21,9 +20,8 @@ export interface DiscoveryLog extends EndpointLog {
   error(fields: object, message: string): void;
 }
 
-export interface DiscoveryCollaborators {
+export interface DiscoveryCollaborators extends Pick<ServiceEndpointsCollaborators, 'resolver' | 'checkPod'> {
   readonly registry: ReplicaRegistry;
-  readonly resolver: Resolver;
   readonly log: DiscoveryLog;
   /** Requests the configured health path from a replica. */
   readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
@@ -67,8 +65,7 @@ export class ReplicaDiscovery {
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#settings = settings;
     this.#collaborators = collaborators;
-    const { resolver, log } = collaborators;
-    this.#endpoints = new ServiceEndpoints({ resolver, log, onChange: () => void this.#takeChange() });
+    this.#endpoints = new ServiceEndpoints({ ...collaborators, onChange: () => void this.#takeChange() });
     this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {
       probeHealth: collaborators.probeHealth,
       log: new ReachabilityLog(collaborators.log),

@@ -1,5 +1,7 @@
 import type { ServiceConfig } from '../../../config/config.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
+import type { PodCheck } from './kubernetes/gate/pod-check.ts';
+import { ReadinessGates } from './kubernetes/gate/readiness-gates.ts';
 import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
 import type { SourceState } from './source-state.ts';
@@ -7,6 +9,8 @@ import type { SourceState } from './source-state.ts';
 export interface ServiceEndpointsCollaborators {
   readonly resolver: Resolver;
   readonly log: EndpointLog;
+  /** Asks a pod whether it is ready to serve. */
+  readonly checkPod: PodCheck;
   /** Called when Kubernetes has told of a change. */
   readonly onChange: () => void;
 }
@@ -15,10 +19,21 @@ export interface ServiceEndpointsCollaborators {
 export class ServiceEndpoints {
   readonly #dns: EndpointDiscovery;
   readonly #kubernetes: KubernetesDiscovery;
+  readonly #gates: ReadinessGates;
 
-  constructor({ resolver, log, onChange }: ServiceEndpointsCollaborators) {
+  constructor({ resolver, log, checkPod, onChange }: ServiceEndpointsCollaborators) {
     this.#dns = new EndpointDiscovery(resolver, log);
-    this.#kubernetes = new KubernetesDiscovery({ log, onChange });
+    this.#kubernetes = new KubernetesDiscovery({
+      log,
+      onChange: () => {
+        this.#gates.update();
+        onChange();
+      },
+    });
+    this.#gates = new ReadinessGates({
+      ...{ log, check: checkPod },
+      unreadyOf: (source) => this.#kubernetes.unreadyOf(source),
+    });
   }
 
   /** Null if they were never found. */
@@ -41,11 +56,13 @@ export class ServiceEndpoints {
   async find(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
     const names = services.filter(({ kubernetes }) => kubernetes === undefined);
     await Promise.all([this.#dns.resolve(names, timeoutMs), this.#kubernetes.watch(services, timeoutMs)]);
+    this.#gates.follow(services);
   }
 
-  /** Ends the watches of all others. */
+  /** Ends the watches and the readiness gates of all others. */
   keepOnly(services: readonly ServiceConfig[]): void {
     this.#kubernetes.keepOnly(services);
+    this.#gates.follow(services);
   }
 
   /** Whether the source of each answers. */
@@ -53,12 +70,16 @@ export class ServiceEndpoints {
     return services.map((service) => {
       const { name, kubernetes } = service;
       return kubernetes === undefined
-        ? { name, kind: 'dns', ...this.#dns.statusOf(service) }
-        : { name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) };
+        ? { name, kind: 'dns', ...this.#dns.statusOf(service), readinessGate: null }
+        : {
+            ...{ name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) },
+            readinessGate: this.#gates.stateOf(service),
+          };
     });
   }
 
   stop(): void {
+    this.#gates.stop();
     this.#kubernetes.stop();
   }
 }

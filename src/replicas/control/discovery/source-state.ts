@@ -13,11 +13,33 @@ export interface SourceStatus {
   readonly errorCode: string | null;
 }
 
+/** A pod that has not answered yet. */
+export interface WaitingPod {
+  readonly pod: string;
+  /** When the gateway first saw it, in RFC 3339. */
+  readonly since: string;
+  /** Why it was not confirmed the last time, as a phrase; null before it was asked. */
+  readonly problem: string | null;
+}
+
+/** The readiness gate of a source, and whether conditions can be written: `unknown` before the first one. */
+export interface ReadinessGateState extends SourceStatus {
+  /** The type of the condition. */
+  readonly condition: string;
+  /** Pods that got it since the gateway started or was told of it. */
+  readonly confirmedCount: number;
+  readonly waitingCount: number;
+  /** Those that wait for the longest time, first. */
+  readonly waiting: readonly WaitingPod[];
+}
+
 /** The source of one entry of the configuration. While it fails, the replicas stay as they were. */
 export interface SourceState extends SourceStatus {
   /** The name of the entry. */
   readonly name: string;
   readonly kind: (typeof SOURCE_KINDS)[number];
+  /** Null: it has none. */
+  readonly readinessGate: ReadinessGateState | null;
 }
 
 /** Before the first answer. */

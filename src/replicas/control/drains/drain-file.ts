@@ -29,7 +29,7 @@ export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile 
   async function write(states: ReadonlyMap<string, DrainState>): Promise<void> {
     latest = states;
     try {
-      await file.write(`${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`);
+      await file.write(printDrainStates(states));
     } catch (error) {
       isStored = false;
       if (!isClosed) timer ??= setTimeout(() => void storeAgain(), STORE_AGAIN_MS).unref();
@@ -47,7 +47,7 @@ export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile 
 
   return {
     async read() {
-      const { value, isDamaged } = await file.read(parseStates);
+      const { value, isDamaged } = await file.read(parseDrainStates);
       if (value !== null && isDamaged) await write(value);
       return value ?? new Map();
     },
@@ -60,7 +60,13 @@ export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile 
   };
 }
 
-function parseStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | null {
+/** The content of the file. */
+export function printDrainStates(states: ReadonlyMap<string, DrainState>): string {
+  return `${JSON.stringify({ version: 1, replicas: Object.fromEntries(states) })}\n`;
+}
+
+/** Parses the file; null if nothing of it is legible. */
+export function parseDrainStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | null {
   let stored: unknown;
   try {
     stored = JSON.parse(text);

@@ -3,7 +3,7 @@ import type { Config } from '../../../config/config.ts';
 import type { HealthJudge } from '../../health-decision.ts';
 import { isHealthy, toHealthFinding } from '../../reachability.ts';
 import type { HealthTable } from '../../shared/health-table.ts';
-import { type ProbeResult, probe } from '../probe.ts';
+import { type ProbeResult, type ProbeTarget, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
 import type { FrozenWatch } from './frozen-watch.ts';
@@ -56,7 +56,7 @@ export class HealthChecker {
   }
 
   /** Requests the configured path from a replica, and notes nothing. */
-  probe(replica: RegisteredReplica, timeoutMs: number): Promise<ProbeResult> {
+  probe(replica: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
     return probeHealth(replica, { path: this.#settings.path, timeoutMs });
   }
 
@@ -134,7 +134,7 @@ export class HealthChecker {
 }
 
 function probeHealth(
-  replica: RegisteredReplica,
+  replica: ProbeTarget,
   { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
 ): Promise<ProbeResult> {
   return probe(replica, {

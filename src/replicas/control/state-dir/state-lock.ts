@@ -35,12 +35,12 @@ export class StateInUseError extends Error {
 }
 
 /**
- * Locks a directory for this process, a gateway or a rollout: two gateways that used the same one would send each other's spool and overwrite
- * each other's drains. Each process listens on a socket in the directory. The system closes it when the process ends,
- * however that happens, and containers that share the directory find it although their process ids differ. The socket of
- * a process on another machine, through a network file system, looks like one that was left behind; such a process is
- * known by the owner's file, which it touches. Rejects while another process uses the directory. Where sockets are not
- * possible, logs that and locks nothing.
+ * Locks a directory for this process, a gateway or a rollout: two gateways that used the same one would send each
+ * other's spool and overwrite each other's drains. Each process listens on a socket in the directory. The system closes
+ * it when the process ends, however that happens, and containers that share the directory find it although their
+ * process ids differ. The socket of a process on another machine, through a network file system, looks like one that
+ * was left behind; such a process is known by the owner's file, which it touches. Rejects while another process uses
+ * the directory. Where sockets are not possible, logs that and locks nothing.
  *
  * Of several processes that start at once, exactly one succeeds. Each makes its socket visible before it looks for
  * others, so of any two at least one sees the other. A process that sees a name before its own gives up; one that sees

@@ -186,20 +186,30 @@ function toCollectorProblems({ collector, stats, queue_size }) {
 }
 
 /**
- * Kubernetes or DNS that fails: the replicas may be out of date.
+ * Kubernetes or DNS that fails: the replicas may be out of date. A readiness gate that fails: pods do not get ready.
  * @param {Overview} overview
  * @returns {readonly Problem[]}
  */
 function toSourceProblems({ sources }) {
+  const gates = sources.flatMap(({ name, readiness_gate: gate }) =>
+    gate?.state === 'failing' ? [`Readiness gate fails for ${name}: ${gate.error_code}`] : [],
+  );
+  const texts = [...toSourceText(sources), ...gates.slice(0, 1)];
+  return texts.map((text) => ({ level: 'warn', text, section: 'replicas-section', change: {} }));
+}
+
+/**
+ * @param {Overview['sources']} sources
+ * @returns {readonly string[]}
+ */
+function toSourceText(sources) {
   const found = sources.filter(({ state }) => state === 'failing');
   const [first] = found;
   if (first === undefined) return [];
   const label = first.kind === 'dns' ? 'DNS' : 'Kubernetes';
-  const text =
-    found.length === 1
-      ? `${label} fails for ${first.name}: ${first.error_code}`
-      : `Kubernetes or DNS fails for ${found.length} names`;
-  return [{ level: 'warn', text, section: 'replicas-section', change: {} }];
+  return found.length === 1
+    ? [`${label} fails for ${first.name}: ${first.error_code}`]
+    : [`Kubernetes or DNS fails for ${found.length} names`];
 }
 
 /**

@@ -6,6 +6,8 @@ export interface SliceEndpoint {
   readonly address: string;
   /** False for a pod that terminates, unless the Service publishes addresses that are not ready. */
   readonly isReady: boolean;
+  /** Whether the pod is ready, even if it terminates, and if the Service publishes addresses that are not ready. */
+  readonly isServing: boolean;
   readonly isTerminating: boolean;
   /** Null: it is no pod. */
   readonly pod: { readonly name: string; readonly uid: string | null } | null;
@@ -95,19 +97,21 @@ function toPort(given: unknown): EndpointSlice['ports'][number][] {
   return [{ name: toTextOrNull(name) ?? '', port: Number(port) }];
 }
 
-/** Conditions that are not set count as ready and not terminating, as Kubernetes says. */
+/** Conditions that are not set count as Kubernetes says: ready, serving if it is ready, and not terminating. */
 function toEndpoint(given: unknown, family: 4 | 6): SliceEndpoint {
   const { addresses, conditions, targetRef, nodeName } = toObject(given);
   const [address] = toList(addresses);
   if (typeof address !== 'string' || isIP(address) !== family || address.includes('%')) {
     throw new MalformedError();
   }
-  const { ready, terminating } = toObject(conditions ?? {});
+  const { ready, serving, terminating } = toObject(conditions ?? {});
+  const isReady = toFlag(ready, true);
   const target = toObject(targetRef ?? {});
   const podName = target.kind === 'Pod' ? toTextOrNull(target.name) : null;
   return {
     address,
-    isReady: toFlag(ready, true),
+    isReady,
+    isServing: toFlag(serving, isReady),
     isTerminating: toFlag(terminating, false),
     pod: podName === null ? null : { name: podName, uid: toTextOrNull(target.uid) },
     node: toTextOrNull(nodeName),

@@ -26,6 +26,8 @@ interface Watched {
   /** Resolves after the first list, or the first failure. */
   readonly asked: Promise<void>;
   endpoints: readonly Endpoint[] | null;
+  /** Pods that may become ready. */
+  unready: readonly Endpoint[];
   status: SourceStatus;
 }
 
@@ -43,6 +45,11 @@ export class KubernetesDiscovery {
   /** Null if the list was never read. */
   endpointsOf(source: KubernetesSource): readonly Endpoint[] | null {
     return this.#watched.get(keyOf(source))?.endpoints ?? null;
+  }
+
+  /** The pods that are not ready, and do not terminate. */
+  unreadyOf(source: KubernetesSource): readonly Endpoint[] {
+    return this.#watched.get(keyOf(source))?.unready ?? [];
   }
 
   /** Watches these too. Waits for their first lists, at most `timeoutMs`. */
@@ -92,12 +99,14 @@ export class KubernetesDiscovery {
     const watched: Watched = {
       asked: asked.promise,
       endpoints: null,
+      unready: [],
       status: UNKNOWN_STATUS,
       watch: new SliceWatch({
         api: createSliceApi(source),
         onSlices(slices: readonly EndpointSlice[]) {
-          const { endpoints, isPortMissing } = toReadyEndpoints(slices, source);
+          const { endpoints, unready, isPortMissing } = toReadyEndpoints(slices, source);
           watched.endpoints = endpoints;
+          watched.unready = unready;
           warnOfPort(isPortMissing);
           asked.resolve();
           onChange();
@@ -123,6 +132,7 @@ export class KubernetesDiscovery {
   }
 }
 
-function keyOf(source: KubernetesSource): string {
+/** What of a source decides what is watched. */
+function keyOf({ readinessGate: _, ...source }: KubernetesSource): string {
   return JSON.stringify(source);
 }

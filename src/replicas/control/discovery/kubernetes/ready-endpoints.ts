@@ -5,9 +5,13 @@ import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
 /** Which port and which address of a pod is used. */
 export type PortChoice = Pick<KubernetesSource, 'port' | 'portName' | 'addressType'>;
 
-/** The servers that get requests. `isPortMissing`: some have not the port, or several and none is chosen. */
+/** The servers of a Service. */
 export interface ReadyEndpoints {
+  /** Those that get requests. */
   readonly endpoints: readonly Endpoint[];
+  /** Pods that are not ready and do not terminate, whether or not the Service publishes their addresses. */
+  readonly unready: readonly Endpoint[];
+  /** Whether some of them have not the port, or several and none is chosen. */
   readonly isPortMissing: boolean;
 }
 
@@ -33,15 +37,24 @@ export function toReadyEndpoints(slices: Iterable<EndpointSlice>, choice: PortCh
       byServer.set(key, entries);
     }
   }
-  const ready = [...byServer.values()].filter((entries) =>
+  const servers = [...byServer.values()];
+  const ready = servers.filter((entries) =>
     entries.every(({ endpoint: { isReady, isTerminating } }) => isReady && !isTerminating),
   );
-  const chosen = ready.map((entries) => chooseEntry(entries, choice.addressType));
-  const endpoints = chosen.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)));
-  return {
-    endpoints: withoutRepeated(endpoints),
-    isPortMissing: chosen.some((entry) => entry?.port === null),
-  };
+  const chosen = [ready, servers.filter(isUnreadyPod)].map((list) =>
+    list.map((entries) => chooseEntry(entries, choice.addressType)),
+  );
+  const [endpoints = [], unready = []] = chosen.map((entries) =>
+    withoutRepeated(entries.flatMap((entry) => (entry === null ? [] : toEndpoint(entry)))),
+  );
+  return { endpoints, unready, isPortMissing: chosen.flat().some((entry) => entry?.port === null) };
+}
+
+/** An old entry may call a pod unready that is ready by now, but not hide from the others that it terminates. */
+function isUnreadyPod(entries: readonly Candidate[]): boolean {
+  const [first] = entries;
+  if (first?.endpoint.pod == null || entries.some(({ endpoint }) => endpoint.isTerminating)) return false;
+  return entries.some(({ endpoint }) => !endpoint.isServing);
 }
 
 function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): number | null {
@@ -50,11 +63,13 @@ function choosePort({ ports }: EndpointSlice, { port, portName }: PortChoice): n
   return fitting.length === 1 ? (fitting[0]?.port ?? null) : null;
 }
 
-/** The entry with the wanted address; of several the first by address, so that the order of slices does not matter. */
+/** The entry with the wanted address; of several the first in an order of their own, whatever that of the slices is. */
 function chooseEntry(entries: readonly Candidate[], wanted: PortChoice['addressType']): Candidate | null {
   const fitting = entries.filter(({ family }) => wanted === 'auto' || family === wanted);
   const sorted = fitting.toSorted(
-    (a, b) => a.family.localeCompare(b.family) || a.endpoint.address.localeCompare(b.endpoint.address),
+    byText(({ family, port, endpoint: { address, pod, node } }) =>
+      [family, address, port, pod?.name, node].join(' '),
+    ),
   );
   return sorted.find(({ port }) => port !== null) ?? sorted[0] ?? null;
 }
@@ -66,9 +81,17 @@ function toEndpoint({ endpoint: { address, pod, node }, port }: Candidate): Endp
 /** Two names for one server would give it two turns. */
 function withoutRepeated(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const byAddress = new Map<string, Endpoint>();
-  const nameOf = ({ server }: Endpoint) => server?.pod?.name ?? '';
-  for (const endpoint of endpoints.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))) {
-    byAddress.set(`${endpoint.host} ${endpoint.port}`, endpoint);
-  }
+  const sorted = endpoints.toSorted(
+    byText(({ server }) => [server?.pod?.name, server?.pod?.uid, server?.node].join(' ')),
+  );
+  for (const endpoint of sorted) byAddress.set(`${endpoint.host} ${endpoint.port}`, endpoint);
   return [...byAddress.values()];
+}
+
+/** Not by localeCompare, for which different texts can be equal. */
+function byText<T>(textOf: (value: T) => string): (a: T, b: T) => number {
+  return (a, b) => {
+    const [one, other] = [textOf(a), textOf(b)];
+    return one < other ? -1 : Number(one > other);
+  };
 }

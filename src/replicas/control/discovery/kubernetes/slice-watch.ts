@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from '#otel/clock.ts';
+import { type ApiError, toApiError } from './api-call.ts';
 import { nextDelayMs } from './back-off.ts';
 import type { EndpointSlice, WatchEvent } from './endpoint-slice.ts';
-import { type SliceApi, type SliceError, toSliceError } from './slice-api.ts';
+import type { SliceApi } from './slice-api.ts';
 
 /** What a watch tells, and what it takes time and chance from. */
 export interface SliceWatchCollaborators {
@@ -9,7 +10,7 @@ export interface SliceWatchCollaborators {
   /** Called with all slices after each change. */
   readonly onSlices: (slices: readonly EndpointSlice[]) => void;
   /** The slices may be old from now on. Called for each failed call but a first cut. */
-  readonly onFailure: (error: SliceError) => void;
+  readonly onFailure: (error: ApiError) => void;
   /** The slices are those of the API server. */
   readonly onSuccess: () => void;
   readonly clock?: Clock;
@@ -46,7 +47,7 @@ export class SliceWatch {
         await this.#follow(from, signal);
       } catch (error) {
         if (signal.aborted) return;
-        this.#noteFailure(toSliceError(error));
+        this.#noteFailure(toApiError(error));
       }
       await clock.sleep(nextDelayMs(this.#failures, random()), signal);
     }
@@ -92,7 +93,7 @@ export class SliceWatch {
   }
 
   /** A position that is gone, or an answer that makes no sense, is followed by a new list. */
-  #noteFailure(error: SliceError): void {
+  #noteFailure(error: ApiError): void {
     this.#failures += 1;
     if (error.code !== 'cut' && error.code !== 'unreachable' && error.code !== 'refused') {
       this.#resourceVersion = null;

@@ -59,13 +59,39 @@ test('one replica that fails a few requests, or answers many with 4xx, is named 
 });
 
 test('Kubernetes or DNS that fails is named with the replicas that may be out of date', () => {
-  const fine = { name: 'f', kind: 'dns', state: 'ok', since: MADE_AT, error_code: null } as const;
+  const fine = {
+    name: 'f',
+    kind: 'dns',
+    state: 'ok',
+    since: MADE_AT,
+    error_code: null,
+    readiness_gate: null,
+  } as const;
   const dns = { ...fine, name: 'd', state: 'failing', error_code: 'ENOTFOUND' } as const;
   const kubernetes = { ...dns, name: 'k', kind: 'kubernetes', error_code: 'unreachable' } as const;
   expect(textsOf({ sources: [fine] })).toEqual([]);
   expect(textsOf({ sources: [fine, dns] })).toEqual(['warn: DNS fails for d: ENOTFOUND']);
   expect(textsOf({ sources: [kubernetes] })).toEqual(['warn: Kubernetes fails for k: unreachable']);
   expect(textsOf({ sources: [kubernetes, dns] })).toEqual(['warn: Kubernetes or DNS fails for 2 names']);
+});
+
+test('a readiness gate that fails is named, whether or not its Service is watched', () => {
+  const failing = {
+    ...{ condition: 'spangate.dev/answers', since: MADE_AT, error_code: 'refused' },
+    ...{ confirmed: 0, waiting: 1, waiting_pods: [{ pod: 'vllm-0', since: MADE_AT, problem: null }] },
+    state: 'failing',
+  } as const;
+  const ok = { name: 'k', kind: 'kubernetes', state: 'ok', since: MADE_AT, error_code: null } as const;
+  const fails = { ...ok, state: 'failing', error_code: 'cut' } as const;
+  const working = { ...failing, state: 'ok', error_code: null } as const;
+  expect(textsOf({ sources: [{ ...ok, readiness_gate: working }] })).toEqual([]);
+  expect(textsOf({ sources: [{ ...ok, readiness_gate: failing }] })).toEqual([
+    'warn: Readiness gate fails for k: refused',
+  ]);
+  expect(textsOf({ sources: [{ ...fails, readiness_gate: failing }] })).toEqual([
+    'warn: Kubernetes fails for k: cut',
+    'warn: Readiness gate fails for k: refused',
+  ]);
 });
 
 test('a collector that is lost, and limits that are near, are problems', () => {

@@ -57,6 +57,24 @@ test('a pod in several slices gets requests only if all of them say so, in whate
   );
 });
 
+test('a pod with two ports, or two names, is the same server in whatever order its slices come', () => {
+  const given = [
+    { ports: [{ port: 8000 }], endpoints: [pod('a', '10.0.0.1')] },
+    { ports: [{ port: 9000 }], endpoints: [pod('a', '10.0.0.1')] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('b', '10.0.0.2'), nodeName: 'gpu-1' }] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('b', '10.0.0.2'), nodeName: 'gpu-2' }] },
+    { ports: [{ port: 9000 }], endpoints: [{ ...pod('c', '10.0.0.3'), targetRef: null }] },
+    { ports: [{ port: 9000 }], endpoints: [pod('c', '10.0.0.3')] },
+  ];
+  const first = toReadyEndpoints(slices(...given), ANY);
+  expect(first.endpoints.map(({ host }) => host).sort()).toEqual(['10.0.0.1', '10.0.0.2', '10.0.0.3']);
+  fc.assert(
+    fc.property(fc.shuffledSubarray(given, { minLength: given.length }), (order) => {
+      expect(toReadyEndpoints(slices(...order), ANY)).toEqual(first);
+    }),
+  );
+});
+
 test('a pod with two kinds of address is one replica, at the wanted one', () => {
   const four = { endpoints: [pod('a', '10.0.0.1')] };
   const six = { addressType: 'IPv6', endpoints: [pod('a', 'fd00::a')] };
@@ -80,12 +98,12 @@ test('the port is the one that is configured, the one of that name, or the only 
   const two = slices({ ports: [...HTTP, { name: 'metrics', port: 9000 }], endpoints });
   expect(found(two, { portName: 'metrics' })).toEqual(['a 10.0.0.1 9000']);
   expect(found(two, { port: 7000 })).toEqual(['a 10.0.0.1 7000']);
-  expect(toReadyEndpoints(two, ANY)).toEqual({ endpoints: [], isPortMissing: true });
+  expect(toReadyEndpoints(two, ANY)).toEqual({ endpoints: [], unready: [], isPortMissing: true });
   const udp = slices({ ports: [...HTTP, { name: 'dns', port: 53, protocol: 'UDP' }], endpoints });
   expect(found(udp)).toEqual(['a 10.0.0.1 8000']);
   const none = slices({ ports: null, endpoints });
   expect(found(none, { port: 7000 })).toEqual(['a 10.0.0.1 7000']);
-  expect(toReadyEndpoints(none, ANY)).toEqual({ endpoints: [], isPortMissing: true });
+  expect(toReadyEndpoints(none, ANY)).toEqual({ endpoints: [], unready: [], isPortMissing: true });
 });
 
 test('a server that is no pod is found by its address', () => {
@@ -93,4 +111,34 @@ test('a server that is no pod is found by its address', () => {
   expect(toReadyEndpoints(list, ANY).endpoints).toEqual([
     { host: '10.0.0.9', port: 8000, server: { pod: null, node: 'gpu-1' } },
   ]);
+});
+
+const unready = (list: readonly EndpointSlice[]) =>
+  toReadyEndpoints(list, ANY).unready.map(({ server }) => server?.pod?.name);
+
+test.each([
+  [{}, false],
+  [{ ready: false }, true],
+  [{ ready: false, serving: false, terminating: false }, true],
+  [{ ready: true, serving: false }, true], // a Service that publishes addresses that are not ready
+  [{ ready: false, serving: true }, false],
+  [{ ready: false, serving: false, terminating: true }, false],
+])('a pod with %j is not ready and may become so: %s', (conditions, isUnready) => {
+  expect(unready(slices({ endpoints: [pod('a', '10.0.0.1', conditions)] }))).toEqual(isUnready ? ['a'] : []);
+});
+
+test('of several slices one is enough to call a pod unready, or to say that it terminates', () => {
+  const lists = [
+    { endpoints: [pod('a', '10.0.0.1'), pod('b', '10.0.0.2', { ready: false })] },
+    { endpoints: [pod('a', '10.0.0.1', { ready: false }), pod('b', '10.0.0.2', { terminating: true })] },
+  ];
+  expect(unready(slices(...lists))).toEqual(['a']);
+  expect(unready(slices(...lists.toReversed()))).toEqual(['a']);
+});
+
+test('a server that is no pod is never unready, and a missing port is told before the pods are ready', () => {
+  const { targetRef: _, ...machine } = pod('a', '10.0.0.1', { ready: false });
+  expect(unready(slices({ endpoints: [machine] }))).toEqual([]);
+  const none = slices({ ports: [], endpoints: [pod('a', '10.0.0.1', { ready: false })] });
+  expect(toReadyEndpoints(none, ANY)).toEqual({ endpoints: [], unready: [], isPortMissing: true });
 });

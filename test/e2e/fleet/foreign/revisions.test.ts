@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { newLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
+import { newLogicalTimestamp } from '../../../../src/replicas/control/drains/logical-timestamp.ts';
+import { startFleet } from '../start-fleet.ts';
 import { expectDrainPropagates, expectNamedOnce, linesAbout, REVISIONS, SNAPSHOTS } from './foreign-data.ts';
-import { startFleet } from './start-fleet.ts';
 
 describe.concurrent('foreign data in the shared state', () => {
   test.each([

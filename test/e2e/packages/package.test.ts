@@ -7,7 +7,7 @@ import { createCommand, findOldestNode, installGlobally, packPackage } from './i
 import { tryQuickstart, tryTwoWorkers } from './try-gateway.ts';
 
 const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 
 let folder: string;
 let tarball: string;

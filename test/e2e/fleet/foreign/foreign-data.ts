@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type FleetGateway, startFleet, type TestFleet } from './start-fleet.ts';
+import { type FleetGateway, startFleet, type TestFleet } from '../start-fleet.ts';
 
 /** The hash of revisions in Redis. */
 export const REVISIONS = '{spangate}:revisions';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { CACHE } from './workspace.ts';
+import { CACHE } from '../workspace.ts';
 
 /** How to run a program, or why it cannot be run. */
 export interface Installed {

@@ -10,7 +10,7 @@ import { Load } from '../support/load/load.ts';
 import { startProgram, toCount } from '../support/program.ts';
 import { printFailures, printFigures } from '../support/results.ts';
 
-const USAGE = `npm run lab -- measure/tls-rotation [options]
+const USAGE = `npm run lab -- tls/rotation [options]
   Replaces the certificate of a gateway again and again under load. Half of the requests come on kept connections, half
   on new ones. Before each replacement, a reload finds a certificate with the key of another and must refuse it. Exits
   with 1 if a request failed.

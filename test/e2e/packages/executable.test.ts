@@ -8,7 +8,7 @@ import { createCommand } from './installed-package.ts';
 import { tryQuickstart, tryTwoWorkers } from './try-gateway.ts';
 
 const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 
 describe('the single executable', () => {
   let folder: string;

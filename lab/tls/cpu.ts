@@ -18,7 +18,7 @@ import { startProgram, toCount } from '../support/program.ts';
 import { readCircumstances } from '../support/results.ts';
 import { toSpread } from '../support/statistics.ts';
 
-const USAGE = `npm run lab -- measure/tls [options]
+const USAGE = `npm run lab -- tls/cpu [options]
   Measures what TLS costs the gateway, nginx and Envoy: the CPU of a request on a kept connection and on a new one, and
   new connections per second, with TLS (1.3, AES-128-GCM, a P-256 certificate, whole handshakes) and without. Also
   compares the gateway's own HTTP/1.1 with the HTTP/2 of node:http2, both over TLS and with nothing behind them. Needs

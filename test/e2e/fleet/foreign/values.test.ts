@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createRedisStore } from '../../../src/fleet/redis/redis-store.ts';
-import { newLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
-import { startRedisServer } from '../../support/servers/redis-server.ts';
+import { createRedisStore } from '../../../../src/fleet/redis/redis-store.ts';
+import { newLogicalTimestamp } from '../../../../src/replicas/control/drains/logical-timestamp.ts';
+import { startRedisServer } from '../../../support/servers/redis-server.ts';
+import { startFleet } from '../start-fleet.ts';
 import {
   disturb,
   expectDrainPropagates,
@@ -10,7 +11,6 @@ import {
   REVISIONS,
   SNAPSHOTS,
 } from './foreign-data.ts';
-import { startFleet } from './start-fleet.ts';
 
 describe('foreign data in the shared state', () => {
   test('a value of 20 MB is ignored, even if reading it takes long', async () => {

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import {
+  type ReadinessGateState,
+  SOURCE_KINDS,
+  SOURCE_STATES,
+  type SourceState,
+} from '../replicas/control/discovery/source-state.ts';
+
+const count = () => z.int().min(0);
+const sourceState = z.enum(SOURCE_STATES);
+const errorCode = z.string().max(64).nullable();
+
+const readinessGateSchema = z
+  .object({
+    condition: z.string().describe('The condition that a pod gets once it has answered the gateway.'),
+    state: sourceState.describe(
+      'Whether conditions can be written: `failing` after a failed write, `unknown` before the first one.',
+    ),
+    since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
+    error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
+    confirmed: count().describe('Pods that got the condition from this gateway since the gate was opened.'),
+    waiting: count().describe('Pods that are not ready and have not got it.'),
+    waiting_pods: z
+      .array(
+        z.object({
+          pod: z.string(),
+          since: z.iso.datetime().describe('When the gateway first saw it.'),
+          problem: z.string().nullable().describe('Why it was not confirmed the last time, in words.'),
+        }),
+      )
+      .readonly()
+      .describe('Those of them that wait for the longest time.'),
+  })
+  .meta({ id: 'ReadinessGate' });
+
+/** What tells of the replicas behind one name of the configuration. */
+export const sourceSchema = z
+  .object({
+    name: z.string().describe('The `name` of the entry in `replicas` of the configuration.'),
+    kind: z.enum(SOURCE_KINDS),
+    state: sourceState.describe(
+      'Whether it answers. While it is failing, the replicas stay as they were. `unknown` before the first answer.',
+    ),
+    since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
+    error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
+    readiness_gate: readinessGateSchema
+      .nullable()
+      .describe('The gate for the pods of a source with `readiness_gate`; otherwise null.'),
+  })
+  .meta({ id: 'Source' });
+
+/** Converts a source to the shape of `sourceSchema`. */
+export function toSourceJson({
+  errorCode: error_code,
+  readinessGate: gate,
+  ...rest
+}: SourceState): z.output<typeof sourceSchema> {
+  return { ...rest, error_code, readiness_gate: gate === null ? null : toReadinessGateJson(gate) };
+}
+
+function toReadinessGateJson(gate: ReadinessGateState): z.output<typeof readinessGateSchema> {
+  const { condition, state, since, errorCode: error_code, confirmedCount, waitingCount, waiting } = gate;
+  return {
+    ...{ condition, state, since, error_code },
+    ...{ confirmed: confirmedCount, waiting: waitingCount, waiting_pods: waiting },
+  };
+}

@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RolloutStop } from '../stop.ts';
+
+/** How long something is waited for. */
+export interface Patience {
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Asks again and again until the answer is yes. Throws a RolloutStop if that takes too long, or the signal aborts. */
+export async function until(
+  isMet: () => Promise<boolean> | boolean,
+  { everyMs, timeoutMs, signal }: Patience,
+  toProblem: () => string,
+): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  while (!(await isMet())) {
+    if (signal.aborted) throw new RolloutStop('interrupted', 'is drained; the wait for it was interrupted');
+    if (performance.now() >= endMs) throw new RolloutStop('failed', toProblem());
+    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
