@@ -60,6 +60,7 @@ export const SOURCES: readonly Limit[] = [
         const taken = [changed];
         const exchange = new ClientUseExchange({
           takeChanged: () => taken.shift() ?? new Map(),
+          onForgotten: () => undefined,
           charge: () => undefined,
         });
         const told = new Set<string>();
