@@ -19,7 +19,9 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/reliability.md',
-  'measure/beside': 'the CPU time of a request beside another checkout, or beside one without GPU time',
+  'measure/beside':
+    'the CPU time of a request beside that of another checkout, or beside one without GPU time',
+  pictures: 'the pictures of the dashboard, of a fleet under load; writes docs/images',
   peers: 'health.peers before engines that fail or are slow, in real processes',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',

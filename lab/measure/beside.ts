@@ -1,77 +1,132 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { startGateway } from '../support/gateway-process.ts';
+import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
 import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
+import { PLAIN_BODY } from '../support/load/plain-exchange.ts';
 import { startPlainReplica } from '../support/load/plain-replica.ts';
 import { startProgram, toCount } from '../support/program.ts';
-import { ROOT, readCircumstances } from '../support/results.ts';
+import { ROOT, readCircumstances, replaceBetween } from '../support/results.ts';
 import { median } from '../support/statistics.ts';
 
 const USAGE = `npm run lab -- measure/beside [options]
-  Measures the CPU time of a request through two gateways that differ in one thing, in turn, so that the speed of the
-  machine does not matter. Linux only.
-  --baseline DIR  the other gateway is of this checkout; without it, it differs by having no gpu_count
-  --pairs N       pairs of processes (default 6); V8 compiles each process a little differently
+  Measures the CPU time of two kinds of requests in turn, so that the speed of the machine does not matter. Linux only.
+  --baseline DIR  requests through this gateway, and through one of another checkout; without it, requests through one
+                  gateway to a replica with a gpu_count, and to one without: what GPU time costs
+  --pairs N       how often, with new processes (default 6); V8 compiles each process a little differently
   --rounds N      turns of each process (default 8)
-  --requests N    requests of a turn (default 2000)`;
+  --requests N    requests of a turn (default 2000)
+  --write         writes what GPU time costs into docs/metrics.md; not with --baseline`;
 
-const { baseline, pairs, rounds, requests } = startProgram(USAGE, {
+const { baseline, pairs, rounds, requests, write } = startProgram(USAGE, {
   baseline: { type: 'string' },
   pairs: { type: 'string', default: '6' },
   rounds: { type: 'string', default: '8' },
   requests: { type: 'string', default: '2000' },
+  write: { type: 'boolean', default: false },
 });
+if (write && baseline !== undefined)
+  throw new Error('--write is for the cost of GPU time, without --baseline');
 const PAIRS = toCount(pairs);
 const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
 
+/** Sends so many requests of one kind and returns the CPU time in µs that the gateway spent on them. */
+type Spend = (requestCount: number) => Promise<number>;
+
+/** The two kinds of requests that are compared, and what is behind them. */
+interface Pair extends AsyncDisposable {
+  readonly kinds: readonly [Spend, Spend];
+}
+
 await measure();
 
 async function measure(): Promise<void> {
-  await using replica = await startPlainReplica();
   const { date, commit, machine } = readCircumstances();
   const others = baseline === undefined ? 'without gpu_count' : resolve(baseline);
   console.log(`${date}, commit ${commit} beside ${others}, ${machine}`);
-  console.log(`${PAIRS} pairs of processes, ${ROUNDS} rounds of ${REQUESTS} requests each\n`);
+  console.log(`${PAIRS} pairs, ${ROUNDS} rounds of ${REQUESTS} requests each\n`);
   console.log('| pair | CPU per request, µs | beside it, µs | ratio |\n|---:|---:|---:|---:|');
   const ratios: number[] = [];
-  for (let pair = 0; pair < PAIRS; pair++) {
-    const [spent, besideIt] = await comparePair(replica.url, pair);
+  for (let number = 0; number < PAIRS; number++) {
+    const [spent, besideIt] = await comparePair(number);
     ratios.push(spent / besideIt);
     const ratio = (spent / besideIt).toFixed(3);
-    console.log(`| ${pair + 1} | ${spent.toFixed(1)} | ${besideIt.toFixed(1)} | ${ratio} |`);
+    console.log(`| ${number + 1} | ${spent.toFixed(1)} | ${besideIt.toFixed(1)} | ${ratio} |`);
   }
   const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(3));
-  console.log(`\nmedian ratio ${median(ratios).toFixed(3)} (${least} to ${greatest})`);
+  const result = `${median(ratios).toFixed(3)} (${least} to ${greatest})`;
+  console.log(`\nmedian ratio ${result}`);
+  if (!write) return;
+  const text = [
+    `A plain request to a replica with a \`gpu_count\` takes ${result} times the CPU time of one to a replica without: the`,
+    `median of ${PAIRS} gateways, and the least and greatest, on ${date} at commit ${commit}, ${machine}.`,
+  ];
+  replaceBetween('docs/metrics.md', '<!-- measured: measure/beside -->', '<!-- end -->', text.join('\n'));
 }
 
-/** The median CPU time of a request in µs, of this gateway and of the other one. */
-async function comparePair(replicaUrl: string, pair: number): Promise<readonly [number, number]> {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-beside-'));
-  const start = async (isOther: boolean) => {
-    const own = await mkdtempDisposable(join(folder.path, 'gateway-'));
-    const gpus = baseline === undefined && isOther ? {} : { gpu_count: 8 };
-    const config = {
-      gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
-      state_dir: join(own.path, 'state'),
-      replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'vllm', ...gpus }],
-      export: { endpoint: replicaUrl },
-    };
-    const checkout = isOther && baseline !== undefined ? resolve(baseline) : ROOT;
-    return await startGateway(own.path, config, {}, checkout);
-  };
-  await using gateway = await start(false);
-  await using other = await start(true);
+/** The median CPU time of a request of each kind, in µs. */
+async function comparePair(number: number): Promise<readonly [number, number]> {
+  await using pair = await (baseline === undefined
+    ? startKinds(number % 2 === 1)
+    : startCheckouts(resolve(baseline)));
   const spentUs: [number[], number[]] = [[], []];
-  await spendOnChats(gateway, WARM_REQUESTS);
-  await spendOnChats(other, WARM_REQUESTS);
+  // In turn: a gateway that idles for seconds gives memory back, and then spends more on garbage.
+  for (let warm = 0; warm < WARM_REQUESTS; warm += REQUESTS)
+    for (const spend of pair.kinds) await spend(REQUESTS);
   for (let round = 0; round < ROUNDS; round++) {
     // Who is first in a round may find another machine than who is second.
-    const isFirst = (round + pair) % 2 === 0;
-    for (const isOther of isFirst ? [false, true] : [true, false]) {
-      spentUs[isOther ? 1 : 0].push((await spendOnChats(isOther ? other : gateway, REQUESTS)) / REQUESTS);
+    const isFirst = (round + number) % 2 === 0;
+    for (const kind of isFirst ? ([0, 1] as const) : ([1, 0] as const)) {
+      spentUs[kind].push((await pair.kinds[kind](REQUESTS)) / REQUESTS);
     }
   }
   return [median(spentUs[0]), median(spentUs[1])];
+}
+
+/** Requests through one gateway, to replicas with and without a gpu_count. `isSwapped`: the second one has it. */
+async function startKinds(isSwapped: boolean): Promise<Pair> {
+  const started = new AsyncDisposableStack();
+  const models = ['m', 'n'];
+  const replicas = [];
+  for (const [index, model] of models.entries()) {
+    const { url } = started.use(await startPlainReplica());
+    const gpus = (index === 1) === isSwapped ? { gpu_count: 8 } : {};
+    replicas.push({ name: model, url, models: [model], engine: 'vllm', ...gpus });
+  }
+  const gateway = await startIn(started, ROOT, replicas);
+  const [withGpus, without] = (isSwapped ? models.toReversed() : models).map((model) => {
+    const body = PLAIN_BODY.replace('"model":"m"', `"model":"${model}"`);
+    return (count: number) => spendOnChats(gateway, count, { body });
+  });
+  if (withGpus === undefined || without === undefined) throw new Error('there are two kinds');
+  return { kinds: [withGpus, without], [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
+/** The same requests through a gateway of this checkout, and through one of another. */
+async function startCheckouts(other: string): Promise<Pair> {
+  const started = new AsyncDisposableStack();
+  const { url } = started.use(await startPlainReplica());
+  const replicas = [{ name: 'a', url, models: ['m'], engine: 'vllm', gpu_count: 8 }];
+  const [gateway, theirs] = [await startIn(started, ROOT, replicas), await startIn(started, other, replicas)];
+  return {
+    kinds: [(count) => spendOnChats(gateway, count), (count) => spendOnChats(theirs, count)],
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  };
+}
+
+/** Starts a gateway of a checkout, whose first replica is the collector too. */
+async function startIn(
+  started: AsyncDisposableStack,
+  checkout: string,
+  replicas: readonly { readonly url: string; readonly [key: string]: unknown }[],
+): Promise<GatewayProcess> {
+  const folder = started.use(await mkdtempDisposable(join(tmpdir(), 'spangate-beside-'))).path;
+  const config = {
+    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
+    state_dir: join(folder, 'state'),
+    replicas,
+    export: { endpoint: replicas[0]?.url },
+  };
+  return started.use(await startGateway(folder, config, {}, checkout));
 }

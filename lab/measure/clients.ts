@@ -123,5 +123,5 @@ async function issue(folder: string) {
 
 /** The CPU time in µs of these requests. */
 function load({ gateway, token }: Contender, requestCount: number): Promise<number> {
-  return spendOnChats(gateway, requestCount, { Authorization: `Bearer ${token}` });
+  return spendOnChats(gateway, requestCount, { fields: { Authorization: `Bearer ${token}` } });
 }

@@ -103,6 +103,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
       ),
     clientLimits: {
       takeChanged: () => new Map(),
+      onForgotten: () => undefined,
       charge: () => undefined,
       takeInflight: () => new Map(),
       maxInflightOf: () => null,

@@ -1,20 +1,8 @@
-import { chromium } from 'playwright-core';
-
-/** Debian's Chromium, started as root, without network traffic of its own. */
-const BROWSER = {
-  executablePath: '/usr/bin/chromium',
-  args: [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-quic',
-    '--disable-background-networking',
-    '--disable-sync',
-  ],
-};
+import { startBrowser } from '../support/browser.ts';
 
 /** Takes a picture of one trace in Phoenix' web page: its spans, and the fields of the record. */
 export async function takePicture(url: string, path: string): Promise<void> {
-  await using browser = await chromium.launch(BROWSER);
+  await using browser = await startBrowser();
   const page = await browser.newPage({ viewport: { width: 1500, height: 1290 }, colorScheme: 'light' });
   await page.addInitScript(() => localStorage.setItem('arize-phoenix-theme', 'light'));
   await page.goto(url);

@@ -31,13 +31,13 @@ function readCommit(): string {
   }
 }
 
-/** Replaces the text between two markers of a document, which stay. `path`: from the root of the checkout. */
+/** Replaces the text between a marker of a document and the next `end`, which stay. `path`: from the root of the checkout. */
 export function replaceBetween(path: string, begin: string, end: string, text: string): void {
   const file = join(ROOT, path);
   const document = readFileSync(file, 'utf8');
   const beginAt = document.indexOf(begin);
-  const endAt = document.indexOf(end);
-  if (beginAt === -1 || endAt < beginAt) throw new Error(`${path} lacks the markers of the results`);
+  const endAt = document.indexOf(end, beginAt);
+  if (beginAt === -1 || endAt === -1) throw new Error(`${path} lacks the markers of the results`);
   const before = document.slice(0, beginAt + begin.length);
   writeFileSync(file, `${before}\n\n${text}\n\n${document.slice(endAt)}`);
 }

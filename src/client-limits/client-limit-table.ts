@@ -9,6 +9,9 @@ export const MAX_LIMITED_CLIENTS = 131_072;
 /** Rows: those of the clients in effect, and as many of former ones, whose requests may still run. */
 export const MAX_LIMIT_ROWS = 2 * MAX_LIMITED_CLIENTS;
 
+/** How long a data plane uses the row of a tenant without asking for it again. */
+export const ROW_KNOWN_MS = 10 * 60_000;
+
 /** The budgets that refill with time. */
 export type BudgetKind = 'requests' | 'tokens';
 
@@ -136,6 +139,13 @@ export class ClientLimitTable {
 
   inflightOf(row: number): number {
     return Atomics.load(this.#rows.inflight, row);
+  }
+
+  /** Whether nothing is in flight and its budgets are full, so that it may begin anew. */
+  isUnused(row: number): boolean {
+    return (
+      this.inflightOf(row) === 0 && this.fullInNs('requests', row) === 0 && this.fullInNs('tokens', row) === 0
+    );
   }
 
   /** How many requests were refused because of `max_inflight` since the last call. */

@@ -3,7 +3,8 @@ import type { ApiClientConfig, TenantLimitsConfig } from '../config/config.ts';
 import { StartError } from '../start-error.ts';
 import type { ClientLimits, CountedLimits } from './admission.ts';
 import { toCostNs, WINDOW_NS } from './budget.ts';
-import { type BudgetKind, type ClientLimitTable, MAX_LIMIT_ROWS } from './client-limit-table.ts';
+import { type BudgetKind, type ClientLimitTable, ROW_KNOWN_MS } from './client-limit-table.ts';
+import { RowNumbers } from './row-numbers.ts';
 
 /** What a client has used. */
 interface Used {
@@ -28,6 +29,21 @@ export interface TenantLimitSettings {
 /** Tenants beyond this many of a kind share one row, but for those that `tenant_limits` names. */
 const MAX_TENANTS = 65_536;
 
+/**
+ * The row of a tenant for which nobody has asked in this time is free if nothing is in flight and its budgets are full: no
+ * data plane uses it any more. A request takes seconds at most from the moment at which it has a row to its admission.
+ */
+const IDLE_MS = 3 * ROW_KNOWN_MS;
+
+/** Who finds no row looks for idle tenants, but not more often. */
+const SWEEP_MS = 10_000;
+
+interface LimitRowsOptions {
+  readonly rowCount?: number;
+  /** Monotonic milliseconds. */
+  readonly nowMs?: () => number;
+}
+
 /** A client with the row of its limits; null: it has none. */
 export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits: CountedLimits | null };
 
@@ -37,23 +53,31 @@ export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits:
  */
 export class LimitRows {
   readonly #table: ClientLimitTable;
-  readonly #rowCount: number;
-  /** The rows of all names, in the order in which they came; of former clients until somebody else needs the row. */
-  readonly #rows = new Map<string, number>();
-  #usedCount = 0;
+  readonly #nowMs: () => number;
+  /** Those of former clients until somebody else needs the row. */
+  readonly #rows: RowNumbers;
   /** The limits of the latest assignment, by the names of the clients. */
   #inEffect: ReadonlyMap<string, CountedLimits> = new Map();
 
-  /** The limits of tenants, by names that no client has. They keep their rows. */
+  /** The limits of tenants, by names that no client has. Each keeps its row while it is asked for. */
   readonly #tenants = new Map<string, CountedLimits>();
+  /** When each was asked for last, the longest ago first: monotonic milliseconds. */
+  readonly #askedMs = new Map<string, number>();
+  #sweepableMs = Number.NEGATIVE_INFINITY;
   readonly #tenantCounts: Record<TenantKind, number> = { jwt: 0, tenant: 0 };
   /** The limits of tenants that have none of their own. */
   #commonLimits: Readonly<Record<TenantKind, ClientLimits>> = { jwt: NO_LIMITS, tenant: NO_LIMITS };
   #ownLimits: ReadonlyMap<string, ClientLimits> = new Map();
 
-  constructor(table: ClientLimitTable, rowCount = MAX_LIMIT_ROWS) {
+  constructor(table: ClientLimitTable, { rowCount, nowMs = () => performance.now() }: LimitRowsOptions = {}) {
     this.#table = table;
-    this.#rowCount = rowCount;
+    this.#rows = new RowNumbers(table, rowCount);
+    this.#nowMs = nowMs;
+  }
+
+  /** Has this told of the names whose use begins at nothing again. */
+  onForgotten(listener: (name: string) => void): void {
+    this.#rows.onFreed = listener;
   }
 
   /**
@@ -62,14 +86,13 @@ export class LimitRows {
    */
   assign(clients: readonly ApiClientConfig[]): readonly CountedClient[] {
     const names = new Set(clients.flatMap(({ name, limits }) => (limits === null ? [] : name)));
-    const free = this.#findFreeRows(names);
+    this.#freeRowsFor(names);
     const assigned = clients.map((client): CountedClient => {
       const { name, limits } = client;
       if (limits === null) return { ...client, limits: null };
-      const row = this.#rows.get(name) ?? this.#takeRow(name, free);
+      const row = this.#rows.rowOf(name) ?? this.#rows.take(name);
       return { ...client, limits: { ...limits, row } };
     });
-    this.#table.noteUsedRows(this.#usedCount);
     this.#inEffect = new Map(
       assigned.flatMap(({ name, limits }) => (limits === null ? [] : [[name, limits] as const])),
     );
@@ -85,24 +108,49 @@ export class LimitRows {
     for (const [name, { row }] of this.#tenants) this.#setTenant(name, row);
   }
 
-  /** The row of a tenant; null if none is left. */
+  /** The row of a tenant; null if none is left. Data planes may use it for `ROW_KNOWN_MS`. */
   rowOfTenant(kind: TenantKind, tenant: string): number | null {
     const own = toTenantName(kind, tenant);
+    if (!this.#tenants.has(own) && !this.#hasRoom(kind)) this.#freeIdleTenants();
     const isOther = this.#tenantCounts[kind] >= MAX_TENANTS && !this.#ownLimits.has(own);
     const name = isOther && !this.#tenants.has(own) ? `${kind}:_OTHER` : own;
-    const known = this.#tenants.get(name);
-    if (known !== undefined) return known.row;
-    if (this.#usedCount >= this.#rowCount) return null;
-    const row = this.#takeRow(name, []);
-    this.#tenantCounts[kind] += 1;
-    this.#setTenant(name, row);
-    this.#table.noteUsedRows(this.#usedCount);
+    const row = this.#tenants.get(name)?.row ?? this.#addTenant(kind, name);
+    if (row === null) return null;
+    // At the end: those that were asked for longest ago come first.
+    this.#askedMs.delete(name);
+    this.#askedMs.set(name, this.#nowMs());
     return row;
   }
 
+  #hasRoom(kind: TenantKind): boolean {
+    return this.#tenantCounts[kind] < MAX_TENANTS && this.#rows.restCount > 0;
+  }
+
+  #addTenant(kind: TenantKind, name: string): number | null {
+    if (this.#rows.restCount === 0) return null;
+    const row = this.#rows.take(name);
+    this.#tenantCounts[kind] += 1;
+    this.#setTenant(name, row);
+    return row;
+  }
+
+  #freeIdleTenants(): void {
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#sweepableMs) return;
+    this.#sweepableMs = nowMs + SWEEP_MS;
+    for (const [name, askedMs] of this.#askedMs) {
+      if (nowMs - askedMs < IDLE_MS) break;
+      const row = this.#tenants.get(name)?.row;
+      if (row === undefined || !this.#table.isUnused(row)) continue;
+      this.#tenants.delete(name);
+      this.#askedMs.delete(name);
+      this.#tenantCounts[kindOf(name)] -= 1;
+      this.#rows.free(name);
+    }
+  }
+
   #setTenant(name: string, row: number): void {
-    const kind = name.startsWith('jwt:') ? 'jwt' : 'tenant';
-    this.#tenants.set(name, { ...(this.#ownLimits.get(name) ?? this.#commonLimits[kind]), row });
+    this.#tenants.set(name, { ...(this.#ownLimits.get(name) ?? this.#commonLimits[kindOf(name)]), row });
   }
 
   /**
@@ -171,36 +219,30 @@ export class LimitRows {
     this.#table.charge(kind, row, Math.min(toCostNs(units, perMinute), WINDOW_NS));
   }
 
-  #takeRow(name: string, free: number[]): number {
-    const row = free.pop() ?? this.#usedCount++;
-    this.#rows.set(name, row);
-    return row;
-  }
-
-  /** Frees as many rows of former clients as these names need beyond those that were never used. */
-  #findFreeRows(names: ReadonlySet<string>): number[] {
-    const newCount = [...names].filter((name) => !this.#rows.has(name)).length;
-    const neededCount = newCount - (this.#rowCount - this.#usedCount);
-    if (neededCount <= 0) return [];
+  /** Frees as many rows of former clients as these names need beyond those that are nobody's. */
+  #freeRowsFor(names: ReadonlySet<string>): void {
+    const newCount = [...names].filter((name) => this.#rows.rowOf(name) === undefined).length;
+    const neededCount = newCount - this.#rows.restCount;
+    if (neededCount <= 0) return;
     // Workers may still begin requests of the clients in effect.
-    const isFree = ([name, row]: [string, number]) =>
+    const isFree = ([name, row]: readonly [string, number]) =>
       !names.has(name) &&
       !this.#inEffect.has(name) &&
       !this.#tenants.has(name) &&
       this.#table.inflightOf(row) === 0;
-    const former = [...this.#rows].filter(isFree).slice(0, neededCount);
+    const former = [...this.#rows.entries].filter(isFree).slice(0, neededCount);
     if (former.length < neededCount) {
-      throw new StartError(`clients: too many have limits, or had until now: more than ${this.#rowCount}`);
+      throw new StartError(`clients: too many have limits, or had until now: more than ${this.#rows.count}`);
     }
-    for (const [name, row] of former) {
-      this.#rows.delete(name);
-      this.#table.clearRow(row);
-    }
-    return former.map(([, row]) => row);
+    for (const [name] of former) this.#rows.free(name);
   }
 }
 
 const NO_LIMITS: ClientLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
+
+function kindOf(name: string): TenantKind {
+  return name.startsWith('jwt:') ? 'jwt' : 'tenant';
+}
 
 /** A digest: heartbeats have the name, and a tenant may be a long text. */
 function toTenantName(kind: TenantKind, tenant: string): string {

@@ -1,5 +1,6 @@
 import type { TenantLimitsConfig } from '../config/config.ts';
 import type { ClientLimits, CountedLimits } from './admission.ts';
+import { ROW_KNOWN_MS } from './client-limit-table.ts';
 
 /** How many tenants are remembered per thread: some 200 bytes each. */
 const MAX_KNOWN = 65_536;
@@ -12,11 +13,14 @@ export class TenantLimits {
   readonly #askRow: (tenant: string) => Promise<number | null>;
   #named: ReadonlyMap<string, ClientLimits | null> = new Map();
   #rest: ClientLimits | null = null;
-  readonly #rows = new Map<string, number>();
+  /** The rows of tenants, and until when they are theirs in any case: monotonic milliseconds. */
+  readonly #rows = new Map<string, { readonly row: number; readonly untilMs: number }>();
+  readonly #nowMs: () => number;
 
   /** @param askRow the row where the use of a tenant is counted; null: there is none at the moment. Never rejects. */
-  constructor(askRow: (tenant: string) => Promise<number | null>) {
+  constructor(askRow: (tenant: string) => Promise<number | null>, nowMs = () => performance.now()) {
     this.#askRow = askRow;
+    this.#nowMs = nowMs;
   }
 
   configure({ named, rest }: TenantLimitsConfig): void {
@@ -31,15 +35,17 @@ export class TenantLimits {
     const own = this.#named.get(tenant);
     const limits = own === undefined ? this.#rest : own;
     if (limits === null) return null;
-    const row = this.#rows.get(tenant);
-    return row === undefined ? this.#ask(tenant, limits) : { ...limits, row };
+    const known = this.#rows.get(tenant);
+    if (known === undefined || known.untilMs <= this.#nowMs()) return this.#ask(tenant, limits);
+    return { ...limits, row: known.row };
   }
 
   async #ask(tenant: string, limits: ClientLimits): Promise<TenantAnswer> {
+    const untilMs = this.#nowMs() + ROW_KNOWN_MS;
     const row = await this.#askRow(tenant);
     if (row === null) return 'unavailable';
     if (this.#rows.size >= MAX_KNOWN) this.#rows.clear();
-    this.#rows.set(tenant, row);
+    this.#rows.set(tenant, { row, untilMs });
     return { ...limits, row };
   }
 }

@@ -3,14 +3,8 @@ import { toOutcome } from '#otel/encode/request-outcome.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';
 import { toObservation } from '../admin/observations/to-observation.ts';
+import { REPLICA_FAULTS } from '../proxy/exchange.ts';
 import type { PeerWatch } from '../replicas/control/health/peer-watch.ts';
-
-/** What the gateway says of a replica that failed a request. */
-const REPLICA_FAILURES: ReadonlySet<string | undefined> = new Set([
-  'upstream_failed',
-  'upstream_timeout',
-  'upstream_error',
-]);
 
 /** Creates the function that passes to a watch what each request shows of the replicas that were tried for it. */
 export function createPeerObserver(watch: Pick<PeerWatch, 'observe'>): (ended: EndedRecord) => void {
@@ -45,5 +39,5 @@ function readFailedAttempts(encodedSpan: Uint8Array | null): readonly ShownAttem
  */
 function isOwnFailure(record: Readonly<RequestRecord>): boolean {
   const { error_type } = record;
-  return toOutcome(record) === 'error' && (error_type === undefined || REPLICA_FAILURES.has(error_type));
+  return toOutcome(record) === 'error' && (error_type === undefined || REPLICA_FAULTS.has(error_type));
 }

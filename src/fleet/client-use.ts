@@ -20,6 +20,8 @@ export interface ClientLimitsPort {
   takeChanged(): ReadonlyMap<string, ClientUse>;
   /** Charges a client for what it has used of another gateway. */
   charge(name: string, use: ClientUse): void;
+  /** Has this called with the name of each client whose use begins at nothing again. */
+  onForgotten(listener: (name: string) => void): void;
 }
 
 /** A client stays in so many heartbeats after its use has changed: not each of them is read. */
@@ -44,6 +46,10 @@ export class ClientUseExchange {
 
   constructor(limits: ClientLimitsPort) {
     this.#limits = limits;
+    limits.onForgotten((name) => {
+      this.#told.delete(name);
+      this.#bases.delete(name);
+    });
   }
 
   /** What the next heartbeat says. */

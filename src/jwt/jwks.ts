@@ -1,3 +1,5 @@
+import { parseJson } from '../json/parse-json.ts';
+
 /** A public key in the form of RFC 7517, without members that no verification reads. Plain data. */
 export type PublicJwk = Readonly<Record<string, string | readonly string[]>>;
 
@@ -52,14 +54,6 @@ function toPublicJwk(value: unknown): PublicJwk | null {
   const isLong =
     String(value.n ?? '').length > MAX_MODULUS_CHARS || String(value.e ?? '').length > MAX_EXPONENT_CHARS;
   return isLong ? null : Object.fromEntries(all as [string, string][]);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

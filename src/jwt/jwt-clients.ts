@@ -24,6 +24,8 @@ export interface JwtClientsCollaborators<T> {
   /** Makes the client of a valid token; null: not at the moment. Never rejects. */
   readonly toClient: (facts: JwtFacts) => T | Promise<T | null>;
   /** Has the keys read again. They arrive by `useKeys` before this resolves. Never rejects. */
+  /** How long what it has made may be used. */
+  readonly clientMs: number;
   readonly refreshKeys: () => Promise<void>;
   /** Creates what verifies tokens with these keys. */
   readonly createVerifier: (rules: JwtRules, keys: readonly PublicJwk[]) => JwtVerifier;
@@ -32,10 +34,13 @@ export interface JwtClientsCollaborators<T> {
 
 interface Known<T> {
   readonly client: T;
+  /** When the token ends: milliseconds since 1970. */
   readonly expiresAtMs: number;
+  /** When the client has to be made again: monotonic milliseconds. */
+  readonly untilMs: number;
 }
 
-/** The clients that present tokens. One that is verified is remembered by its digest until it ends. */
+/** The clients that present tokens. One that is verified is remembered by its digest for some time. */
 export class JwtClients<T> {
   readonly rules: JwtRules;
   readonly #collaborators: JwtClientsCollaborators<T>;
@@ -62,7 +67,7 @@ export class JwtClients<T> {
   identify(token: string, digest: string): JwtAnswer<T> | Promise<JwtAnswer<T>> {
     const known = this.#known.get(digest);
     if (known !== undefined) {
-      if (known.expiresAtMs > Date.now()) return known.client;
+      if (known.expiresAtMs > Date.now() && known.untilMs > performance.now()) return known.client;
       this.#known.delete(digest);
     }
     if (token.length > MAX_TOKEN_CHARS) return this.#refuse('too_long');
@@ -89,10 +94,11 @@ export class JwtClients<T> {
       return await this.#identify(token, digest, false);
     }
     if (typeof verdict === 'string') return this.#refuse(verdict);
+    const untilMs = performance.now() + this.#collaborators.clientMs;
     const client = await this.#collaborators.toClient(verdict);
     if (client === null) return 'unavailable';
     if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value ?? '');
-    known.set(digest, { client, expiresAtMs: verdict.expiresAtMs });
+    known.set(digest, { client, expiresAtMs: verdict.expiresAtMs, untilMs });
     return client;
   }
 

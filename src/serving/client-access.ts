@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { atMostOncePerMinute } from '../at-most-once-per-minute.ts';
+import { ROW_KNOWN_MS } from '../client-limits/client-limit-table.ts';
 import type { TenantKind } from '../client-limits/limit-rows.ts';
 import { TenantLimits } from '../client-limits/tenant-limits.ts';
 import type { Config } from '../config/config.ts';
@@ -105,6 +106,7 @@ export class ClientAccess {
         const row = await authority.limitRowOf('jwt', facts.tenant);
         return row === null ? null : { name, ...facts, limits: { ...limits, row } };
       },
+      clientMs: ROW_KNOWN_MS,
       refreshKeys: () => authority.refreshKeys(),
       createVerifier: createJwtVerifier,
       onRefused: this.#onRefused,

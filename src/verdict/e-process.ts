@@ -1,6 +1,6 @@
 /**
  * Evidence that grows while it is looked at. If the hypothesis holds, the evidence reaches a bound with a probability of
- * at most 1 / bound, however often one looks (Ville's inequality): see "the verdict" in docs/rollouts.md.
+ * at most 1 / bound, however often one looks (Ville's inequality): see docs/verdict.md.
  *
  * It is the mean of several bets, each of which multiplies its stake at each step. Stakes are kept as logarithms.
  */

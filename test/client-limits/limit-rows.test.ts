@@ -19,7 +19,7 @@ test('a client keeps its row, also when it is gone for a time; one without limit
 
 test('a row is reused when its client was gone before and has nothing in flight, with full budgets', () => {
   const table = new ClientLimitTable(allocateClientLimits(1));
-  const rows = new LimitRows(table, 2);
+  const rows = new LimitRows(table, { rowCount: 2 });
   const [a, b] = toRows(rows.assign([clientOf('a'), clientOf('b')])) as [number, number];
   table.beginInflight(0, a, null);
   table.charge('requests', b, 60e9);
@@ -34,9 +34,39 @@ test('a row is reused when its client was gone before and has nothing in flight,
   expect(toRows(rows.assign([clientOf('c'), clientOf('d')]))).toEqual([b, a]);
 });
 
-test('tenants beyond the bound share a row, but not those with limits of their own', () => {
+const MINUTE_MS = 60_000;
+
+test('a tenant keeps its row while somebody asks for it, has requests in flight, or its budgets are not full', () => {
+  let nowMs = 0;
+  const table = new ClientLimitTable(allocateClientLimits(1), () => nowMs * 1e6);
+  const rows = new LimitRows(table, { rowCount: 4, nowMs: () => nowMs });
+  const forgotten: string[] = [];
+  rows.onForgotten((name) => forgotten.push(name));
+  const rowOf = (tenant: string) => rows.rowOfTenant('tenant', tenant);
+  const [idle, running, owing, asked] = ['idle', 'running', 'owing', 'asked'].map(rowOf) as number[];
+  table.addUsed('requests', Number(idle), 3);
+  table.beginInflight(0, Number(running), null);
+  table.charge('tokens', Number(owing), 3600e9);
+  expect(rowOf('fifth')).toBeNull();
+
+  nowMs = 29 * MINUTE_MS;
+  expect([rowOf('asked'), rowOf('fifth')]).toEqual([asked, null]);
+  nowMs = 31 * MINUTE_MS;
+  expect(rowOf('fifth')).toBe(idle);
+  expect(table.usedOf('requests', Number(idle))).toBe(0);
+  expect(forgotten).toHaveLength(1);
+  expect(rowOf('idle')).toBeNull();
+
+  table.endInflight(0, Number(running));
+  nowMs = 32 * MINUTE_MS;
+  expect(rowOf('idle')).toBe(running);
+  expect([rowOf('running'), rowOf('owing'), rowOf('asked')]).toEqual([null, owing, asked]);
+});
+
+test('tenants beyond the bound share a row, but not those with limits of their own, until others are idle', () => {
+  let nowMs = 0;
   const table = new ClientLimitTable(allocateClientLimits(1));
-  const rows = new LimitRows(table);
+  const rows = new LimitRows(table, { nowMs: () => nowMs });
   rows.configureTenants({
     jwt: limits,
     tenantLimits: { named: [{ tenant: 'own', limits }], rest: { ...limits, maxInflight: 7 } },
@@ -56,4 +86,8 @@ test('tenants beyond the bound share a row, but not those with limits of their o
   rows.configureTenants({ jwt: null, tenantLimits: null });
   expect([otherName, ownName].map((name) => rows.maxInflightOf(String(name)))).toEqual([null, null]);
   expect(rows.rowOfTenant('tenant', 'own')).toBe(own);
+
+  nowMs = 31 * MINUTE_MS;
+  const late = rows.rowOfTenant('tenant', 'tenant-65536');
+  expect(rows.rowOfTenant('tenant', 'tenant-65537')).not.toBe(late);
 });

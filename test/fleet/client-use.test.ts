@@ -96,6 +96,7 @@ describe('the gateways of a fleet', () => {
     const charged: unknown[] = [];
     const exchange = new ClientUseExchange({
       takeChanged: () => NONE,
+      onForgotten: () => undefined,
       charge: (...use) => charged.push(use),
     });
     const heartbeatOf = (requests: number) => ({
@@ -161,4 +162,23 @@ describe('the gateways of a fleet', () => {
     // Beyond what the tenant may use, neither client is at its own limit.
     for (const count of perMinute) expect(count).toBeLessThan(480);
   });
+});
+
+test('a client whose use begins at nothing again is not given back what it has used before', () => {
+  let forget: (name: string) => void = () => undefined;
+  let changed = new Map([['a', { requests: 10, tokens: 0 }]]);
+  const exchange = new ClientUseExchange({
+    takeChanged: () => changed,
+    charge: () => undefined,
+    onForgotten: (listener) => {
+      forget = listener;
+    },
+  });
+  exchange.nextReport();
+  changed = new Map();
+  // It stays in some heartbeats, and what follows counts from there.
+  while (exchange.nextReport().size > 0);
+  forget('a');
+  changed = new Map([['a', { requests: 1, tokens: 0 }]]);
+  expect(exchange.nextReport()).toEqual(changed);
 });

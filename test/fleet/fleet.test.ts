@@ -63,6 +63,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
     },
     clientLimits: {
       takeChanged: () => new Map(),
+      onForgotten: () => undefined,
       charge: () => undefined,
       takeInflight: () => new Map(),
       maxInflightOf: () => null,

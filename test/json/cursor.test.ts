@@ -52,26 +52,7 @@ const jsonText = fc
   .map(([value, indent]) => JSON.stringify(value, null, indent));
 
 const scrap = fc.constantFrom(
-  ...[
-    '{',
-    '}',
-    '[',
-    ']',
-    ',',
-    ':',
-    '"',
-    '\\',
-    '/',
-    '\\u00',
-    '\\ud800',
-    '0',
-    '-',
-    '+',
-    '.',
-    'e5',
-    'E',
-    '1.5e-7',
-  ],
+  ...[...'{}[],:"\\', '/', '\\u00', '\\ud800', '0', '-', '+', '.', 'e5', 'E', '1.5e-7'],
   ...[
     'true',
     'null',

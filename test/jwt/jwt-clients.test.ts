@@ -51,6 +51,7 @@ function createClients({
         return canMake() ? facts : null;
       },
       refreshKeys,
+      clientMs: 600_000,
       createVerifier: verify === undefined ? createJwtVerifier : () => verify,
       onRefused: (reason) => refused.push(reason),
     },
@@ -82,6 +83,22 @@ test('a known token ends when its time is over, with the tolerance', async () =>
     vi.useRealTimers();
   }
   expect(refused).toEqual(['expired']);
+});
+
+test('the client of a known token is made again when its time is over', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const { identify, made } = createClients();
+    const token = await issuer.issue(key);
+    await identify(token);
+    vi.advanceTimersByTime(599_999);
+    expect(identify(token)).toMatchObject({ tenant: 'acme' });
+    vi.advanceTimersByTime(1);
+    expect(await identify(token)).toMatchObject({ tenant: 'acme' });
+    expect(made).toHaveLength(2);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('other keys end what the former ones verified, also what is being verified', async () => {

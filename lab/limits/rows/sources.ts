@@ -8,7 +8,7 @@ export const SOURCES: readonly Limit[] = [
     source: inFile('src/replicas/control/discovery/kubernetes/slice-api.ts', 'MAX_LIST_BYTES'),
     past: 'what was known stays; it is asked for again',
     proof: testedBy(
-      'test/gateway/discovery/kubernetes.test.ts',
+      'test/gateway/discovery/kubernetes-api-server.test.ts',
       'a list that is too large, or comes never, does not keep the gateway from its start',
     ),
   },
@@ -60,6 +60,7 @@ export const SOURCES: readonly Limit[] = [
         const taken = [changed];
         const exchange = new ClientUseExchange({
           takeChanged: () => taken.shift() ?? new Map(),
+          onForgotten: () => undefined,
           charge: () => undefined,
         });
         const told = new Set<string>();

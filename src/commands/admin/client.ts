@@ -4,6 +4,7 @@ import {
   type NeededRole,
   readAdminTokens,
 } from '../../config/secrets/admin-tokens.ts';
+import { parseJson } from '../../json/parse-json.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
@@ -194,14 +195,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'the authority of its certificate is unknown: name it with --ca'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
 ]);
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // V8's message would quote the answer
-  }
-}
 
 /** Reads the error shape `{"error":{message,code}}`, as far as the answer has it. */
 function toApiError(answer: unknown): { readonly code?: string; readonly message?: string } {

@@ -1,16 +1,12 @@
 import { z } from 'zod';
 import { flagOrText, oneOf, text, wholeNumber } from '../values/codecs.ts';
 import { baseUrl } from '../values/url-codecs.ts';
+import { path } from './names.ts';
 
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 const dnsLabel = (title: string) => text(title, DNS_LABEL);
-const path = () =>
-  z
-    .string({ error: 'a path' })
-    .min(1, { error: 'a path' })
-    .meta({ title: 'a path, relative to the directory of this file' });
 
 /** A condition of a pod with a prefix, so that it is none of Kubernetes' own: 63 characters behind a DNS name. */
 const CONDITION_TYPE =

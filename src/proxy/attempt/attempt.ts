@@ -2,7 +2,8 @@ import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { Replica } from '../../replicas/data/replica.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
-import type { RelayedResponse, ResponseUse } from '../response/relay.ts';
+import type { RelayedResponse } from '../response/relay.ts';
+import type { ResponseUse } from '../response/response-reading.ts';
 import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */

@@ -3,7 +3,7 @@ import type { AttemptSpan } from '#otel/span/attempt-span.ts';
 import type { TraceContextFields } from '#otel/span/incoming-context.ts';
 import type { RequestSpan } from '#otel/span/request-span.ts';
 import type { GpuShare } from '../../replicas/data/gpu-share.ts';
-import type { Ending, Exchange } from '../exchange.ts';
+import { type Ending, type Exchange, REPLICA_FAULTS } from '../exchange.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
@@ -13,13 +13,6 @@ import { StreamTap } from '../response/stream-tap.ts';
 import { type FormFacts, fillFromBody, fillFromForm } from './recorded-body.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
 import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';
-
-/** The endings that the replica caused after its response had begun. */
-const FAULTS_OF_REPLICA: ReadonlySet<Ending> = new Set([
-  'upstream_failed',
-  'upstream_timeout',
-  'upstream_error',
-]);
 
 /** How an exchange ended, without the exchange. */
 interface EndedExchange {
@@ -175,7 +168,7 @@ export class Recording {
   finishAttempt(): void {
     if (this.#state.kind === 'closed' || this.#attempt === null) return;
     const { ending, isTruncated, status } = this.#state.exchange;
-    const isFault = ending !== null && FAULTS_OF_REPLICA.has(ending);
+    const isFault = ending !== null && REPLICA_FAULTS.has(ending);
     this.#attempt.end({
       status: this.#response === null ? undefined : status,
       errorType: isFault ? ending : ending === null && isTruncated ? '_OTHER' : undefined,

@@ -9,7 +9,7 @@ import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './events/event-relay.ts';
 import { JsonTap } from './json-tap.ts';
 import { ModelRewriter } from './model-rewriter.ts';
-import type { ResponseReading } from './response-reading.ts';
+import type { ResponseReading, ResponseUse } from './response-reading.ts';
 import { StreamTap } from './stream-tap.ts';
 import { UsageTally } from './usage-tally.ts';
 
@@ -33,14 +33,6 @@ export interface ResponseOrigin {
   readonly arrivedMs: number;
   /** The fingerprint of the server process that sends it. */
   readonly fingerprint: Fingerprint;
-}
-
-/** What happens to a response on its way to the client. */
-export interface ResponseUse {
-  /** How it is read; null: it leaves no record. */
-  readonly reading: ResponseReading | null;
-  /** What the client called the model; null: what the engine calls it goes to the client. */
-  readonly modelName: string | null;
 }
 
 /** What is known of a response that goes to the client. */

@@ -14,3 +14,11 @@ export interface ResponseReading extends UsageTallySettings {
   /** Told the id of the response, once; null: nobody wants it. */
   readonly onResponseId: ((id: string) => void) | null;
 }
+
+/** What happens to a response on its way to the client. */
+export interface ResponseUse {
+  /** How it is read; null: it leaves no record. */
+  readonly reading: ResponseReading | null;
+  /** What the client called the model; null: what the engine calls it goes to the client. */
+  readonly modelName: string | null;
+}

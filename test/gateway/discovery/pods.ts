@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
+import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
 import type { FakeApiServer } from '../../support/servers/fake-api-server.ts';
 import type { FakePod } from '../../support/servers/fake-pods.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
@@ -7,8 +7,14 @@ import { type StartedGateway, startGateway } from '../../support/start-gateway.t
 /** Nothing is looked up again by itself. */
 export const NO_POLL = { discovery: { dns_interval: '1h', models_interval: '1h' } };
 
-/** Pods at one port of several addresses. */
-export async function startPods(count: number) {
+type Pods<Count extends 1 | 2 | 3> = {
+  readonly 1: readonly [FakeReplica];
+  readonly 2: readonly [FakeReplica, FakeReplica];
+  readonly 3: readonly [FakeReplica, FakeReplica, FakeReplica];
+}[Count];
+
+/** Starts pods for one test, at one port of 127.0.0.1, 127.0.0.2 and so on. `pod` describes one as an EndpointSlice does. */
+export async function startPods<Count extends 1 | 2 | 3>(count: Count) {
   const first = await startFakeReplica();
   const port = Number(new URL(first.url).port);
   const others = Array.from({ length: count - 1 }, (_, index) =>
@@ -21,7 +27,7 @@ export async function startPods(count: number) {
   const pod = (index: number, more: Partial<FakePod> = {}): FakePod => ({
     ...{ name: `vllm-${index}`, address: `127.0.0.${index + 1}`, ...more },
   });
-  return { pods, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
+  return { pods: pods as unknown as Pods<Count>, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
 }
 
 /** An entry of the list of replicas for the Service `vllm`. */

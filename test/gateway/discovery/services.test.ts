@@ -9,25 +9,12 @@ import { srvRecord, startDnsServer } from '../../support/servers/dns-server.ts';
 import { addresses, createFakeResolver } from '../../support/servers/fake-resolver.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
+import { namesOf, startPods } from './pods.ts';
 
 const NAME = 'vllm.llm.svc.test';
 const QUICK = { discovery: { dns_interval: '100ms', models_interval: '1h' } };
 
 afterEach(() => vi.restoreAllMocks());
-
-/** Two replicas at one port of 127.0.0.1 and 127.0.0.2, as the pods of a headless service. */
-async function startPods(): Promise<[FakeReplica, FakeReplica] & AsyncDisposable> {
-  const one = await startFakeReplica();
-  const two = await startFakeReplica({ address: '127.0.0.2', port: Number(new URL(one.url).port) });
-  const pods: [FakeReplica, FakeReplica] = [one, two];
-  return Object.assign(pods, {
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(pods.map((pod) => pod.close()));
-    },
-  });
-}
 
 const toService = ({ url }: Pick<FakeReplica, 'url'>) => ({
   name: 'vllm',
@@ -36,10 +23,8 @@ const toService = ({ url }: Pick<FakeReplica, 'url'>) => ({
   engine: 'openai',
 });
 
-const namesOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ name }) => name);
-
 test('a name is one replica for each of its addresses, which take turns', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.2', '127.0.0.1'));
   await using gateway = await startGateway({ replicas: [], services: [toService(pods[0])], resolver });
@@ -56,7 +41,7 @@ test('a name is one replica for each of its addresses, which take turns', async 
 });
 
 test('an address that is gone gets no new request, and finishes those it has', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const [one, two] = pods;
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.1'));
@@ -86,7 +71,7 @@ test('an address that is gone gets no new request, and finishes those it has', a
 });
 
 test('a drained address stays drained when it goes and comes back', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
   const services = [toService(pods[0])];
@@ -111,7 +96,7 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
 ])(
   'a name that %s keeps the replicas it had, with one line in the log and a failing source',
   async (_what, nothing, code) => {
-    await using pods = await startPods();
+    const { pods } = await startPods(2);
     const resolver = createFakeResolver();
     resolver.point(NAME, addresses('127.0.0.1'));
     const services = [toService(pods[0])];
@@ -132,7 +117,7 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
 );
 
 test('of two replicas with one name the first of the file is there, and the other is told of once', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const [one, two] = pods;
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.2'));
@@ -148,7 +133,7 @@ test('of two replicas with one name the first of the file is there, and the othe
 });
 
 test('a model is not unknown while the name of those that may serve it is not resolved', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const resolver = createFakeResolver();
   const services = [toService(pods[0])];
   await using gateway = await startGateway({ replicas: [], services, resolver, config: QUICK });
@@ -194,7 +179,7 @@ test('the certificates of pods that are known by their addresses name the servic
 });
 
 test('a url whose name means another address is followed, also while its connections are never idle', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const [before, after] = pods;
   const url = `http://one.test:${new URL(before.url).port}`;
   const lookup = vi.spyOn(dns, 'lookup').mockImplementation(lookUpLoopback('127.0.0.1'));
@@ -225,7 +210,7 @@ function lookUpLoopback(address: string) {
 type LookupCallback = (error: null, found: string | dns.LookupAddress[], family?: number) => void;
 
 test('a name whose replica is away can be undrained, and the replica serves when it comes', async () => {
-  await using pods = await startPods();
+  const { pods } = await startPods(2);
   const resolver = createFakeResolver();
   resolver.point(NAME, addresses('127.0.0.1', '127.0.0.2'));
   await using gateway = await startGateway({

@@ -1,39 +1,26 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   answerJson,
   answerStream,
   COMPLETION,
   chatChunk,
   DONE,
-  type FakeReplica,
   partial,
   type Script,
-  startFakeReplica,
 } from '../../support/fake-replica.ts';
 import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import type { StartGatewayOptions } from '../../support/start-gateway.ts';
+import { type Pair, startPair } from '../../support/start-pair.ts';
 
 const ALIASES = { 'gpt-4o': 'm', 'klein "é"': 'org/large' };
 const CHAT = '/v1/chat/completions';
 
-async function start(
-  config: Readonly<Record<string, object | string>> = {},
-): Promise<{ readonly replica: FakeReplica; readonly gateway: StartedGateway }> {
-  const replica = await startFakeReplica();
-  onTestFinished(() => replica.close());
-  const gateway = await startGateway({
-    replicas: [{ name: replica.name, url: replica.url, models: ['m', 'org/large'] }],
-    config: { aliases: ALIASES, ...config } as Parameters<typeof startGateway>[0]['config'] & object,
-  });
-  onTestFinished(async () => {
-    await gateway.close();
-  });
-  return { replica, gateway };
-}
+const start = (config: StartGatewayOptions['config'] = {}) =>
+  startPair({ models: ['m', 'org/large'] }, { aliases: ALIASES, ...config });
 
 /** What the replica gets for this body. */
-async function upstream({ replica, gateway }: Awaited<ReturnType<typeof start>>, body: string, path = CHAT) {
+async function upstream({ replica, gateway }: Pair, body: string, path = CHAT) {
   await (await gateway.post(path, body)).arrayBuffer();
   const received = await replica.nextRequest();
   const bytes = await received.body;

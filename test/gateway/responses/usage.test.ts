@@ -5,30 +5,17 @@ import {
   chatChunk,
   DONE,
   event,
-  type FakeReplica,
   hang,
   startFakeReplica,
   usageChunk,
 } from '../../support/fake-replica.ts';
 import { readCapture } from '../../support/reading/captures.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { startPair } from '../../support/start-pair.ts';
 
 const CHAT = '/v1/chat/completions';
 
-async function started(
-  engine = 'openai',
-): Promise<{ replica: FakeReplica; gateway: StartedGateway } & AsyncDisposable> {
-  const replica = await startFakeReplica();
-  const gateway = await startGateway({ replicas: [{ name: 'a', url: replica.url, engine }] });
-  return {
-    replica,
-    gateway,
-    async [Symbol.asyncDispose]() {
-      await gateway.close();
-      await replica.close();
-    },
-  };
-}
+const started = (engine = 'openai') => startPair({ engine });
 
 describe('the request to the replica', () => {
   test.for([
@@ -73,7 +60,7 @@ describe('the request to the replica', () => {
       '{"model":"m","stream":true,"metadata":{"stream_options":{"include_usage":false}},"stream_options":{"include_usage":true}}',
     ],
   ])('%s', async ([, sent, received]) => {
-    await using pair = await started();
+    const pair = await started();
     const { replica, gateway } = pair;
     replica.answer(answerStream([DONE]));
 
@@ -93,7 +80,7 @@ describe('the request to the replica', () => {
     [CHAT, '{"model":"m","stream":true,"stream":false}'],
     ['/v1/embeddings', '{"model":"m","stream":true}'],
   ] as const)('%s %s is not changed', async ([path, body]) => {
-    await using pair = await started();
+    const pair = await started();
     await (await pair.gateway.post(path, body)).text();
     expect((await (await pair.replica.nextRequest()).body).toString()).toBe(body);
   });
@@ -101,7 +88,7 @@ describe('the request to the replica', () => {
   test.for(['{}', '{"continuous_usage_stats":true}', '{"include_usage":"off"}'])(
     'vLLM is asked where the client sent %s, and the chunk withheld',
     async (options) => {
-      await using pair = await started('vllm');
+      const pair = await started('vllm');
       const { replica, gateway } = pair;
       replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
 
@@ -130,7 +117,7 @@ describe('the request to the replica', () => {
     async ([engine, stream, includeUsage]) => {
       const body = `{"model":"m","stream":${stream},"stream_options":{"include_usage":${includeUsage}}}`;
       const answer = chatChunk('x') + usageChunk(3, 1) + DONE;
-      await using pair = await started(engine);
+      const pair = await started(engine);
       pair.replica.answer(answerStream([answer]));
 
       const text = await (await pair.gateway.post(CHAT, body)).text();
@@ -141,7 +128,7 @@ describe('the request to the replica', () => {
   );
 
   test('"stream":"on" is a stream to vLLM: its record has tokens', async () => {
-    await using pair = await started('vllm');
+    const pair = await started('vllm');
     pair.replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
 
     const text = await (await pair.gateway.post(CHAT, '{"model":"m","stream":"on"}')).text();
@@ -209,7 +196,7 @@ describe('the release of a vLLM', () => {
 
 describe('the stream to the client', () => {
   test('keeps its usage chunk when the client asked for it', async () => {
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(answerStream([chatChunk('x'), usageChunk(3, 1), DONE]));
 
     const response = await pair.gateway.chat({ stream: true, stream_options: { include_usage: true } });
@@ -220,7 +207,7 @@ describe('the stream to the client', () => {
 
   test('keeps events without choices that are no usage chunk', async () => {
     const filter = event({ id: 'x', choices: [], prompt_filter_results: [{ prompt_index: 0 }] });
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(answerStream([filter, chatChunk('x'), usageChunk(3, 1), DONE]));
 
     const response = await pair.gateway.chat({ stream: true });
@@ -235,7 +222,7 @@ describe('the stream to the client', () => {
         { index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '{"usage":null}' } }] } },
       ],
     });
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(answerStream([content, tools, usageChunk(3, 1), DONE]));
 
     const response = await pair.gateway.chat({ stream: true });
@@ -246,7 +233,7 @@ describe('the stream to the client', () => {
 
   test('of an engine that writes usage:null into every chunk because we asked, loses it with its comma', async () => {
     const chunk = 'data: {"id":"x","choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}\n\n';
-    await using pair = await started('openai');
+    const pair = await started('openai');
     pair.replica.answer(answerStream([chunk, usageChunk(3, 1), DONE]));
 
     const response = await pair.gateway.chat({ stream: true });
@@ -266,7 +253,7 @@ describe('the stream to the client', () => {
     async ([engine, directory, path]) => {
       const asked = readCapture(`${directory}/chat-stream-usage`);
       const unasked = readCapture(`${directory}/chat-stream-nousage`);
-      await using pair = await started(engine);
+      const pair = await started(engine);
       pair.replica.answer(answerStream(asked.chunks));
 
       const text = await (await pair.gateway.post(path, { model: 'm', stream: true })).text();
@@ -287,7 +274,7 @@ describe('the stream to the client', () => {
     ['vllm', 'vllm'],
   ] as const)('of %s that asked for usage is relayed byte for byte', async ([engine, directory]) => {
     const capture = readCapture(`${directory}/chat-stream-usage`);
-    await using pair = await started(engine);
+    const pair = await started(engine);
     pair.replica.answer(answerStream(capture.chunks));
 
     const response = await pair.gateway.chat({ stream: true, stream_options: { include_usage: true } });
@@ -345,7 +332,7 @@ describe('a replica that refuses stream_options', () => {
   );
 
   test('gets the request again with the bytes of the client, and never again with ours', async () => {
-    await using pair = await started();
+    const pair = await started();
     const { replica, gateway } = pair;
     const body = '{"model":"m","stream":true}';
     replica.answerOnce(refusal);
@@ -364,7 +351,7 @@ describe('a replica that refuses stream_options', () => {
   });
 
   test('is not remembered when the repeat fails as well, and its answer to the repeat is relayed', async () => {
-    await using pair = await started();
+    const pair = await started();
     const { replica, gateway } = pair;
     replica.answerOnce(refusal);
     replica.answerOnce(answerJson('{"detail":"no such thing"}', { status: 422 }));
@@ -379,7 +366,7 @@ describe('a replica that refuses stream_options', () => {
   });
 
   test('for another reason is relayed as it is, without a repeat', async () => {
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(answerJson('{"error":"too long"}', { status: 400 }));
 
     const response = await pair.gateway.chat({ stream: true });
@@ -390,7 +377,7 @@ describe('a replica that refuses stream_options', () => {
   });
 
   test('when the client itself asked for usage is relayed as it is', async () => {
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(refusal);
 
     const response = await pair.gateway.chat({ stream: true, stream_options: { include_usage: true } });
@@ -401,7 +388,7 @@ describe('a replica that refuses stream_options', () => {
 
   test('beyond the first 64 KiB of its answer is not understood, and relayed whole', async () => {
     const text = `${' '.repeat(70_000)}stream_options`;
-    await using pair = await started();
+    const pair = await started();
     pair.replica.answer(answerJson(text, { status: 400 }));
 
     const response = await pair.gateway.chat({ stream: true });

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isErrno, readRegularFile } from '#otel/disk/regular-file.ts';
 import { writeDurably } from '#otel/disk/write-durably.ts';
 import type { Environment } from '../../../config/environment.ts';
+import { parseJson } from '../../../json/parse-json.ts';
 import { StartError } from '../../../start-error.ts';
 import { UsageError } from '../../command-line/command.ts';
 import { VERDICT_MODES } from '../../command-line/rollout-command.ts';
@@ -127,14 +128,5 @@ async function readText(path: string): Promise<string | null> {
     if (isErrno(error, 'ENOENT')) return null;
     const { code = 'unreadable' } = error as NodeJS.ErrnoException;
     throw new StartError(`cannot read ${path} (${code})`, error);
-  }
-}
-
-/** Undefined for invalid JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

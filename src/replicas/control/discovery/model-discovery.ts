@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Engine } from '../../../config/config.ts';
+import { parseJson } from '../../../json/parse-json.ts';
 import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
 import { type Finding, isHealthy, toHealthFinding, toListFinding } from '../../reachability.ts';
 import { inParallel } from '../in-parallel.ts';
@@ -190,15 +191,6 @@ export function parseModelList(text: string): ModelListing | null {
   const models = entries.map((entry) => entry.id).filter((id) => typeof id === 'string');
   const owner = entries.map((entry) => entry.owned_by).find((owned) => typeof owned === 'string');
   return { models: models.filter((id) => id !== '*'), engine: ENGINE_OF_OWNER.get(owner) ?? 'openai' };
-}
-
-/** Undefined for invalid JSON. V8's error message quotes the input, so it is not passed on. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

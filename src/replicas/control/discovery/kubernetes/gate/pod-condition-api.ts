@@ -1,4 +1,5 @@
 import type { KubernetesSource } from '../../../../../config/kubernetes-source.ts';
+import { parseJson } from '../../../../../json/parse-json.ts';
 import { ApiError, callApi, readText, toStatusError } from '../api-call.ts';
 
 /** For a whole call. */
@@ -58,7 +59,7 @@ function toPatch({ uid }: PodReference, { type, since }: PodCondition): object {
 
 /** Reads the pod that the API server answers with. */
 function readOutcome(text: string, { uid }: PodReference, type: string): 'written' | 'no_gate' {
-  const pod = parse(text);
+  const pod = parseJson(text);
   const conditions = listOf(memberOf(memberOf(pod, 'status'), 'conditions'));
   const isTrue = conditions.some(
     (each) => memberOf(each, 'type') === type && memberOf(each, 'status') === 'True',
@@ -70,17 +71,8 @@ function readOutcome(text: string, { uid }: PodReference, type: string): 'writte
 
 /** The uid in a patch is immutable, so the API server refuses one for a pod that has another. */
 function isOfAnotherPod(text: string): boolean {
-  const causes = listOf(memberOf(memberOf(parse(text), 'details'), 'causes'));
+  const causes = listOf(memberOf(memberOf(parseJson(text), 'details'), 'causes'));
   return causes.some((cause) => memberOf(cause, 'field') === 'metadata.uid');
-}
-
-/** Undefined for invalid JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function memberOf(value: unknown, key: string): unknown {

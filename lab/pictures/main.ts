@@ -1,0 +1,74 @@
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BrowserContextOptions } from 'playwright-core';
+import { openSignedIn } from '../../test/support/dashboard/page.ts';
+import { startBrowser } from '../support/browser.ts';
+import { ADMIN_TOKEN } from '../support/gateway-process.ts';
+import { startProgram, toCount } from '../support/program.ts';
+import { ROOT } from '../support/results.ts';
+import { sendTraffic, startFleet } from './fleet.ts';
+
+const USAGE = `npm run lab -- pictures [--seconds N] [--into DIR]
+  Takes the pictures of the dashboard: a gateway before eight replicas, of which one does not answer, one fails some of
+  its requests and one is drained. Needs Debian's chromium.
+  --seconds   of traffic before the pictures (default 320: the dashboard shows five minutes)
+  --into      the folder of the pictures (default docs/images)`;
+
+/** The drain is this old in the pictures. */
+const DRAINED_FOR_MS = 75_000;
+
+interface Picture {
+  readonly file: string;
+  readonly options: BrowserContextOptions;
+  /** The button of the page that is pressed first. */
+  readonly button?: string;
+}
+
+const WIDE = { width: 1440, height: 1180 };
+
+const PICTURES: readonly Picture[] = [
+  { file: 'dashboard-light.png', options: { viewport: WIDE, colorScheme: 'light' } },
+  { file: 'dashboard-dark.png', options: { viewport: WIDE, colorScheme: 'dark' } },
+  { file: 'readme-dashboard.png', options: { viewport: { width: 1440, height: 790 }, colorScheme: 'light' } },
+  {
+    file: 'dashboard-phone.png',
+    options: {
+      viewport: { width: 390, height: 844 },
+      deviceScaleFactor: 2,
+      isMobile: true,
+      hasTouch: true,
+      colorScheme: 'light',
+    },
+    button: 'Replicas',
+  },
+];
+
+const { seconds, into } = startProgram(USAGE, {
+  seconds: { type: 'string', default: '320' },
+  into: { type: 'string', default: join(ROOT, 'docs/images') },
+});
+await takeAll(1_000 * toCount(seconds));
+
+async function takeAll(trafficMs: number): Promise<void> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-pictures-'));
+  await using fleet = await startFleet(folder.path);
+  const end = new AbortController();
+  const traffic = sendTraffic(fleet.gateway.url, end.signal);
+  await sleep(Math.max(0, trafficMs - DRAINED_FOR_MS));
+  await fleet.drainOne();
+  await sleep(Math.min(trafficMs, DRAINED_FOR_MS));
+  await using browser = await startBrowser();
+  for (const { file, options, button } of PICTURES) {
+    const page = await browser.newPage(options);
+    await openSignedIn(page, `${fleet.gateway.adminUrl}/`, ADMIN_TOKEN);
+    await page.locator('#replicas tr.replica').first().waitFor();
+    if (button !== undefined) await page.getByRole('button', { name: button, exact: true }).click();
+    await page.screenshot({ path: join(into, file), animations: 'disabled' });
+    await page.close();
+    console.log(join(into, file));
+  }
+  end.abort();
+  await traffic;
+}
