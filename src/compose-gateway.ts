@@ -103,6 +103,7 @@ export async function composeGateway(
   const replicas = await composeReplicas(config, {
     ...{ certificates, shared, clientLimits: limitRows, resolver, log, started },
     redisUrl: () => inEffect.config.fleet?.url ?? '',
+    rampMs: () => inEffect.config.rollout.rampMs,
     serving: () => serving,
     routingPolicy: () => inEffect.config.routing.policy,
     onPeersSwitch: (isOn) => dataPlane.comparePeers(isOn),

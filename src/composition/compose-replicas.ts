@@ -50,6 +50,8 @@ interface ReplicaControlCollaborators {
   readonly started: AsyncDisposableStack;
   /** The URL of the fleet's store, as of the last reload. */
   readonly redisUrl: () => string;
+  /** How long the turns of a replica grow, in effect; 0: not at all. */
+  readonly rampMs: () => number;
   /** The data plane. It is not asked for before the gateway starts. */
   readonly serving: () => Serving;
   /** The policy in effect. */
@@ -69,6 +71,7 @@ export async function composeReplicas(
     clientLimits,
     resolver,
     redisUrl,
+    rampMs,
     log,
     started,
     serving,
@@ -101,6 +104,10 @@ export async function composeReplicas(
     ...{ registry, resolver, log },
     probeHealth,
     checkPod: createPodCheck({ connectMs: config.timeouts.connectMs, probeHealth }),
+    beginRamp(name) {
+      const durationMs = rampMs();
+      if (durationMs > 0 && !drains.stateOf(name).drained) drains.setRamp(name, { elapsedMs: 0, durationMs });
+    },
     async publish() {
       const { cursors } = await publish(registry, serving());
       knownModels = new Set(Array.from(cursors.keys(), (model) => toShownName(model)));

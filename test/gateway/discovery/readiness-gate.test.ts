@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
 import { answerJson, type Script, startFakeReplica } from '../../support/fake-replica.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
@@ -7,8 +7,6 @@ import { type FakeApiServer, startFakeApiServer } from '../../support/servers/fa
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, toService, untilNames } from './pods.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ANSWERS = 'spangate.dev/answers';
 const GATED = { gates: [ANSWERS] };
@@ -137,6 +135,23 @@ test('a pod that is ready is not written to, and one that terminates not even as
   await untilNames(gateway, ['vllm-0', 'vllm-2']);
   expect(api.patches.map((patch) => patch.pod)).toEqual(['vllm-2']);
   expect(pods[1]?.probes).toEqual([]);
+});
+
+test('a pod that was held back begins with the ramp of undrained replicas, and one that was ready without', async () => {
+  const { pod, ports } = await startPods(3);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  const config = { ...NO_POLL, rollout: { ramp: '1h' } };
+  await using gateway = await startGateway({ replicas: [], services: [gated(api)], config });
+  await api.untilWatched();
+  api.put({ name: 's', ports, pods: [pod(0), pod(1), pod(2, GATED)] });
+  await untilNames(gateway, ['vllm-0', 'vllm-1', 'vllm-2']);
+  expect(await gateway.replicas()).toMatchObject([
+    { ramp: null },
+    { ramp: null },
+    { ramp: { share: expect.closeTo(0.05, 2), duration_ms: 3_600_000 } },
+  ]);
+  expect(await turnsOf(gateway, 4)).toEqual(['vllm-0', 'vllm-1', 'vllm-0', 'vllm-1']);
 });
 
 test('a pod whose address is published before it is ready gets its condition too', async () => {
@@ -366,23 +381,4 @@ test('a stop in the middle ends the question and the write, and leaves nothing b
   await gateway.close();
   await Promise.all([closed.promise, aborted.promise]);
   expect(gateway.logLines.join('')).not.toMatch(/"level":(40|50)|pod confirmed|not confirmed/);
-});
-
-test('only a few of many pods are asked at the same time', async () => {
-  const { pods, port, replica } = await startManyPods(50);
-  const gate = Promise.withResolvers<void>();
-  replica.answerProbes(async (exchange) => {
-    await gate.promise;
-    await answerJson({ data: [{ id: 'm' }] })(exchange);
-  });
-  await using api = await startFakeApiServer();
-  // Not ready for another reason, so that each stays in the slice.
-  api.put({ name: 's', ports: [port], pods: pods.map((pod) => ({ ...pod, ready: false })) });
-  await using gateway = await start(api);
-  await replica.untilProbes(16);
-  for (let look = 0; look < 20; look++) await gateOf(gateway);
-  expect(replica.probes).toHaveLength(16);
-  gate.resolve();
-  await untilGate(gateway, ({ confirmed }) => confirmed === 50);
-  expect(new Set(api.patches.map((patch) => patch.pod)).size).toBe(50);
 });

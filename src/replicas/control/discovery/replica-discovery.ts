@@ -8,6 +8,7 @@ import type { EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
+import { isAwaited, isUrgent } from './probe-need.ts';
 import { ReachabilityLog } from './reachability-log.ts';
 import { ServiceEndpoints, type ServiceEndpointsCollaborators } from './service-endpoints.ts';
 import type { SourceState } from './source-state.ts';
@@ -25,6 +26,8 @@ export interface DiscoveryCollaborators extends Pick<ServiceEndpointsCollaborato
   readonly log: DiscoveryLog;
   /** Requests the configured health path from a replica. */
   readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
+  /** Makes the share of turns of a new replica grow, if that is configured. */
+  readonly beginRamp: (name: string) => void;
   /** Sends what the registry knows to every worker. Resolves once no worker uses anything older. */
   readonly publish: () => Promise<void>;
 }
@@ -191,7 +194,7 @@ export class ReplicaDiscovery {
   }
 
   #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
-    const { registry, log } = this.#collaborators;
+    const { registry, log, beginRamp } = this.#collaborators;
     const found = services.flatMap((service) =>
       expandService(service, this.#endpoints.endpointsOf(service) ?? []),
     );
@@ -201,7 +204,12 @@ export class ReplicaDiscovery {
     }
     this.#leftOut = new Set(leftOut.map(({ url }) => url));
     const isComplete = this.#endpoints.areAllKnown(services);
-    return registry.configure(replicas, new Date().toISOString(), { isComplete });
+    const changes = registry.configure(replicas, new Date().toISOString(), { isComplete });
+    const fresh = new Set([...changes.added, ...changes.changed]);
+    const passed = replicas.filter((each) => fresh.has(each.name) && this.#endpoints.hasPassedGate(each));
+    // Before they are published, so that no thread gives them a turn too many.
+    for (const { name } of passed) beginRamp(name);
+    return changes;
   }
 
   async #publishNews(): Promise<void> {
@@ -233,16 +241,6 @@ export class ReplicaDiscovery {
 interface UpdateOptions {
   readonly settings?: DiscoverySettings;
   readonly publishesAtOnce?: boolean;
-}
-
-/** Whether a probe can tell which requests a replica takes and how they must be made. */
-function isAwaited({ config: { models, engine } }: RegisteredReplica): boolean {
-  return models === 'auto' || engine === 'auto' || engine === 'vllm';
-}
-
-/** Whether a replica is probed again soon. */
-function isUrgent({ isFullyKnown, reachability }: RegisteredReplica): boolean {
-  return !isFullyKnown || reachability.state !== 'reachable';
 }
 
 function isChange({ added, changed, removed }: ReplicaChanges): boolean {

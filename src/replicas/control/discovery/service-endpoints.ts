@@ -1,4 +1,4 @@
-import type { ServiceConfig } from '../../../config/config.ts';
+import type { ReplicaConfig, ServiceConfig } from '../../../config/config.ts';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import type { PodCheck } from './kubernetes/gate/pod-check.ts';
 import { ReadinessGates } from './kubernetes/gate/readiness-gates.ts';
@@ -50,6 +50,11 @@ export class ServiceEndpoints {
       const endpoints = this.endpointsOf(service);
       return endpoints !== null && (service.kubernetes === undefined || endpoints.length > 0);
     });
+  }
+
+  /** Whether a server was held back by a readiness gate until a moment ago. */
+  hasPassedGate({ serverId }: ReplicaConfig): boolean {
+    return serverId !== undefined && this.#gates.hasPassed(serverId);
   }
 
   /** Resolves names again, and begins to watch what is not watched yet. Waits for that at most `timeoutMs`. */

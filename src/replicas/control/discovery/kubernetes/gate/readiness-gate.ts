@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '#otel/clock.ts';
 import { atMostOncePerMinute } from '../../../../../at-most-once-per-minute.ts';
 import type { ServiceConfig } from '../../../../../config/config.ts';
+import { MAX_REPLICAS } from '../../../../shared/shared-state.ts';
 import { inParallel } from '../../../in-parallel.ts';
 import { expandService } from '../../expand-service.ts';
 import type { Endpoint } from '../../resolver.ts';
@@ -60,6 +61,8 @@ export class ReadinessGate {
   #service: ServiceConfig;
   /** By uid. The order is that in which they are asked. */
   readonly #pods = new Map<string, UnreadyPod>();
+  /** The uids of those that are not among them any more, the latest last. */
+  readonly #left = new Set<string>();
   #status: SourceStatus = UNKNOWN_STATUS;
   #confirmedCount = 0;
   /** Failed writes in a row, those at the same time as one. */
@@ -94,7 +97,9 @@ export class ReadinessGate {
 
   get state(): ReadinessGateState {
     const waiting = [...this.#pods.values()].filter(({ isConfirmed }) => !isConfirmed);
-    const oldest = waiting.toSorted((a, b) => a.seenAtMs - b.seenAtMs).slice(0, MAX_SHOWN_PODS);
+    const oldest = waiting
+      .toSorted((a, b) => a.seenAtMs - b.seenAtMs || byName(a, b))
+      .slice(0, MAX_SHOWN_PODS);
     return {
       ...this.#status,
       condition: this.#condition,
@@ -104,10 +109,16 @@ export class ReadinessGate {
     };
   }
 
+  /** Whether a pod with this uid was not ready a while ago, and is not among those any more. */
+  hasLeft(uid: string): boolean {
+    return this.#left.has(uid);
+  }
+
   /** Takes over which pods are not ready, and asks those whose turn has come. `service`: how they are reached. */
   update(service: ServiceConfig, unready: readonly Endpoint[]): void {
     this.#service = service;
-    takePods(this.#pods, unready, this.#nowMs());
+    for (const uid of takePods(this.#pods, unready, this.#nowMs())) this.#left.add(uid);
+    for (const uid of this.#left) if (this.#left.size > MAX_REPLICAS) this.#left.delete(uid);
     if (!this.#isAsking) void this.#askDue();
   }
 
@@ -209,6 +220,10 @@ export class ReadinessGate {
   #fieldsOf(pod: string) {
     return { service: this.#service.name, pod, condition: this.#condition };
   }
+}
+
+function byName(a: UnreadyPod, b: UnreadyPod): number {
+  return a.reference.name.localeCompare(b.reference.name, 'en', { numeric: true });
 }
 
 function toAdvice({ code, status }: ApiError): string {

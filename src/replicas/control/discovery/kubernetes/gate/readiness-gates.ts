@@ -61,6 +61,11 @@ export class ReadinessGates {
     return this.#gates.get(keyOf(service))?.state ?? null;
   }
 
+  /** Whether the pod with this uid has become ready at a gate. */
+  hasPassed(uid: string): boolean {
+    return [...this.#gates.values()].some((gate) => gate.hasLeft(uid));
+  }
+
   stop(): void {
     this.follow([]);
     this.#isStopped = true;

@@ -17,15 +17,24 @@ export interface UnreadyPod {
   loggedAtMs: number;
 }
 
-/** Makes `pods`, which are by uid, those that are not ready now. One that stays keeps what is known of it. */
-export function takePods(pods: Map<string, UnreadyPod>, unready: readonly Endpoint[], nowMs: number): void {
+/**
+ * Makes `pods`, which are by uid, those that are not ready now. One that stays keeps what is known of it. Returns the uids
+ * of the others, which became ready or end.
+ */
+export function takePods(
+  pods: Map<string, UnreadyPod>,
+  unready: readonly Endpoint[],
+  nowMs: number,
+): readonly string[] {
   const found = new Map(unready.flatMap(toReferences));
-  for (const uid of pods.keys()) if (!found.has(uid)) pods.delete(uid);
+  const left = [...pods.keys()].filter((uid) => !found.has(uid));
+  for (const uid of left) pods.delete(uid);
   for (const [uid, { reference, endpoint }] of found) {
     const known = pods.get(uid);
     if (known !== undefined) known.endpoint = endpoint;
     else pods.set(uid, newPod(reference, endpoint, nowMs));
   }
+  return left;
 }
 
 function newPod(reference: PodReference, endpoint: Endpoint, nowMs: number): UnreadyPod {

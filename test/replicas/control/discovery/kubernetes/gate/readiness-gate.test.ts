@@ -36,11 +36,18 @@ function openGate() {
   const clock = new VirtualClock();
   const writes: Written[] = [];
   const lines: string[] = [];
+  const asked = { now: 0, most: 0 };
   const script = { problem: null as string | null, outcome: 'written' as ConditionOutcome | ApiError };
   const log = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
   const gate = new ReadinessGate(service, TYPE, {
     ...{ clock, random: () => 1, log: { info: log, warn: log } },
-    check: async () => script.problem,
+    async check() {
+      asked.now += 1;
+      asked.most = Math.max(asked.most, asked.now);
+      await settle();
+      asked.now -= 1;
+      return script.problem;
+    },
     async write(pod, condition) {
       writes.push({ pod, condition });
       if (script.outcome instanceof ApiError) throw script.outcome;
@@ -48,7 +55,7 @@ function openGate() {
     },
   });
   return {
-    ...{ gate, clock, writes, lines, script },
+    ...{ gate, clock, writes, lines, script, asked },
     fail: (code: ApiFailureCode, retryAfterMs = 0) => {
       script.outcome = new ApiError(code, { retryAfterMs });
     },
@@ -56,6 +63,9 @@ function openGate() {
     async run(seconds: number, endpoints: readonly Endpoint[]) {
       for (let second = 0; second < seconds; second++) {
         gate.update(service, endpoints);
+        // Until the last of those that are asked one after another has its answer.
+        do await settle();
+        while (asked.now > 0);
         await settle();
         await clock.advance(1_000);
       }
@@ -154,4 +164,14 @@ test('of many waiting pods those are named that wait for the longest time', asyn
   const { waiting, waitingCount } = gate.state;
   expect(waitingCount).toBe(40);
   expect(waiting.map(({ pod }) => pod)).toEqual(Array.from({ length: 16 }, (_, index) => `p${index + 20}`));
+});
+
+test('only a few of many pods are asked at the same time, and all in the end', async () => {
+  const { run, gate, asked } = openGate();
+  await run(
+    1,
+    Array.from({ length: 500 }, (_, index) => endpointOf(`p${index}`)),
+  );
+  expect(asked.most).toBe(16);
+  expect(gate.state).toMatchObject({ confirmedCount: 500, waitingCount: 0 });
 });
