@@ -261,6 +261,16 @@ test.each([
   await expect(start({ tls: toTls() })).rejects.toThrow(message);
 });
 
+test.each([
+  ['an empty ca', () => ({ ca: '/dev/null' }), 'this is not PEM'],
+  ['an empty certificate', () => ({ cert: '/dev/null', key: client.keyPath }), 'this is not PEM'],
+  ['an empty key', () => ({ cert: client.certPath, key: '/dev/null' }), 'the key is not a private key'],
+  ['a key of another certificate', () => ({ cert: client.certPath, key: named.keyPath }), 'does not belong'],
+])('the gateway does not start with %s for a replica', async (_, toTls, message) => {
+  const replicas = [{ name: 'secured', url: 'https://127.0.0.1:1', tls: toTls() }];
+  await expect(startGateway({ replicas })).rejects.toThrow(message);
+});
+
 test('the admin API is served over TLS of its own', async () => {
   await using gateway = await start({ admin_tls: pathsOf(server) });
   const agent = new Agent({ connect: { ca: authority.ca.cert } });
