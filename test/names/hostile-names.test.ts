@@ -10,8 +10,8 @@ import {
   type FakeReplica,
   startFakeReplica,
 } from '../support/fake-replica.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { startGateway } from '../support/start-gateway.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];

@@ -3,10 +3,10 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
 
