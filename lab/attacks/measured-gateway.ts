@@ -1,6 +1,7 @@
-import { readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startChild } from '../support/child.ts';
+import { readPeakBytes, resetPeak } from '../support/process-memory.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** On SIGUSR2 it prints the longest turn of the event loop since the last time. */
@@ -71,27 +72,17 @@ export async function startMeasuredGateway(config: object, folder: string): Prom
     countSockets: () => countSockets(pid),
     async measure(act) {
       await takeLongestTurn();
-      const before = await resetPeak(pid);
+      await resetPeak(pid);
+      const before = readPeakBytes(pid);
       const from = gateway.lines.length;
       const result = await act();
-      const grownBytes = (await readPeak(pid)) - before;
+      const grownBytes = readPeakBytes(pid) - before;
       const longestTurnMs = await takeLongestTurn();
       const defects = gateway.lines.slice(from).filter((line) => line.includes('"level":"error"'));
       return { result, grownBytes, longestTurnMs, defects };
     },
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
-}
-
-/** Linux only: `man 5 proc_pid_clear_refs`. Resolves with the resident bytes of now. */
-async function resetPeak(pid: number): Promise<number> {
-  await writeFile(`/proc/${pid}/clear_refs`, '5');
-  return await readPeak(pid);
-}
-
-async function readPeak(pid: number): Promise<number> {
-  const kib = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return Number(kib) * 1024;
 }
 
 async function countSockets(pid: number): Promise<number> {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { startProgram, toCount } from '../support/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { type PlantedResult, runPlanted } from './planted/run-planted.ts';
-import { type Finding, runTarget } from './run-target.ts';
+import { type Finding, type Piece, runTarget } from './run-target.ts';
 import { TARGETS } from './targets/targets.ts';
 import { type FuzzFigures, writeDocs } from './write-docs.ts';
 
@@ -27,8 +27,7 @@ const values = startProgram(USAGE, {
   results: { type: 'string' },
   write: { type: 'string' },
 });
-/** Inputs between two lines of figures: a long run that ends early has those of its whole pieces. */
-const PIECE_INPUTS = 50_000;
+const MAX_PLANTED_INPUTS = 50_000;
 if (values.write !== undefined) writeDocs(values.write, TARGETS);
 else process.exitCode = await (values.planted ? plant() : run());
 
@@ -48,7 +47,7 @@ async function run(): Promise<number> {
 
 /** Returns 1 if a fault is not found. */
 async function plant(): Promise<number> {
-  const maxInputs = values.inputs === undefined ? PIECE_INPUTS : toCount(values.inputs);
+  const maxInputs = values.inputs === undefined ? MAX_PLANTED_INPUTS : toCount(values.inputs);
   let missed = 0;
   for await (const result of runPlanted(values.target ?? null, maxInputs)) {
     const { planted, target, inputs, reason } = result;
@@ -66,27 +65,25 @@ function note(figures: FuzzFigures | PlantedResult): void {
   writeFileSync(values.results, `${JSON.stringify(figures)}\n`, { flag: 'a' });
 }
 
-/** Returns false after a finding. */
+/** Returns false after a finding. A long run that ends early has the figures of its whole pieces. */
 async function runPieces(target: FuzzTarget, inputs: number): Promise<boolean> {
-  const { name } = target;
   const seed = toCount(values.seed);
-  const begin = toCount(values.first);
-  for (let first = begin; first < begin + inputs; first += PIECE_INPUTS) {
-    const startedMs = performance.now();
-    const range = { seed, first, inputs: Math.min(PIECE_INPUTS, begin + inputs - first) };
-    const { finding, ...result } = await runTarget(target, range);
-    const figures: FuzzFigures = {
-      ...{ name, seed, first, ...result },
-      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
-    };
+  let startedMs = performance.now();
+  const toFigures = ({ first, inputs, accepted, measured }: Piece): FuzzFigures => {
+    const seconds = Math.round((performance.now() - startedMs) / 100) / 10;
+    startedMs = performance.now();
+    return { name: target.name, seed, first, inputs, accepted, measured, seconds };
+  };
+  const onPiece = (piece: Piece) => {
+    const figures = toFigures(piece);
     console.log(toLine(figures));
-    if (finding !== null) {
-      console.error(toReport(finding));
-      return false;
-    }
     note(figures);
-  }
-  return true;
+  };
+  const result = await runTarget(target, { seed, first: toCount(values.first), inputs }, { onPiece });
+  if (result.finding === null) return true;
+  console.log(toLine(toFigures(result)));
+  console.error(toReport(result.finding));
+  return false;
 }
 
 function toLine({ name, seed, first, inputs, accepted, measured, seconds }: FuzzFigures): string {

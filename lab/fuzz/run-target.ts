@@ -23,13 +23,26 @@ export interface Finding {
   readonly reason: string;
 }
 
-/** What a run of a target has given. */
-export interface TargetResult {
+/** What some inputs of a target have given: those from the index `first`. */
+export interface Piece {
+  readonly first: number;
   readonly inputs: number;
   readonly accepted: number;
   /** Of how many inputs the memory was measured. */
   readonly measured: number;
+}
+
+/** What a run of a target has given. */
+export interface TargetResult extends Piece {
   readonly finding: Finding | null;
+}
+
+/** How a run is watched. */
+export interface RunOptions {
+  /** The inputs of a piece. */
+  readonly batchInputs?: number;
+  /** Is told of each piece that is whole. */
+  readonly onPiece?: (piece: Piece) => void;
 }
 
 /** Which inputs of a seed. */
@@ -60,24 +73,24 @@ function toLongInput(target: FuzzTarget, seed: number, index: number): FuzzInput
 export async function runTarget(
   target: FuzzTarget,
   { seed, first, inputs }: InputRange,
-  batchInputs = BATCH_INPUTS,
+  { batchInputs = BATCH_INPUTS, onPiece = () => undefined }: RunOptions = {},
 ): Promise<TargetResult> {
   const growth = new GrowthWatch();
-  let [accepted, measured] = [0, 0];
+  const total = { first, inputs: 0, accepted: 0, measured: 0 };
+  let begin = { ...total };
   let longest = { index: first, length: -1 };
-  const end = first + inputs;
-  for (let index = first; index < end; index++) {
+  const fail = (finding: Finding) => ({ ...total, finding });
+  for (let index = first; index < first + inputs; index++) {
     const input = toInput(target, seed, index);
     const outcome = await tryInput(target, input);
-    const done = index - first + 1;
-    const fail = (finding: Finding) => ({ inputs: done, accepted, measured, finding });
+    total.inputs++;
     if (typeof outcome === 'string') return fail(await toFinding(target, { seed, index, input }, tryInput));
-    if (outcome) accepted++;
+    if (outcome) total.accepted++;
     if (input.bytes.length > longest.length) longest = { index, length: input.bytes.length };
-    if (done % batchInputs !== 0 && index + 1 < end) continue;
+    if (total.inputs % batchInputs !== 0 && total.inputs < inputs) continue;
     for (const toCandidate of [toInput, toLongInput]) {
       const candidate = toCandidate(target, seed, longest.index);
-      measured++;
+      total.measured++;
       if (typeof (await tryMemory(target, candidate)) === 'boolean') continue;
       const place = { seed, index: longest.index, input: candidate };
       return fail(await toFinding(target, place, tryMemory));
@@ -85,8 +98,15 @@ export async function runTarget(
     const reason = growth.afterBatch();
     if (reason !== null) return fail({ target, seed, index, input, smallest: input, reason });
     longest = { index: index + 1, length: -1 };
+    onPiece({
+      first: first + begin.inputs,
+      inputs: total.inputs - begin.inputs,
+      accepted: total.accepted - begin.accepted,
+      measured: total.measured - begin.measured,
+    });
+    begin = { ...total };
   }
-  return { inputs, accepted, measured, finding: null };
+  return { ...total, finding: null };
 }
 
 async function toFinding(

@@ -41,7 +41,7 @@ export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): 
     'was read wrongly, took more than two seconds, or threw anything but the error of its reader. *Accepted*: read as what the',
     'generator meant; the others are damaged and refused. *Memory*: how many of them, and of the same made up to 32 KiB',
     `longer, were read with memory measured; none ${MEMORY_BOUNDS}. Nor`,
-    'did a run in which it was measured leave more than 16 MiB behind.',
+    'did a run in which it was measured leave more than 16 MiB behind. Runs with fewer than a million inputs were cut off.',
     '',
     '| target | reads | must hold | inputs | accepted | memory | seconds |',
     '|---|---|---|---|---|---|---|',

@@ -2,8 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFakeReplica } from '../../test/support/fake-replica.ts';
+import { createGate } from '../../test/support/gates.ts';
 import { ADMIN_TOKEN, startGateway } from '../support/gateway-process.ts';
-import { readPeakBytes, readResidentBytes, resetPeak } from './memory.ts';
+import { readPeakBytes, readResidentBytes, resetPeak } from '../support/process-memory.ts';
 
 /** How often somebody comes again who finds no place. */
 const MAX_TRIES = 20;
@@ -36,17 +37,8 @@ export interface AdminWaitsResult {
 export async function sendAdminWaits(calls: number, folder: string): Promise<AdminWaitsResult> {
   await mkdir(folder, { recursive: true });
   await using stack = new AsyncDisposableStack();
-  const gate = Promise.withResolvers<void>();
-  const busy = stack.use(
-    await startFakeReplica({
-      name: 'busy',
-      script: async ({ head, end }) => {
-        await gate.promise;
-        await head(200, ['Content-Length', '2', 'Content-Type', 'application/json']);
-        end('{}');
-      },
-    }),
-  );
+  const gate = createGate();
+  const busy = stack.use(await startFakeReplica({ name: 'busy', script: gate.script }));
   const other = stack.use(await startFakeReplica({ name: 'other' }));
   const gateway = stack.use(
     await startGateway(folder, {
@@ -83,7 +75,7 @@ export async function sendAdminWaits(calls: number, folder: string): Promise<Adm
     if ((await chat()) !== 200) failedChats += 1;
     await sleep(20);
   }
-  gate.resolve();
+  gate.open();
   await held;
   const outcomes = await Promise.all(answers.map(({ answer }) => answer));
   const peak = readPeakBytes(gateway.pid);

@@ -107,7 +107,7 @@ function readFailedAttempt(event: unknown): ShownAttempt | null {
   return { replica, failure, status: typeof status === 'number' ? status : null, duration_ms: durationMs };
 }
 
-/** Reads an OTLP AnyValue in JSON if it has this type. In protobuf's JSON, an int64 is a string or a number. */
+/** Reads an OTLP AnyValue in JSON if it has this type. */
 function readValue(type: WireType, value: unknown): unknown {
   if (!isObject(value)) return undefined;
   switch (type) {
@@ -116,7 +116,7 @@ function readValue(type: WireType, value: unknown): unknown {
     case 'bool':
       return typeof value.boolValue === 'boolean' ? value.boolValue : undefined;
     case 'int':
-      return readInt(value.intValue);
+      return readJsonInt(value);
     case 'double':
       return typeof value.doubleValue === 'number' ? value.doubleValue : undefined;
     case 'strings':
@@ -130,9 +130,14 @@ function readStrings(arrayValue: unknown): readonly unknown[] {
   return listOf(arrayValue, 'values').flatMap((item) => readValue('string', item) ?? []);
 }
 
-function readInt(value: unknown): number | undefined {
-  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+/**
+ * The int of an AnyValue in JSON, where an int64 is a number, or a text as protobuf prints it. Other texts, such as ` 7`
+ * and `0x7`, are ints for JavaScript and not for other readers.
+ */
+export function readJsonInt({ intValue }: Readonly<Record<string, unknown>>): number | undefined {
+  const number = typeof intValue === 'string' ? Number(intValue) : intValue;
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) return undefined;
+  return typeof intValue === 'number' || String(number) === intValue ? number : undefined;
 }
 
 function listOf(value: unknown, member: string): readonly unknown[] {

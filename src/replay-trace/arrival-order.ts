@@ -75,7 +75,9 @@ function findFirst(heads: readonly IteratorResult<TracedRequest>[]): number {
   let first = -1;
   let firstMs = Number.POSITIVE_INFINITY;
   for (const [index, head] of heads.entries()) {
-    if (head.done === true || head.value.endedAtMs >= firstMs) continue;
+    if (head.done === true) continue;
+    // A damaged record may never end.
+    if (first !== -1 && head.value.endedAtMs >= firstMs) continue;
     first = index;
     firstMs = head.value.endedAtMs;
   }

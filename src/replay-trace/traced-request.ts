@@ -64,11 +64,10 @@ function isTokenCount(value: number | undefined): value is number {
   return value !== undefined && value >= 0 && value <= MAX_TOKENS;
 }
 
+/** As a gateway writes it. Buffer's own reader of hex takes only the low byte of each character. */
+const HASH = /^[0-9a-f]{16}$/;
+
 /** Returns no hashes if one of them is not as a gateway writes it. */
 function toBytes(hashes: readonly string[]): Buffer {
-  const bytes = Buffer.from(hashes.join(''), 'hex');
-  return hashes.every(({ length }) => length === 2 * HASH_BYTES) &&
-    bytes.length === hashes.length * HASH_BYTES
-    ? bytes
-    : NO_HASHES;
+  return hashes.every((hash) => HASH.test(hash)) ? Buffer.from(hashes.join(''), 'hex') : NO_HASHES;
 }

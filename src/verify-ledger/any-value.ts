@@ -1,3 +1,4 @@
+import { readJsonInt } from '#otel/encode/decode-record.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from '#otel/encode/protobuf/otlp-tags.ts';
 import { MAX_VARINT_BYTES, type ProtobufWriter } from '#otel/encode/protobuf/protobuf-writer.ts';
 
@@ -67,14 +68,4 @@ function writeJsonArray(writer: ProtobufWriter, { values = [] }: JsonObject, dep
   }
   writer.end(array);
   return isKnown;
-}
-
-/**
- * The int of an AnyValue in JSON, where an int64 is a number, or a text as protobuf prints it. Other texts, such as ` 7`
- * and `0x7`, are ints for JavaScript and not for other readers.
- */
-export function readJsonInt({ intValue }: JsonObject): number | undefined {
-  const number = typeof intValue === 'string' ? Number(intValue) : intValue;
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) return undefined;
-  return typeof intValue === 'number' || String(number) === intValue ? number : undefined;
 }

@@ -1,7 +1,8 @@
 import { LEDGER, RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { readJsonInt } from '#otel/encode/decode-record.ts';
 import { ProtobufWriter } from '#otel/encode/protobuf/protobuf-writer.ts';
 import { AttributesDigester } from '#otel/ledger/canonical-attributes.ts';
-import { isJsonObject, type JsonObject, readJsonInt, writeJsonAttribute } from './any-value.ts';
+import { isJsonObject, type JsonObject, writeJsonAttribute } from './any-value.ts';
 
 /** Sums of tokens. */
 export interface TokenSums {

@@ -30,10 +30,10 @@ async function put({ certPath, keyPath }: IssuedCertificate): Promise<void> {
   await Promise.all([copyFile(certPath, at('cert.pem')), copyFile(keyPath, at('key.pem'))]);
 }
 
-/** Watches a listener with cert.pem and key.pem, and a replica with ca.pem. */
-async function watch({ epochMs = Date.now } = {}) {
+/** Watches a listener with cert.pem, key.pem and these other keys, and a replica with ca.pem. */
+async function watch({ epochMs = Date.now, others = '' } = {}) {
   const text = `
-gateway: { tls: { cert: ${at('cert.pem')}, key: ${at('key.pem')} } }
+gateway: { tls: { cert: ${at('cert.pem')}, key: ${at('key.pem')}${others} } }
 replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
 `;
   const config = toConfig(parseConfigFile(text, { path: at('gateway.yaml'), env: {} }));
@@ -72,6 +72,18 @@ test('new contents of a file are used by whom it is for, and contents that canno
   // Between two copies the pair may have been refused once more, for another reason.
   expect(watched.lines.items.filter(isRefusal).length).toBeLessThanOrEqual(3);
   expect(watched.forListeners.items).toHaveLength(1);
+});
+
+test('new contents of client_ca alone are used, too', async () => {
+  const [first, second] = await Promise.all([authority.issue('first'), authority.issueAuthority('second')]);
+  await Promise.all([
+    put(first),
+    copyFile(authority.ca.certPath, at('ca.pem')),
+    copyFile(authority.ca.certPath, at('clients.pem')),
+  ]);
+  using watched = await watch({ others: `, client_ca: ${at('clients.pem')}` });
+  await copyFile(second.ca.certPath, at('clients.pem'));
+  expect((await watched.forListeners.next()).listen?.clientCa).toBe(second.ca.cert);
 });
 
 test('a certificate is announced when it comes into use, 14 days before its end, and at its end', async () => {

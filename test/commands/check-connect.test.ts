@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '../support/fake-collector.ts';
 import { startFakeReplica } from '../support/fake-replica.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { startFakeApiServer } from '../support/servers/fake-api-server.ts';
 import { makeKey, startIssuer } from '../support/servers/fake-issuer.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { invoke } from './invoke.ts';
 
 interface CheckJson {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { REACHABILITY_REASONS, REASON_TEXTS } from '../../src/replicas/reachability.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { invoke, start } from './invoke.ts';
 import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';
 

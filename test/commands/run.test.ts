@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { isCommandName } from '../../src/commands/command-line/command-table.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { invoke } from './invoke.ts';
 import { startAdmin } from './scripted-admin.ts';
 

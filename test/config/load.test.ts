@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 
 const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };

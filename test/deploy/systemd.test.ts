@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/config/load.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 
 const run = promisify(execFile);
 const UNIT = join(import.meta.dirname, '../../deploy/systemd/spangate.service');

@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { toVenv } from '../../lab/bench/rivals/installed.ts';
 import { readSnippets } from '../../scripts/docs-snippets.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { startSimulatedReplica } from '../support/simulated-replica.ts';
 import { startGateway } from '../support/start-gateway.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');

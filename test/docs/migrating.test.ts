@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { findDebian, findInVenv } from '../../lab/bench/rivals/installed.ts';
 import { readAllSnippets, readSnippets } from '../../scripts/docs-snippets.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { readCommands } from './shell-commands.ts';
 
 const run = promisify(execFile);

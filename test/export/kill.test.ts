@@ -45,9 +45,7 @@ async function spawnGateway() {
   return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: COMPILE_CACHE });
 }
 
-test('a kill while restored records are sent repeats at most one batch, and loses nothing', {
-  timeout: 30_000,
-}, async () => {
+test('a kill while restored records are sent repeats at most one batch, and loses nothing', async () => {
   await fillSpool(3 * FILE_RECORDS);
   collector.answerNext({});
   collector.answerAlways(() => undefined);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createMembershipFile } from '../../src/fleet/membership-file.ts';
 import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 
 test('the membership survives a restart', async () => {
   const folder = await temporaryFolder();

@@ -50,7 +50,6 @@ const isFailingBy = async (gateway: StartedGateway, judge: string) => {
 
 test.each([1, 2])(
   'refused connections: a line, a count, a sample and a span each way, with %i workers',
-  { timeout: 60_000 },
   async (workers) => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
@@ -99,9 +98,7 @@ test('failed probes: a line, a count, a sample and a span each way', async () =>
   expect(await decisionsIn(gateway)).toEqual(same('failing by probes', 'ok by probes'));
 });
 
-test('silence, on any of two workers and switched on by a reload: a line, a count and a span each way', {
-  timeout: 60_000,
-}, async () => {
+test('silence, on any of two workers and switched on by a reload: a line, a count and a span each way', async () => {
   await using replicas = await startFakeReplicas('a', 'b');
   const [a] = replicas;
   await using gateway = await startGateway({ replicas, collector, config: { gateway: { workers: 2 } } });

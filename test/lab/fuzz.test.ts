@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type FuzzInput, type FuzzTarget, must } from '../../lab/fuzz/fuzz-target.ts';
-import { runTarget, toInput, tryInput, tryMemory } from '../../lab/fuzz/run-target.ts';
+import { type Piece, runTarget, toInput, tryInput, tryMemory } from '../../lab/fuzz/run-target.ts';
 import { TARGETS } from '../../lab/fuzz/targets/targets.ts';
 
 /** A reader with a fault: it fails for a text that has an x before a y, and was cut. */
@@ -38,11 +38,31 @@ describe('of a hundred bytes, a reader is found that', () => {
   test('keeps a little of each', async () => {
     const held: Buffer[] = [];
     const check = () => held.push(Buffer.alloc(20_000)) > 0;
-    const result = await runTarget({ ...FAULTY, check }, { seed: 1, first: 0, inputs: 3_000 }, 1_000);
+    const result = await runTarget(
+      { ...FAULTY, check },
+      { seed: 1, first: 0, inputs: 3_000 },
+      { batchInputs: 1_000 },
+    );
     expect(result.finding?.reason).toMatch(/^\d{8} bytes have stayed since the first batch$/);
     expect(result.inputs).toBe(2_000);
     expect(held).toHaveLength(2_000);
   }, 180_000);
+});
+
+test('a run tells of each whole piece, so that one that is cut off has figures', async () => {
+  const pieces: Piece[] = [];
+  const check: FuzzTarget['check'] = ({ variant }) => variant === 0;
+  const onPiece = (piece: Piece) => pieces.push(piece);
+  const range = { seed: 1, first: 5, inputs: 70 };
+  const { finding, ...total } = await runTarget({ ...FAULTY, check }, range, { batchInputs: 30, onPiece });
+  expect(finding).toBeNull();
+  expect(pieces.map(({ first, inputs, measured }) => [first, inputs, measured])).toEqual([
+    [5, 30, 2],
+    [35, 30, 2],
+    [65, 10, 2],
+  ]);
+  expect(pieces.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(total.accepted);
+  expect(total).toMatchObject({ first: 5, inputs: 70, measured: 6 });
 });
 
 test('the longest input of a run, and one made longer, are read with memory measured', async () => {

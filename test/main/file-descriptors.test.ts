@@ -9,9 +9,7 @@ const ACCEPTED = 24;
 const BODY = '{"model":"m","messages":[]}';
 const CHAT = `POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
 
-test('with few file descriptors a gateway serves as many clients as it can, says so once, and recovers', {
-  timeout: 60_000,
-}, async () => {
+test('with few file descriptors a gateway serves as many clients as it can, says so once, and recovers', async () => {
   await using replica = await startFakeReplica({ name: 'a' });
   const gateway = await serve(replica, { maxFiles: MAX_FILES });
   const logged = gateway.untilLogged(

@@ -161,7 +161,7 @@ log: { level: trace, requests: true }
       for (const form of formsOf(secret)) expect(found.includes(form), `${secret} in ${where}`).toBe(false);
     }
   }
-}, 30_000);
+});
 
 /** A secret as it is, as its digest unless the configuration shows that, and as base64 wherever it begins in the text that is encoded. */
 function formsOf(secret: string): readonly string[] {

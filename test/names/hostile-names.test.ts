@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toOverviewText } from '../../src/commands/operate/top/overview-text.ts';
 import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
 import { startFakeCollector } from '../support/fake-collector.ts';
@@ -10,10 +10,8 @@ import {
   type FakeReplica,
   startFakeReplica,
 } from '../support/fake-replica.ts';
+import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 import { startGateway } from '../support/start-gateway.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];

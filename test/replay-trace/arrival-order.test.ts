@@ -69,3 +69,13 @@ test('files of several gateways are merged by the end of their requests', async 
     }),
   );
 });
+
+test('a request that never ends, by a damaged record, is merged last, and hides no other', async () => {
+  const endless = request({ id: 'endless', endedAtMs: Number.POSITIVE_INFINITY });
+  const files = [
+    [endless, request({ id: 'behind', endedAtMs: 2 })],
+    [request({ id: 'other', endedAtMs: 1 })],
+  ];
+  const merged = await Array.fromAsync(mergeByEnd(files.map(stream)));
+  expect(merged.map(({ id }) => id)).toEqual(['other', 'endless', 'behind']);
+});

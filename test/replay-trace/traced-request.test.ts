@@ -13,6 +13,16 @@ describe('a record with token counts', () => {
     },
   );
 
+  test.each(['', '0011', '00112233AABBCCDD', '00112233aabbccdx', '\u0130\u0130112233aabbccdd'])(
+    'has no hashes if one of them is %j',
+    (hash) => {
+      const hashesOf = (...prefix_hashes: string[]) =>
+        toTracedRequest({ ...FULL_RECORD, prefix_hashes })?.hashes.toString('hex');
+      expect(hashesOf('00112233aabbccdd', hash)).toBe('');
+      expect(hashesOf('00112233aabbccdd')).toBe('00112233aabbccdd');
+    },
+  );
+
   test('of an endpoint that is not known cannot', () => {
     expect(toTracedRequest({ ...FULL_RECORD, endpoint: '__proto__' })).toBeNull();
   });

@@ -27,3 +27,8 @@ export async function startPair(
   });
   return { replica, gateway };
 }
+
+/** The same, with the endpoints `responses` and `messages`. */
+export function startFurtherEndpoints(config: StartGatewayOptions['config'] = {}): Promise<Pair> {
+  return startPair({}, { endpoints: ['responses', 'messages'], ...config });
+}

@@ -176,7 +176,7 @@ describe('what is not there is named exactly:', () => {
     expect(instances[0]).not.toHaveProperty('missing');
   });
 
-  test('the requests of a worker that died, as the gateway declares', { timeout: 60_000 }, async () => {
+  test('the requests of a worker that died, as the gateway declares', async () => {
     using watched = watchWorkerThreads();
     const gateway = await startGateway({
       replicas: [replica],
@@ -215,9 +215,7 @@ describe('what is not there is named exactly:', () => {
     expect(instances.filter(({ state }) => state === 'complete')).toHaveLength(instances.length - 1);
   });
 
-  test('the records after the last ledger span, when the gateway is killed', {
-    timeout: 60_000,
-  }, async () => {
+  test('the records after the last ledger span, when the gateway is killed', async () => {
     const listen = `127.0.0.1:${await findFreePort()}`;
     const config = join(stateDir, 'gateway.yaml');
     await writeFile(

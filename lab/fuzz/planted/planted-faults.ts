@@ -58,6 +58,24 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     to: '',
   },
   {
+    name: 'a request that never ends hides the later ones of its file',
+    ...{ target: 'export-trace', file: 'src/replay-trace/arrival-order.ts' },
+    from: 'if (first !== -1 && ',
+    to: 'if (',
+  },
+  {
+    name: 'a record that was sent twice is replayed twice',
+    ...{ target: 'export-trace', file: 'src/replay-trace/arrival-order.ts' },
+    from: 'ids.add(request.id);',
+    to: '',
+  },
+  {
+    name: 'a short last block has the id of a whole one',
+    ...{ target: 'export-trace', file: 'src/replay-trace/trace-lines.ts' },
+    from: 'if (endTokens > request.inputTokens) return null;',
+    to: '',
+  },
+  {
     name: 'the drain of a damaged entry is forgotten',
     ...{ target: 'state', file: 'src/replicas/control/drains/drain-file.ts' },
     from: 'state ?? (isObject(each) && each.drained === true ? DAMAGED_DRAIN : null);',

@@ -11,10 +11,11 @@ import { CONFIG } from './documents/config.ts';
 import { FLEET } from './documents/fleet.ts';
 import { JWT } from './documents/jwt.ts';
 import { KUBERNETES } from './documents/kubernetes.ts';
-import { LEDGER } from './documents/ledger.ts';
 import { ROLLOUT } from './documents/rollout.ts';
 import { STATE } from './documents/state.ts';
 import { TRACE } from './documents/trace.ts';
+import { EXPORT_TRACE } from './records/export-trace.ts';
+import { LEDGER } from './records/ledger.ts';
 
 /** All targets, in the order of the document. */
 export const TARGETS: readonly FuzzTarget[] = [
@@ -32,6 +33,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   STATE,
   ROLLOUT,
   LEDGER,
+  EXPORT_TRACE,
   TRACE,
   JWT,
 ];

@@ -32,8 +32,8 @@ const execArgv = [...process.execArgv, '--max-semi-space-size=64'];
 
 /** Seeds that a process runs before it asks for more. */
 const BLOCK_SEEDS = 10;
-/** Blocks that a process runs: its heap would grow to gigabytes before V8 collects all that old worlds have left. */
-const PROCESS_BLOCKS = 30;
+/** Blocks that a process runs. A new one is slow at first; an old one may have grown. */
+const PROCESS_BLOCKS = 200;
 
 /** Runs seeds in several processes until one has a finding, all are done, or the time is over. */
 export async function search(

@@ -2,6 +2,7 @@ import type { Chance } from '../engine/chance.ts';
 
 /** What wakes a thread. Nothing that it schedules happens after its end. */
 interface WaitingThread {
+  readonly hasEnded: boolean;
   readonly chance: Chance;
   later(label: string, delayMs: number, run: () => void): unknown;
 }
@@ -24,7 +25,10 @@ export function createAtomics(
       value: (words: Words, index: number, value: number) =>
         current().machine.futexes.wait(current(), words, index, value),
     },
-    notify: { value: (words: Words, index: number) => current().machine.futexes.notify(words, index) },
+    notify: {
+      value: (words: Words, index: number, count?: number) =>
+        current().machine.futexes.notify(words, index, count),
+    },
   });
 }
 
@@ -52,13 +56,20 @@ export class Futexes {
     return { async: true, value: promise };
   }
 
-  /** `Atomics.notify`. */
-  notify(words: Int32Array<SharedArrayBuffer>, index: number): number {
-    const waiters = this.#waitersOf(words, index).splice(0);
-    for (const { thread, wake } of waiters) {
+  /** `Atomics.notify`: wakes those that have waited longest. The waiters of a thread have ended with it. */
+  notify(
+    words: Int32Array<SharedArrayBuffer>,
+    index: number,
+    count: number = Number.POSITIVE_INFINITY,
+  ): number {
+    const waiters = this.#waitersOf(words, index);
+    const living = waiters.splice(0).filter(({ thread }) => !thread.hasEnded);
+    const woken = living.slice(0, count);
+    waiters.push(...living.slice(count));
+    for (const { thread, wake } of woken) {
       thread.later('woken', thread.chance.between(0.005, LONGEST_WAKE_MS), wake);
     }
-    return waiters.length;
+    return woken.length;
   }
 
   #waitersOf({ buffer, byteOffset }: Int32Array<SharedArrayBuffer>, index: number): Waiter[] {

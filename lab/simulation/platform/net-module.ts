@@ -144,6 +144,10 @@ function simulateTimeout(socket: net.Socket, thread: SimulatedThread): net.Socke
   };
   // Node calls it with each read and write.
   Object.assign(socket, { setTimeout, _unrefTimer: () => timer?.refresh() });
-  socket.once('close', () => timer?.close());
+  thread.sockets.add(socket);
+  socket.once('close', () => {
+    thread.sockets.delete(socket);
+    timer?.close();
+  });
   return socket;
 }

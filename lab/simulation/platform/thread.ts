@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Server } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { type Chance, createChance } from '../engine/chance.ts';
 import type { Owner, ScheduledEvent } from '../engine/schedule.ts';
 import type { Machine } from './machine.ts';
@@ -34,6 +34,8 @@ export class SimulatedThread implements Owner, TimerThread {
   readonly processEvents = new EventEmitter();
   /** Node's servers that have not closed. */
   readonly servers = new Set<Server>();
+  /** Node's sockets that have not closed. */
+  readonly sockets = new Set<Socket>();
   /** The paths of open files. */
   readonly openFiles = new Map<object, string>();
   readonly children = new Set<SimulatedThread>();
@@ -107,5 +109,20 @@ export class SimulatedThread implements Owner, TimerThread {
     this.machine.network.closeAllOf(this);
     // They hold a timer of Node.
     for (const server of this.servers) server.close();
+    for (const socket of this.sockets) freeParser(socket);
   }
+}
+
+/** Frees what parses HTTP on a socket that will never close: Node itself holds it, and with it the whole world. */
+function freeParser(socket: Socket & { parser?: HttpParser | null }): void {
+  const { parser } = socket;
+  if (parser == null) return;
+  socket.parser = null;
+  parser.remove();
+  parser.close();
+}
+
+interface HttpParser {
+  remove(): void;
+  close(): void;
 }

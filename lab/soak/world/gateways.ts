@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { askAdmin, type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
+import { readResidentBytes } from '../../support/process-memory.ts';
 import type { ThreadFigures } from './gateway-preload.ts';
 
 const PRELOAD = `--import=${join(import.meta.dirname, 'gateway-preload.ts')}`;
@@ -87,11 +88,10 @@ export async function startSoakGateway(settings: SoakGatewaySettings): Promise<S
     sample(atS) {
       if (!existsSync(`/proc/${gateway.pid}`))
         throw new Error(`the ${settings.name} gateway has ended by itself`);
-      const status = readFileSync(`/proc/${gateway.pid}/status`, 'utf8');
       const { heapUsed, external, resources } = readFigures();
       return {
         ...{ atS, resources, heapMb: heapUsed / MB, externalMb: external / MB },
-        rssMb: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024,
+        rssMb: readResidentBytes(gateway.pid) / MB,
         fds: readdirSync(`/proc/${gateway.pid}/fd`).length,
       };
     },

@@ -104,6 +104,7 @@ export class WorkerSlot {
     const lost = free(this.#worker);
     if (this.#isClosing) {
       this.#lostInClosing += lost;
+      if (lost > 0) log.error({ worker: this.#worker + 1, err: reason, lost }, 'worker ended');
       return;
     }
     onWorkerEnd(this.#isHung ? 'hung' : 'died');

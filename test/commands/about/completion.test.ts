@@ -93,7 +93,7 @@ const hasShell = (shell: string) => {
   }
 };
 
-describe('the script for', { timeout: 60_000 }, () => {
+describe('the script for', () => {
   let directory = '';
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'spangate-completion-'));

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../../support/certificates.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { invoke } from '../invoke.ts';
 
 const pathsOf = ({ certPath, keyPath }: IssuedCertificate) => ({ cert: certPath, key: keyPath });

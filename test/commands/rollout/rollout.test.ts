@@ -230,7 +230,7 @@ test('a rollout is one trace, with a span for each step', async () => {
   }
 });
 
-describe('the verdict', { timeout: 60_000 }, () => {
+describe('the verdict', () => {
   /** Sends requests until the rollout has ended. */
   async function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
     let isOver = false;

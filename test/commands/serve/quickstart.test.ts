@@ -85,7 +85,7 @@ async function paste(quickstart: Quickstart, position: number, env: NodeJS.Proce
   return stdout;
 }
 
-describe('npm start', { timeout: 60_000 }, () => {
+describe('npm start', () => {
   it('streams the response to its first command, prints the record, and writes it to the file', async () => {
     const quickstart = start(ANY_PORTS);
     expect(await paste(quickstart, 0)).toMatch(/^data: \{[\s\S]*data: \[DONE\]\n\n$/);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../../src/verify-ledger/report.ts';
 import { invoke } from '../../commands/invoke.ts';
 import { findFreePort } from '../../support/processes/free-port.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import {
   type RealCollector,
   requireCollector,
@@ -13,7 +14,6 @@ import {
 } from '../../support/servers/real-collector.ts';
 import { startSimulatedReplica } from '../../support/simulated-replica.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const LEDGER = { interval: '1h' };

@@ -85,4 +85,4 @@ test('max_inflight is divided between gateways, and returns from one that was ki
   first.link.become('cut');
   await expect.poll(() => refusedOf(second, 1), { timeout: 20_000, interval: 200 }).toBe(0);
   leave.abort();
-}, 60_000);
+});

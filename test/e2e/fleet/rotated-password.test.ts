@@ -32,4 +32,4 @@ test('a reload takes another password of Redis, which the next connections use',
   await setPassword('new');
   await expect.poll(connections, { timeout: 20_000 }).toBe(3);
   expect(gateway.logLines.join('')).not.toMatch(/gateway:(?:old|new)@/);
-}, 60_000);
+});

@@ -81,19 +81,16 @@ const ENDINGS: readonly Ending[] = [
   },
 ];
 
-test.for(ENDINGS)(
-  '$name leaves no token, key, prompt or completion anywhere',
-  { timeout: 120_000 },
-  async (ending) => {
-    const traces = noTraces();
-    await using collector = await startFakeCollector();
-    await using replica = await startFakeReplica();
-    const issuerKey = await makeKey('k');
-    await using issuer = await startIssuer(issuerKey);
-    const token = await issuer.issue(issuerKey, { sub: TEXTS.claim, azp: 'a-client' });
-    const [, payload = '', signature = ''] = token.split('.');
-    const secrets = { ...TEXTS, token, payload, signature };
-    const lines = `replicas: [{ name: a, url: "${replica.url}", models: [m], engine: openai }]
+test.for(ENDINGS)('$name leaves no token, key, prompt or completion anywhere', async (ending) => {
+  const traces = noTraces();
+  await using collector = await startFakeCollector();
+  await using replica = await startFakeReplica();
+  const issuerKey = await makeKey('k');
+  await using issuer = await startIssuer(issuerKey);
+  const token = await issuer.issue(issuerKey, { sub: TEXTS.claim, azp: 'a-client' });
+  const [, payload = '', signature = ''] = token.split('.');
+  const secrets = { ...TEXTS, token, payload, signature };
+  const lines = `replicas: [{ name: a, url: "${replica.url}", models: [m], engine: openai }]
 clients: [{ name: team, key_sha256: ${createHash('sha256').update(TEXTS.key).digest('hex')} }]
 jwt: { issuer: "${issuer.issuer}", audience: ${AUDIENCE}, jwks: keys.json, tenant_claim: tenant, client_claim: azp }
 export: { endpoint: "${collector.url}", interval: 10ms }
@@ -101,26 +98,25 @@ trace: { spans: attempts }
 log: { level: trace, requests: true }
 shutdown: { flush: 0s, grace: 0s }
 `;
-    const files = { 'keys.json': JSON.stringify({ keys: [issuerKey.jwk] }) };
-    const preload = ending.preload(Object.values(secrets));
-    const gateway = await watchGateway(lines, ending.workers, traces, files, preload);
-    await serveAndCut(gateway, { collector, replica, token, end: ending.end });
+  const files = { 'keys.json': JSON.stringify({ keys: [issuerKey.jwk] }) };
+  const preload = ending.preload(Object.values(secrets));
+  const gateway = await watchGateway(lines, ending.workers, traces, files, preload);
+  await serveAndCut(gateway, { collector, replica, token, end: ending.end });
 
-    traces.files.push(await readSpool(gateway));
-    expect([...traces.log, ...traces.stderr].join('\n')).toContain(ending.says);
-    traces.exports.push(
-      ...collector.calls.flatMap(({ headers, bytes, body }) => [
-        JSON.stringify(headers),
-        bytes.toString('latin1'),
-        body,
-      ]),
-    );
-    for (const where of ['exports', 'files', 'admin', 'metrics'] as const) {
-      expect(traces[where].join('\n'), where).toContain('acme');
-    }
-    expect(findAll(traces, secrets)).toEqual([]);
-  },
-);
+  traces.files.push(await readSpool(gateway));
+  expect([...traces.log, ...traces.stderr].join('\n')).toContain(ending.says);
+  traces.exports.push(
+    ...collector.calls.flatMap(({ headers, bytes, body }) => [
+      JSON.stringify(headers),
+      bytes.toString('latin1'),
+      body,
+    ]),
+  );
+  for (const where of ['exports', 'files', 'admin', 'metrics'] as const) {
+    expect(traces[where].join('\n'), where).toContain('acme');
+  }
+  expect(findAll(traces, secrets)).toEqual([]);
+});
 
 /** Serves requests with the token, and with the key; then ends the gateway while one of each is half answered. */
 async function serveAndCut(

@@ -10,7 +10,6 @@ export function testEngines(isMeant: (name: string) => boolean): void {
   describe.for(engines.map((engine) => [engine.name, engine] as const))('%s', ([, engine]) => {
     test.for(engine.cases.map((exchange) => [exchange.name, exchange] as const))(
       '%s: the client gets what the engine sends to its own request, however the reads are cut',
-      { timeout: 60_000 },
       async ([, exchange]) => {
         await using cell = await Cell.start(engine, exchange);
         const asks = asksOf(exchange);

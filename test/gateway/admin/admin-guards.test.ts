@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { callUnderName } from '../../support/call-under-name.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { callUnderName } from './call-under-name.ts';
 
 const authorized = { Authorization: `Bearer ${ADMIN_TOKEN}` };
 

@@ -9,8 +9,6 @@ import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 
-vi.setConfig({ testTimeout: 30_000 });
-
 const TOKEN = 'test-drain-token-0001';
 
 const tokensFor = async (scope: string) =>

@@ -3,10 +3,10 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { renderOpenApi } from '../../../scripts/generate/openapi.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { callUnderName } from '../../support/call-under-name.ts';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { OpenApiDocument } from '../../support/reading/openapi-document.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { callUnderName } from './call-under-name.ts';
 
 /** A target; what has to be done first, if anything. */
 type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => unknown };

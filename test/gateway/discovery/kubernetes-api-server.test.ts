@@ -1,16 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
 
 test('a watch resumes at its last bookmark, whether it ended or broke', async () => {
   const { pod, ports } = await startPods(2);

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '../../support/fake-replica.ts';
 import { createStreamGate } from '../../support/gates.ts';
 import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
@@ -6,8 +6,6 @@ import type { FakePod } from '../../support/servers/fake-pods.ts';
 import { startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
 
 test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {
   const { pods, pod, ports } = await startPods(2);

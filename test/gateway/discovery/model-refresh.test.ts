@@ -1,9 +1,7 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type FakeReplica, hang, startFakeReplica } from '../../support/fake-replica.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
 
 const QUICK = { discovery: { models_interval: '100ms' } };
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
 import { answerJson, type Script, startFakeReplica } from '../../support/fake-replica.ts';
 import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
@@ -7,8 +7,6 @@ import { type FakeApiServer, startFakeApiServer } from '../../support/servers/fa
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
 import { NO_POLL, namesOf, startPods, toService, untilNames } from './pods.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ANSWERS = 'spangate.dev/answers';
 const GATED = { gates: [ANSWERS] };

@@ -11,8 +11,6 @@ import { type StartedGateway, startGateway } from '../../support/start-gateway.t
 import { turnsOf } from '../../support/turns.ts';
 import { namesOf, startPods } from './pods.ts';
 
-vi.setConfig({ testTimeout: 30_000 });
-
 const NAME = 'vllm.llm.svc.test';
 const QUICK = { discovery: { dns_interval: '100ms', models_interval: '1h' } };
 

@@ -1,9 +1,7 @@
-import { test, vi } from 'vitest';
+import { test } from 'vitest';
 import { startFakeReplica } from '../../support/fake-replica.ts';
 import { FAULTS, startFaultyServer } from '../../support/servers/faulty-server.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 test.concurrent.for(FAULTS)(
   'a replica that $name is asked again, and known when it is well',

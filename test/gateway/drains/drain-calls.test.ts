@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { chatChunk, DONE, startFakeReplica } from '../../support/fake-replica.ts';
 import { createStreamGate } from '../../support/gates.ts';
 import { stateAfterKill } from '../../support/processes/state-after-kill.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };

@@ -88,9 +88,7 @@ function holdMessages(worker: Worker | undefined): () => void {
   };
 }
 
-test('while a worker has not confirmed the drain, nobody is told that it is safe', {
-  timeout: 60_000,
-}, async () => {
+test('while a worker has not confirmed the drain, nobody is told that it is safe', async () => {
   await using a = await startFakeReplica({ name: 'a' });
   using workers = watchWorkerThreads();
   await using gateway = await startGateway({ replicas: [a], config: { gateway: { workers: 2 } } });
@@ -111,7 +109,6 @@ const ROUNDS = 5;
 
 test.for([1, 2])(
   'under load nothing reaches the replica after the answer, with %d workers',
-  { timeout: 60_000 },
   async (workers) => {
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hang, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
 import { createGate } from '../../support/gates.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 interface DrainAnswer {
   readonly replica: ReplicaAnswer;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { answerStream, type Script } from '../../support/fake-replica.ts';
 import { readCapture } from '../../support/reading/captures.ts';
 import { lastingFactsOf } from '../../support/reading/lasting-facts.ts';
-import { startFurtherEndpoints } from '../../support/start-further-endpoints.ts';
+import { startFurtherEndpoints } from '../../support/start-pair.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../../../src/config/load.ts';
 import { NO_SECRETS } from '../../../src/config/secrets/environment-secrets.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 
 test('a start that fails after the workers have begun ends them, and gives state_dir back', async () => {
   const folder = await temporaryFolder();

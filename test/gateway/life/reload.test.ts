@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '../../support/fake-collector.ts';
 import {
   answerStream,
@@ -13,8 +13,6 @@ import { createStreamGate } from '../../support/gates.ts';
 import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { turnsOf } from '../../support/turns.ts';
-
-vi.setConfig({ testTimeout: 60_000 }); // workers take their time to start on a busy machine
 
 interface ReloadAnswer {
   readonly changed: readonly string[];

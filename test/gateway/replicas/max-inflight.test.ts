@@ -369,7 +369,7 @@ describe('what changes while requests wait', () => {
   });
 });
 
-describe('with several workers', { timeout: 60_000 }, () => {
+describe('with several workers', () => {
   test('max_inflight holds over all of them, and whoever waits in one is woken by the others', async () => {
     await using replica = await startHeldReplica();
     await using gateway = await startGateway({

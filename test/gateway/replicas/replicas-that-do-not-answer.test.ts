@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { invoke } from '../../commands/invoke.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import {
@@ -11,8 +11,6 @@ import {
   startFakeReplica,
 } from '../../support/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
 
 const LOADING = answerJson(
   { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
+import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
 import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
 import { startGateway } from '../../support/start-gateway.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 

@@ -59,7 +59,7 @@ function untilGone(socket: Socket): Promise<void> {
   });
 }
 
-describe('a body that nobody wants', { timeout: 20_000 }, () => {
+describe('a body that nobody wants', () => {
   // Each of them takes as long as the gateway lingers: side by side.
   test.concurrent.for(unwanted)(
     '%s: one that stays away or trickles holds its connection for a short time only',
@@ -119,7 +119,7 @@ describe('a body that nobody wants', { timeout: 20_000 }, () => {
   });
 });
 
-describe('a body over the limit', { timeout: 20_000 }, () => {
+describe('a body over the limit', () => {
   const CHAT = 'POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\n';
   const early = [
     ['by its Content-Length', `${CHAT}Content-Length: ${64 * MIB}\r\n\r\n`, (part: Buffer) => part],
@@ -192,7 +192,7 @@ describe('a body over the limit', { timeout: 20_000 }, () => {
   });
 });
 
-describe('after a request with Connection: close', { timeout: 20_000 }, () => {
+describe('after a request with Connection: close', () => {
   const closing = [
     ['POST', postBytes('/v1/chat/completions', '{"model":"m"}', ['Connection: close'])],
     ['GET /healthz', Buffer.from('GET /healthz HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')],

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { invoke } from '../../commands/invoke.ts';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '../../support/certificates.ts';
 import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
@@ -261,6 +261,16 @@ test.each([
   await expect(start({ tls: toTls() })).rejects.toThrow(message);
 });
 
+test.each([
+  ['an empty ca', () => ({ ca: '/dev/null' }), 'this is not PEM'],
+  ['an empty certificate', () => ({ cert: '/dev/null', key: client.keyPath }), 'this is not PEM'],
+  ['an empty key', () => ({ cert: client.certPath, key: '/dev/null' }), 'the key is not a private key'],
+  ['a key of another certificate', () => ({ cert: client.certPath, key: named.keyPath }), 'does not belong'],
+])('the gateway does not start with %s for a replica', async (_, toTls, message) => {
+  const replicas = [{ name: 'secured', url: 'https://127.0.0.1:1', tls: toTls() }];
+  await expect(startGateway({ replicas })).rejects.toThrow(message);
+});
+
 test('the admin API is served over TLS of its own', async () => {
   await using gateway = await start({ admin_tls: pathsOf(server) });
   const agent = new Agent({ connect: { ca: authority.ca.cert } });
@@ -330,6 +340,16 @@ describe('towards a replica with a certificate of a private authority', () => {
     ['the certificate is for another name', () => ({ ...files(), server_name: 'other.example.test' })],
   ])('the replica counts as unreachable if %s', async (_, toTls) => {
     expect(await sendWith(toTls())).toBe(502);
+  });
+
+  test("the gateway's own questions do so, too", async () => {
+    const tls = { ...server, requestCert: true, rejectUnauthorized: true, ca: authority.ca.cert };
+    await using listing = await startFakeReplica({ name: 'listing', list: { models: ['m'] }, tls });
+    await using gateway = await startGateway({
+      replicas: [{ name: 'listing', url: listing.url, models: 'auto', tls: files() }],
+    });
+    const learnt = async () => expect((await gateway.replicas())[0]).toMatchObject({ models: ['m'] });
+    await vi.waitFor(learnt, { timeout: 30_000 });
   });
 
   test('verify: false accepts any certificate', async () => {

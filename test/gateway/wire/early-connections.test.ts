@@ -21,7 +21,7 @@ function stall(ms: number): void {
   while (performance.now() < endMs);
 }
 
-describe('a connection that is opened early', { timeout: 20_000 }, () => {
+describe('a connection that is opened early', () => {
   test('and used later gets its answer', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({
@@ -85,7 +85,7 @@ describe('a connection that is opened early', { timeout: 20_000 }, () => {
   });
 });
 
-describe('a head that is in the socket when its time is up is answered', { timeout: 20_000 }, () => {
+describe('a head that is in the socket when its time is up is answered', () => {
   const config = { timeouts: { client_headers: '1s', keep_alive: '1s' } };
   const STALL_MS = 1_500;
 
@@ -134,7 +134,7 @@ describe('a head that is in the socket when its time is up is answered', { timeo
   });
 });
 
-describe('a head that does not end', { timeout: 20_000 }, () => {
+describe('a head that does not end', () => {
   test.for([
     ['stays away', false],
     ['comes byte by byte', true],

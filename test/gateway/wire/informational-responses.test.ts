@@ -16,7 +16,7 @@ const INFORMATIONAL = [
   ['103', 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n'],
 ] as const;
 
-describe('informational responses of a replica', { timeout: 30_000 }, () => {
+describe('informational responses of a replica', () => {
   test.for(INFORMATIONAL)('without end (%s) end the attempt after a bounded number', async ([, bytes]) => {
     let sentCount = 0;
     await using replica = await startFakeReplica({

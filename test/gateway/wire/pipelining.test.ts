@@ -32,9 +32,7 @@ function countAtOnce(): { readonly script: Script; readonly most: () => number }
   return { script, most: () => most };
 }
 
-test('of the requests that are pipelined on a connection one at a time goes upstream, and all are answered', {
-  timeout: 60_000,
-}, async () => {
+test('of the requests that are pipelined on a connection one at a time goes upstream, and all are answered', async () => {
   const { script, most } = countAtOnce();
   await using replica = await startFakeReplica({ script });
   await using gateway = await startGateway({ replicas: [replica] });
@@ -108,9 +106,7 @@ async function startDeafClient(url: string, chunk: Uint8Array, chunkCount: numbe
   return { closed, takenBytes: () => takenCount * chunk.length };
 }
 
-test('a client that pipelines and never reads is not read any more, and closed', {
-  timeout: 30_000,
-}, async () => {
+test('a client that pipelines and never reads is not read any more, and closed', async () => {
   await using replica = await startFakeReplica();
   await using gateway = await startGateway({ replicas: [replica], config: { timeouts: SHORT } });
   const chunk = Buffer.from(HEALTH.repeat(1_500));
@@ -134,9 +130,7 @@ async function nextRecordOf(
   }
 }
 
-test('answers that a client does not read hold up the requests that it pipelined behind them', {
-  timeout: 30_000,
-}, async () => {
+test('answers that a client does not read hold up the requests that it pipelined behind them', async () => {
   await using replica = await startFakeReplica({ script: answerJson({ text: 'x'.repeat(512 * 1024) }) });
   await using gateway = await startGateway({ replicas: [replica], config: { timeouts: SHORT } });
   using client = await RawConnection.open(gateway.url);

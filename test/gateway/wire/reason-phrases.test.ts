@@ -35,23 +35,25 @@ const refused = [
   ['a bare CR', 'HTTP/1.1 200 O\rX-Injected: 1'],
 ] as const;
 
-// A worker loads the whole data plane, which takes seconds on a busy machine.
-describe.each([
-  [1, 5_000],
-  [2, 30_000],
-])('with %i workers', (workers, timeout) => {
-  describe.each(requests)('on %s', { timeout }, (method, bytes) => {
-    test.for(relayed)('a reason phrase %s reaches the client byte for byte', async ([, line, status]) => {
-      await using other = await startFakeReplica({ name: 'other', script: hang });
-      await using replica = await startFakeReplica({ script: answerLine(line) });
-      await using gateway = await startGateway({
-        replicas: [{ ...other, models: ['other'] }, replica],
-        config: { gateway: { workers } },
-      });
+describe.each([1, 2])('with %i workers', (workers) => {
+  describe.each(requests)('on %s', (method, bytes) => {
+    /** A replica that answers with this line, and another one with a request that waits. */
+    async function setUp(line: string, otherScript: Script) {
+      const parts = new AsyncDisposableStack();
+      const other = parts.use(await startFakeReplica({ name: 'other', script: otherScript }));
+      const replica = parts.use(await startFakeReplica({ script: answerLine(line) }));
+      const replicas = [{ ...other, models: ['other'] }, replica];
+      const gateway = parts.use(await startGateway({ replicas, config: { gateway: { workers } } }));
       // GET /v1/models goes to both by turns: the first one is the other's.
-      using waiting = await RawConnection.open(gateway.url);
+      const waiting = parts.use(await RawConnection.open(gateway.url));
       waiting.write(method === 'POST' ? postBytes('/v1/chat/completions', '{"model":"other"}') : bytes);
       await other.untilRequests(1);
+      return { gateway, other, waiting, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+    }
+
+    test.for(relayed)('a reason phrase %s reaches the client byte for byte', async ([, line, status]) => {
+      await using scene = await setUp(line, hang);
+      const { gateway, other, waiting } = scene;
 
       const response = await exchangeRaw(gateway.url, bytes);
 
@@ -65,15 +67,8 @@ describe.each([
 
     test.for(refused)('a reason phrase with %s is a 502, and harms no other request', async ([, line]) => {
       const gate = createGate();
-      await using other = await startFakeReplica({ name: 'other', script: gate.script });
-      await using replica = await startFakeReplica({ script: answerLine(line) });
-      await using gateway = await startGateway({
-        replicas: [{ ...other, models: ['other'] }, replica],
-        config: { gateway: { workers } },
-      });
-      using waiting = await RawConnection.open(gateway.url);
-      waiting.write(method === 'POST' ? postBytes('/v1/chat/completions', '{"model":"other"}') : bytes);
-      await other.untilRequests(1);
+      await using scene = await setUp(line, gate.script);
+      const { gateway, waiting } = scene;
 
       const response = await exchangeRaw(gateway.url, bytes);
 

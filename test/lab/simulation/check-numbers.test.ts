@@ -13,7 +13,7 @@ test('numbers that are missing need the word of their gateway, or its death', ()
   const chronicle = chronicleOf([1, 2, 4]);
   const losses = new Losses();
   expect(checkNumbers(chronicle, [losses])).toMatch(/1 numbers are missing, and it says so of 0/);
-  losses.onLog('worker ended', { lost: 1 });
+  losses.onLog('worker ended', { lost: 1, restart_ms: 0 });
   expect(checkNumbers(chronicle, [losses])).toBeNull();
 
   const killed = new Losses();

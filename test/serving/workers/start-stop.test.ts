@@ -74,6 +74,27 @@ describe('starting and stopping', () => {
     expect(gateway.records.every(({ error_type }) => error_type === 'shutting_down')).toBe(true);
   });
 
+  test('requests of workers that die during the grace period are counted as cut, and the log says that their records are lost', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica({ script: hang });
+    await using gateway = await startWorkers(2, {
+      replicas: [replica],
+      config: { timeouts: { connect: '30s' }, shutdown: { grace: '10m' } },
+    });
+    const waiting = chatAtOnce(gateway, 20);
+    await replica.untilRequests(20);
+
+    const closing = gateway.close();
+    await Promise.all([watched.kill(0), watched.kill(1)]);
+
+    expect(await closing).toEqual({ cutRequests: 20, undeliveredRecords: 0 });
+    expect(await Promise.all(waiting)).toEqual(Array(20).fill(null));
+    const ends = gateway.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'worker ended');
+    expect(ends.reduce((sum, { lost }) => sum + lost, 0)).toBe(20);
+    expect(ends.every((end) => !('restart_ms' in end))).toBe(true);
+    expect(gateway.records).toEqual([]);
+  });
+
   test('/healthz answers 503 from every worker during shutdown.delay', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startWorkers(2, {

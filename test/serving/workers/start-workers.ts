@@ -1,10 +1,7 @@
-import { vi } from 'vitest';
 import type { FakeReplica } from '../../support/fake-replica.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
 
 // Each worker loads the whole data plane, which takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
-
 /** Starts a gateway of several workers. `config` overrides its configuration by section. */
 export function startWorkers(
   workers: number,

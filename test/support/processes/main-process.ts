@@ -9,8 +9,8 @@ import { onTestFinished } from 'vitest';
 import { decodeRecord } from '#otel/encode/decode-record.ts';
 import { EventLog } from '../event-log.ts';
 import { type FakeReplica, startFakeReplica } from '../fake-replica.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 /** The token of the admin API. */

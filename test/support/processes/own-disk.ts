@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { FakeReplica } from '../fake-replica.ts';
-import { temporaryFolder } from '../temporary-folder.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { findFreePort } from './free-port.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 const TOKEN = 'token-of-a-small-disk';

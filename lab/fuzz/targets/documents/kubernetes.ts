@@ -60,7 +60,7 @@ export const KUBERNETES: FuzzTarget = {
   oracle:
     'JSON.parse finds the same lines, names and addresses; a server is used only if all its entries are ready and none terminates; the order of slices and cuts change nothing',
   variants: 2,
-  ciInputs: 10_000,
+  ciInputs: 20_000,
   generate(random, variant) {
     if (variant === 0) return Buffer.from(list(random));
     return Buffer.from(Array.from({ length: random.below(5) }, () => `${line(random)}\n`).join(''));

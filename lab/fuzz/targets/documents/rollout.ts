@@ -32,7 +32,7 @@ export const ROLLOUT: FuzzTarget = {
   oracle:
     'nothing but an error that names the file; what is accepted is what JSON.parse reads, with a process group that may be killed, and is the same when it is written and read again',
   variants: 1,
-  ciInputs: 2_000,
+  ciInputs: 20_000,
   generate: (random) => Buffer.from(state(random)),
   check({ bytes }) {
     const text = bytes.toString();

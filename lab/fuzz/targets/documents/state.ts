@@ -28,7 +28,7 @@ export const STATE: FuzzTarget = {
   oracle:
     'reading never fails; a replica that the file, as JSON.parse reads it, has as drained, is drained; what was read is the same when it is written and read again',
   variants: 3,
-  ciInputs: 1_000,
+  ciInputs: 20_000,
   generate(random, variant) {
     if (variant === 2) return spoolLines(random);
     return Buffer.from(variant === 0 ? drains(random) : membership(random));

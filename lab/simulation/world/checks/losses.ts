@@ -30,9 +30,14 @@ export class Losses {
   }
 
   onLog(message: string, fields: unknown): void {
-    const { dropped = 0, lost = 0 } = fields as { readonly dropped?: number; readonly lost?: number };
+    const {
+      dropped = 0,
+      lost = 0,
+      restart_ms: restartMs,
+    } = fields as { readonly dropped?: number; readonly lost?: number; readonly restart_ms?: number };
     if (message === DROPPED_LINE) this.#dropped += dropped;
-    if (message !== LOST_LINE) return;
+    // While the gateway stops, the worker is not started again, and its requests count among those that are cut.
+    if (message !== LOST_LINE || restartMs === undefined) return;
     this.lost += lost;
     this.lostInProcess += lost;
   }

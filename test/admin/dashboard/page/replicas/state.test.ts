@@ -5,6 +5,7 @@ import {
   toState,
   toSummary,
 } from '../../../../../src/admin/dashboard/page/replicas/state.js';
+import { HEALTH_JUDGES, HEALTH_TEXTS } from '../../../../../src/replicas/health-decision.ts';
 import { REACHABILITY_REASONS, REASON_TEXTS } from '../../../../../src/replicas/reachability.ts';
 import {
   MADE_AT,
@@ -49,6 +50,11 @@ describe('a replica', () => {
 
   test.each(REACHABILITY_REASONS)('has the words of the gateway for the reason %s', (reachability_reason) => {
     expect(toReason(replica({ reachability_reason }))).toBe(REASON_TEXTS[reachability_reason]);
+  });
+
+  test.each(HEALTH_JUDGES)('has the words of the gateway for the judge %s', (judge) => {
+    const failing = replica({ health: 'failing', health_reasons: [judge], health_since: NOW });
+    expect(toState(failing, NOW).detail).toContain(HEALTH_TEXTS[judge]);
   });
 
   test('that is drained is safe to stop only if that is known, and has its reason', () => {
