@@ -37,7 +37,7 @@ export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): 
   });
   const { date, machine } = readCircumstances();
   const text = [
-    `Run once on ${date} with seed 1 and Node ${process.version}, on ${machine}, shared with other work. Of these inputs none`,
+    `Run once until ${date} with seed 1 and Node ${process.version}, on ${machine}, shared with other work. Of these inputs none`,
     'was read wrongly, took more than two seconds, or threw anything but the error of its reader. *Accepted*: read as what the',
     'generator meant; the others are damaged and refused. *Memory*: how many of them, and of the same made up to 32 KiB',
     `longer, were read with memory measured; none ${MEMORY_BOUNDS}. Nor`,

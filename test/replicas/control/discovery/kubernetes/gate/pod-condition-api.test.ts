@@ -15,10 +15,15 @@ async function startApi(): Promise<FakeApiServer> {
   return api;
 }
 
-const confirm = (api: FakeApiServer, pod = { name: 'vllm-0', uid: 'u' }, since: string | null = null) => {
+const confirm = (
+  api: FakeApiServer,
+  pod = { name: 'vllm-0', uid: 'u' },
+  since: string | null = null,
+  { signal } = new AbortController(),
+) => {
   const section = { service: 'vllm', namespace: 'llm', api_server: api.url, readiness_gate: TYPE };
   const source = toKubernetesSource(kubernetesSource.parse(section));
-  return makeConditionTrue(source, pod, { type: TYPE, since }, new AbortController().signal);
+  return makeConditionTrue(source, pod, { type: TYPE, since }, signal);
 };
 
 test('the condition is merged into those that the pod has, and a repetition keeps its time', async () => {
@@ -102,4 +107,12 @@ test.each<readonly [name: string, expected: object, answer: (response: ServerRes
   const error = await confirm(api).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(ApiError);
   expect(error).toMatchObject(expected);
+});
+
+test('a write ends with its signal, and not with a deadline', async () => {
+  await using api = await startApi();
+  const stopped = new AbortController();
+  api.answer('patch', () => stopped.abort());
+  const error = await confirm(api, undefined, null, stopped).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'unreachable', cause: { name: 'AbortError' } });
 });
