@@ -9,10 +9,10 @@ interface ResultLine extends BlockResult {
 }
 
 /** The figures of a summary. */
-type Figures = Pick<
-  BlockResult,
-  'seeds' | 'steps' | 'requests' | 'records' | 'simulatedMs' | 'cpuMs' | 'finding'
->;
+type Figures = Pick<BlockResult, 'seeds' | 'steps' | 'requests' | 'records' | 'simulatedMs' | 'cpuMs'> & {
+  /** The seeds that have found something. */
+  readonly findings: readonly number[];
+};
 
 /** Appends what became of a block, so that a run that is cut off has not been for nothing. */
 export function appendResult(path: string, commit: string, result: BlockResult): void {
@@ -27,7 +27,7 @@ export function sumResults(paths: readonly string[], isWritten: boolean): number
     .map((line): ResultLine => JSON.parse(line));
   const summaries = toSummaries(lines);
   for (const summary of summaries) console.log(summary);
-  if (isWritten) writeFigures('in runs that went on for hours beside other work', summaries);
+  if (isWritten) writeFigures('beside other work, by commit', summaries);
   return lines.some(({ finding }) => finding !== null) ? 1 : 0;
 }
 
@@ -44,19 +44,19 @@ export function toSummaries(lines: readonly ResultLine[]): readonly string[] {
       else ranges.push({ from: block.from, to: block.to });
       addFigures(total, block);
     }
-    const finding = blocks.find((block) => block.finding !== null)?.finding ?? null;
+    const findings = blocks.flatMap(({ finding }) => (finding === null ? [] : [finding.seed]));
     const seeds = ranges.map(({ from, to }) => `${from} to ${to}`).join(', ');
-    return `${commit}: ${toSummary(`(seeds ${seeds})`, { ...total, finding })}`;
+    return `${commit}: ${toSummary(`(seeds ${seeds})`, { ...total, findings })}`;
   });
 }
 
 /** One line about worlds. */
 export function toSummary(which: string, figures: Figures): string {
-  const { seeds, steps, requests, records, simulatedMs, cpuMs, finding } = figures;
+  const { seeds, steps, requests, records, simulatedMs, cpuMs, findings } = figures;
   const hours = (simulatedMs / 3_600_000).toFixed(1);
   return (
     `${seeds} worlds ${which}: ${steps} steps, ${requests} requests, ${records} records, ${hours} simulated hours, ` +
-    `${finding === null ? 'no finding' : 'one finding'}, ${(cpuMs / 1_000).toFixed(0)} s of CPU time`
+    `${findings.length === 0 ? 'no finding' : `findings in seeds ${findings.join(', ')}`}, ${(cpuMs / 1_000).toFixed(0)} s of CPU time`
   );
 }
 

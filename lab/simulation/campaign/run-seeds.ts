@@ -28,7 +28,8 @@ export async function runSeeds(range: SeedRange, results: string): Promise<numbe
       console.error(`${done} seeds …`);
     },
   });
-  const summary = toSummary(`from seed ${range.first}`, result);
+  const findings = result.finding === null ? [] : [result.finding.seed];
+  const summary = toSummary(`from seed ${range.first}`, { ...result, findings });
   console.log(`${summary}, ${result.seconds.toFixed(1)} s`);
   if (result.finding === null) {
     if (range.isWritten) writeFigures(`at commit ${commit}`, [summary]);

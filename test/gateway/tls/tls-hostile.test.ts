@@ -187,14 +187,15 @@ test('a reload of client_headers applies to the handshakes of the admin listener
   const earlier = await open();
   secured.writeConfig({ config: { ...gatewayKeys, timeouts: { client_headers: '200ms' } } });
   using kept = await RawConnection.open(secured.adminUrl, { ca: authority.ca.cert });
-  const call = (method: string, path: string) => {
-    kept.write(
-      `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`,
-    );
-    return kept.readResponse();
+  const call = (method: string, path: string, on = kept) => {
+    on.write(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`);
+    return on.readResponse();
   };
   expect((await call('POST', '/admin/reload')).status).toBe(200);
+  using later = await RawConnection.open(secured.adminUrl, { ca: authority.ca.cert });
+  expect((await call('GET', '/admin/stats', later)).status).toBe(200);
   await untilClosed(await open());
+  expect((await call('GET', '/admin/stats', later)).status).toBe(200);
   // A connection whose handshake is complete stays open, and one that began before has its own time.
   expect((await call('GET', '/admin/stats')).status).toBe(200);
   expect(earlier.readableEnded || earlier.destroyed).toBe(false);

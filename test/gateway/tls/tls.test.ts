@@ -286,13 +286,14 @@ test('the admin API is served over TLS of its own', async () => {
 
 test('the admin API shows each server name its own certificate, also after a reload', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'spangate-admin-pairs-'));
-  const other = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
-  const put = ({ certPath, keyPath }: IssuedCertificate) =>
-    Promise.all([copyFile(certPath, other.cert), copyFile(keyPath, other.key)]);
-  await put(named);
+  const pathsIn = (name: string) => ({ cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) });
+  const [first, other] = [pathsIn('first'), pathsIn('other')];
+  const put = (to: typeof other, { certPath, keyPath }: IssuedCertificate) =>
+    Promise.all([copyFile(certPath, to.cert), copyFile(keyPath, to.key)]);
+  await Promise.all([put(first, server), put(other, named)]);
   await using gateway = await start({
     tls: pathsOf(server),
-    admin_tls: { ...pathsOf(server), pairs: [other] },
+    admin_tls: { ...first, pairs: [other] },
   });
   const subjectOf = async (servername: string) => {
     const options = { servername, checkServerIdentity: () => undefined };
@@ -303,13 +304,17 @@ test('the admin API shows each server name its own certificate, also after a rel
   };
   expect(await subjectOf('llm.example.test')).toBe('spangate named');
   expect(await subjectOf('other.example.test')).toBe('spangate server');
-  await put(await authority.issue('renamed', 'DNS:llm.example.test'));
+  // Who connects to an address sends no name.
+  expect(await subjectOf('')).toBe('spangate server');
+  await put(other, await authority.issue('renamed', 'DNS:llm.example.test'));
+  await put(first, await authority.issue('renewed'));
   const agent = new Agent({ connect: { ca: authority.ca.cert } });
   const { statusCode } = await request(`${gateway.adminUrl}/admin/reload`, {
     ...{ method: 'POST', dispatcher: agent, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
   });
   expect(statusCode).toBe(200);
   expect(await subjectOf('llm.example.test')).toBe('spangate renamed');
+  expect(await subjectOf('')).toBe('spangate renewed');
   await agent.destroy();
   await rm(folder, { recursive: true });
 });

@@ -12,7 +12,7 @@ test('the results of several processes add up to one line for each commit, with 
 
   expect(summaries).toEqual([
     'aaa: 25 worlds (seeds 1 to 20, 101 to 105): 2500 steps, 75 requests, 50 records, 0.1 simulated hours, no finding, 3 s of CPU time',
-    'bbb: 10 worlds (seeds 1 to 10): 1000 steps, 30 requests, 20 records, 0.0 simulated hours, one finding, 1 s of CPU time',
+    'bbb: 10 worlds (seeds 1 to 10): 1000 steps, 30 requests, 20 records, 0.0 simulated hours, findings in seeds 10, 1 s of CPU time',
   ]);
 });
 

@@ -1,4 +1,4 @@
-import type { SeqRange } from '../../../../src/verify-ledger/exported-span.ts';
+import { type SeqRange, SpanReader } from '../../../../src/verify-ledger/exported-span.ts';
 import type { InstanceVerdict } from '../../../../src/verify-ledger/instance-check.ts';
 import { Verification } from '../../../../src/verify-ledger/verify.ts';
 import type { Chronicle } from './chronicle.ts';
@@ -35,8 +35,7 @@ export function checkNumbers(chronicle: Chronicle, losses: readonly Losses[]): s
 export function checkLedgers(chronicle: Chronicle, losses: readonly Losses[]): string | null {
   const verification = new Verification();
   for (const { json } of [...chronicle.collected.values(), ...chronicle.ledgers.values()]) {
-    const line = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [json] }] }] });
-    verification.addLine(Buffer.from(line));
+    verification.addLine(Buffer.from(toLine(json)));
   }
   if (verification.brokenLines > 0) return `${verification.brokenLines} spans cannot be verified`;
   const refused = byInstance(chronicle.refused.values());
@@ -47,11 +46,11 @@ export function checkLedgers(chronicle: Chronicle, losses: readonly Losses[]): s
     const own = gateway === null ? losses : losses.slice(gateway, gateway + 1);
     const verdict = check.verdict({ isPart: false });
     declaredLost += verdict.finding.declared.lost.count;
+    const ledgers = refusedLedgers.get(instance) ?? [];
     const problem = checkVerdict(verdict, {
       refused: new Set((refused.get(instance) ?? []).map(seqOf)),
-      refusedLedgers: new Set(
-        (refusedLedgers.get(instance) ?? []).map((span) => Number(span.attributes['gateway.ledger.number'])),
-      ),
+      refusedLedgers: new Set(ledgers.map((span) => Number(span.attributes['gateway.ledger.number']))),
+      declared: new Set(ledgers.flatMap(toDeclared)),
       mayLose: own.some(isExcused),
     });
     if (problem !== null) return `the ledger of ${instance}: ${problem}`;
@@ -68,6 +67,8 @@ interface Excuses {
   /** The numbers of records that the collector has refused. */
   readonly refused: ReadonlySet<number>;
   readonly refusedLedgers: ReadonlySet<number>;
+  /** The numbers of which a refused ledger span says that their records will not come. */
+  readonly declared: ReadonlySet<number>;
   /** Records and ledger spans may be missing without a word. */
   readonly mayLose: boolean;
 }
@@ -75,7 +76,7 @@ interface Excuses {
 /** Null: the ledger says what the world has seen. */
 function checkVerdict(
   { finding, state }: InstanceVerdict,
-  { refused, refusedLedgers, mayLose }: Excuses,
+  { refused, refusedLedgers, declared: declaredInVain, mayLose }: Excuses,
 ): string | null {
   const { missing, declared, missingLedgers } = finding;
   const never = [
@@ -92,7 +93,9 @@ function checkVerdict(
   const notRefused = numbersIn(declared.rejected.ranges).filter((seq) => !refused.has(seq));
   if (notRefused.length > 0) return `it declares as rejected what nobody has refused: ${notRefused}`;
   if (mayLose) return null;
-  const unexplained = numbersIn(missing.ranges).filter((seq) => !refused.has(seq));
+  const unexplained = numbersIn(missing.ranges).filter(
+    (seq) => !refused.has(seq) && !declaredInVain.has(seq),
+  );
   if (unexplained.length > 0) return `records are missing without a word: ${unexplained}`;
   const lostLedgers = numbersIn(missingLedgers).filter((number) => !refusedLedgers.has(number));
   if (lostLedgers.length > 0) return `ledger spans are missing: ${lostLedgers}`;
@@ -123,6 +126,18 @@ function byInstance(spans: Iterable<CollectedSpan>): ReadonlyMap<string, readonl
 
 function seqOf({ attributes }: CollectedSpan): number {
   return Number(attributes['gateway.seq']);
+}
+
+/** The numbers of which a ledger span says that their records were dropped, lost or not encoded. */
+function toDeclared({ json }: CollectedSpan): readonly number[] {
+  return (new SpanReader().readLine(toLine(json)) ?? []).flatMap((span) =>
+    span.kind === 'ledger' ? numbersIn([...span.dropped, ...span.lost, ...span.unencodable]) : [],
+  );
+}
+
+/** A span as a line of a file, in OTLP JSON. */
+function toLine(json: object): string {
+  return JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [json] }] }] });
 }
 
 function numbersIn(ranges: readonly SeqRange[]): readonly number[] {

@@ -109,8 +109,9 @@ export function checkDelivery(view: ClientView, served: readonly Served[]): stri
     !answer.isSilent &&
     answer.firstMs < SHORTEST_FIRST_BYTE_MS;
   const [first] = served;
-  if (hasLeft || !isPrompt || plan.leavesAfterBytes !== null || first === undefined || !served.every(isFine))
-    return null;
+  // To the gateway, a client that has closed its side has left.
+  const mayLeave = hasLeft || plan.halfCloses || plan.leavesAfterBytes !== null;
+  if (mayLeave || !isPrompt || first === undefined || !served.every(isFine)) return null;
   if (served.length > 1) return `the replicas get it ${served.length} times: ${describe(view)}`;
   return response !== null && isWhole(view, first)
     ? null
