@@ -67,8 +67,12 @@ const MAX_INSTANCE_CHARS = 256;
 const SOME_BYTES = 64 * 1024;
 const RANGE = /^(?:(.+):)?(\d{1,15})(?:-(\d{1,15}))?$/;
 const COVERED = 'gateway.';
-/** A span with one of these is a record. */
-const RECORD_MARKS = [RECORD_FIELDS.request_id.name, RECORD_FIELDS.seq.name];
+/** A span with one of these names, whatever its value, is a record or a ledger span. */
+const MARKS: ReadonlySet<string> = new Set([
+  RECORD_FIELDS.request_id.name,
+  RECORD_FIELDS.seq.name,
+  LEDGER.number,
+]);
 
 type Values = ReadonlyMap<string, JsonObject>;
 
@@ -95,13 +99,14 @@ export class SpanReader {
 
   #readSpan(span: unknown): ExportedSpan | null {
     const values = new Map<string, JsonObject>();
+    let isOurs = false;
     for (const attribute of listOf(span, 'attributes')) {
       if (!isJsonObject(attribute) || typeof attribute.key !== 'string') continue;
+      if (MARKS.has(attribute.key)) isOurs = true;
       if (isJsonObject(attribute.value)) values.set(attribute.key, attribute.value);
     }
     const instance = textOf(values, RECORD_FIELDS.instance.name);
     const isLedger = values.has(LEDGER.number);
-    const isOurs = isLedger || RECORD_MARKS.some((name) => values.has(name));
     const none = isOurs ? ({ kind: 'unidentified' } as const) : null;
     if (instance === undefined || instance.length > MAX_INSTANCE_CHARS) return none;
     if (isLedger) return this.#readLedger(instance, values, span);

@@ -195,6 +195,7 @@ describe('whatever happens to records on the way, is named exactly:', () => {
       json.replace('"gateway.seq","value":{"intValue":"', '$&0'),
       json.replace('"gateway.seq"', '"gateway.x"'),
       ledger.replace('"gateway.instance"', '"gateway.x"'),
+      ledger.replace('"gateway.ledger.number","value"', '"gateway.ledger.number","val"'),
     ];
     for (const span of further) {
       const report = verifySpans([...everything(generated), span]);
