@@ -25,8 +25,11 @@ withOwnDisk(
     await gateway.fill();
     // What fits into the rest of a page is still written.
     await serves(gateway, 120);
+    // The last record comes a moment after its answer.
+    await expect
+      .poll(() => gateway.admin('GET', '/admin/stats'))
+      .toMatchObject({ recorded: 121, queued: 50 });
     const full = await gateway.admin('GET', '/admin/stats');
-    expect(full).toMatchObject({ recorded: 121, queued: 50 });
     expect(Number(full.exported) + Number(full.dropped)).toBe(71);
     expect(await gateway.admin('POST', DRAIN)).toMatchObject({ stored: false, replica: { drained: true } });
     expect((await chat(gateway.url)).status).toBe(503);

@@ -67,13 +67,20 @@ export class AdminConnection {
     this.#stopAccepting();
   }
 
-  /** Handles an error of Node's parser: invalid HTTP, slow input, or the end of input. `code` is Node's error code. */
+  /**
+   * Handles an error of Node's parser (invalid HTTP, slow input, the end of input) or of the connection itself. `code` is
+   * Node's error code.
+   */
   fail(code: string): void {
+    // Nothing can be sent any more. Node leaves a TLS socket open whose records cannot be decrypted.
+    if (!code.startsWith('HPE_') && !code.startsWith('ERR_HTTP_')) {
+      this.#socket.destroy();
+      return;
+    }
     if (this.#state !== 'open') return;
     const { bytesRead } = this.#socket;
     const isUnused = code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0;
-    const hasDisconnected =
-      code === 'ECONNRESET' || (code === 'HPE_INVALID_EOF_STATE' && this.#current !== null);
+    const hasDisconnected = code === 'HPE_INVALID_EOF_STATE' && this.#current !== null;
     if (isUnused || hasDisconnected || !this.#socket.writable) this.#socket.destroy();
     // The body of the current call is malformed or late, and the call has no response yet.
     else if (this.#current !== null && !this.#current.req.complete && !this.#current.headersSent) {
