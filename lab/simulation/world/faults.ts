@@ -49,7 +49,9 @@ export class Faults {
         break;
       case 'stall': {
         const thread = world.gateways[fault.gateway]?.threadOf(fault.worker);
-        if (thread != null) thread.stalledUntilMs = world.schedule.nowMs + fault.forMs;
+        // A shorter stall within a longer one would let what follows overtake what waits.
+        if (thread != null)
+          thread.stalledUntilMs = Math.max(thread.stalledUntilMs, world.schedule.nowMs + fault.forMs);
         break;
       }
       case 'partition':
